@@ -1,6 +1,6 @@
 """Delta Lake tables in pure Python: the whole protocol, on any fsspec store.
 
-Start with `DeltaTable`. Names are loaded on first use, so `import deltalog` is fast.
+Start with `DeltaTable`. Names are imported on first use, so `import deltalog` is fast.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ _ORIGINS = {
         "Transaction",
     ],
 }
-# Submodules that are imported on access, such as `deltalog.errors`.
+# The submodules that are imported when they are first accessed, such as `deltalog.errors`.
 _MODULES = (
     "daft",
     "dask",
@@ -162,7 +162,7 @@ __all__ = [
 ]
 
 find_moved_modules()
-# Classes and functions of higher packages that lower packages use.
+# Names that low-level packages use, although high-level packages define them.
 state_higher_names(
     {
         "CatalogTransactions": "deltalog.table.catalog_transaction",
@@ -171,12 +171,12 @@ state_higher_names(
     }
 )
 
-if not TYPE_CHECKING:  # hidden from type checkers, which report a wrong name themselves
+if not TYPE_CHECKING:  # type checkers must not see it, so that they report wrong names
     __getattr__, __dir__ = names_on_demand(__name__, _ORIGINS, _MODULES)
 
 
 def load_ipython_extension(shell: Any) -> None:
     """Register the notebook magics `%sql` and `%%sql`, for `%load_ext deltalog`."""
-    from deltalog.statements.magic import load  # noqa: PLC0415  # for notebooks only
+    from deltalog.statements.magic import load  # noqa: PLC0415  # only needed in notebooks
 
     load(shell)

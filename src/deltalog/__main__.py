@@ -6,7 +6,7 @@ import sys
 
 
 def main() -> None:
-    """Run the command line, or exit with a message on how to install it."""
+    """Run the command line. If typer is not installed, exit with a message that explains this."""
     try:
         from deltalog.cli import app  # noqa: PLC0415  # typer may be missing
     except ModuleNotFoundError as error:

@@ -1,6 +1,6 @@
 """Every exception that deltalog raises, as one tree.
 
-The branches correspond to the possible reactions of a caller:
+The branches of the tree correspond to the possible reactions of a caller:
 
     DeltaError
     ├── TableNotFoundError (FileNotFoundError)      create the table, or correct the location
@@ -32,7 +32,7 @@ The branches correspond to the possible reactions of a caller:
     └── InternalError                               a bug in deltalog
 
 A message states what was attempted, on which object, what was expected and found, and what to do.
-`deltalog.spark` defines further errors.
+The package `deltalog.spark` defines further errors.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 
-# Unicode categories of characters that are not printed literally: controls, formats such as
-# directions, surrogates, and line and paragraph separators.
+# Unicode categories of characters that are escaped: control characters, format characters such as
+# direction marks, surrogates, and separators of lines and paragraphs.
 CONTROLS: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
 
 def printable(text: str) -> str:
-    r"""Return a string on one line, with Python's escapes for invisible characters.
+    r"""Return a string as one line, in which Python's escapes replace invisible characters.
 
     >>> print(printable("a\x1b[2J\nb"))
     a\x1b[2J\nb
@@ -64,7 +64,7 @@ def printable(text: str) -> str:
 
 
 def printable_lines(text: str) -> str:
-    """Return a string like `printable`, but with its line ends and tabs."""
+    """Return a string in which escapes replace invisible characters, except line ends and tabs."""
     if text.isprintable():
         return text
     return "\n".join(
@@ -80,7 +80,7 @@ def _rebuild(cls: type[DeltaError], args: tuple[Any, ...], state: dict[str, Any]
 
 
 class DeltaError(Exception):
-    """Root of all exceptions that deltalog raises.
+    """Base class of all exceptions that deltalog raises.
 
     Attributes:
         code: a stable, machine-readable code for the kind of error.
@@ -89,18 +89,18 @@ class DeltaError(Exception):
     code: ClassVar[str] = "delta-error"
 
     def __str__(self) -> str:
-        """Return the message, with control characters from a table escaped."""
+        """Return the message. Control characters, which may be from a table, are escaped."""
         return printable_lines(super().__str__())
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle without the constructor, whose arguments differ between classes.
+        """Pickle without a call of the constructor, because constructors have different arguments.
 
         Spark sends errors between processes.
         """
         return _rebuild, (type(self), self.args, self.__dict__.copy())
 
     def with_note(self, note: str) -> Self:
-        """Add a line of context, such as `while reading …`, and return the same error."""
+        """Add a line of context, such as `while reading …`; return the same error."""
         self.add_note(note)
         return self
 
@@ -109,7 +109,7 @@ class TableNotFoundError(DeltaError, FileNotFoundError):
     """There is no Delta table at this location."""
 
     code = "table-not-found"
-    log_begins = False  # whether a part of a log exists, such as an incomplete checkpoint
+    log_begins = False  # whether there is a part of a log, such as an incomplete checkpoint
 
 
 class TableExistsError(DeltaError, FileExistsError):
@@ -119,7 +119,7 @@ class TableExistsError(DeltaError, FileExistsError):
 
 
 class InvalidInputError(DeltaError, ValueError):
-    """An argument is invalid, such as an unparsable predicate or an unknown column or option."""
+    """An argument is invalid, for example an unknown option or an unparsable predicate."""
 
     code = "invalid-input"
 
@@ -131,7 +131,7 @@ class AmbiguousMergeError(InvalidInputError):
 
 
 class DeltaProtocolError(DeltaError):
-    """The request cannot be executed without a violation of the Delta protocol."""
+    """The request cannot be executed without violating the Delta protocol."""
 
     code = "protocol"
 
@@ -173,31 +173,31 @@ class InvalidProtocolError(MalformedLogError):
 
 
 class LogGapError(MalformedLogError):
-    """Commit versions are not contiguous."""
+    """A version between two commits of the log is missing."""
 
     code = "log-gap"
 
 
 class CheckpointMissingError(MalformedLogError):
-    """The first commits have been deleted, and no complete checkpoint replaces them."""
+    """The log does not begin with version 0, and it has no complete checkpoint."""
 
     code = "checkpoint-missing"
 
 
 class CheckpointUnreadableError(MalformedLogError):
-    """A checkpoint cannot be read, and the commits that it replaces have been deleted."""
+    """A checkpoint cannot be read, and the commits before it have been deleted."""
 
     code = "checkpoint-unreadable"
 
 
 class InvalidPartitionValueError(MalformedLogError):
-    """A partition value in the log cannot be parsed as its column's type."""
+    """A partition value in the log cannot be parsed as the type of its column."""
 
     code = "invalid-partition-value"
 
 
 class UnsafePathError(MalformedLogError):
-    """A path in the log is outside of the table, or at a location that a table must not use."""
+    """A path in the log leads out of the table, or to a location that a table must not use."""
 
     code = "unsafe-path"
 
@@ -207,9 +207,9 @@ class UnsupportedFeatureError(DeltaProtocolError):
 
     Attributes:
         table: the location of the table.
-        version: the version of the table, or None.
+        version: the version of the table; None if it is unknown.
         operation: the attempted operation, such as `write to`.
-        features: the names of the features in the protocol.
+        features: the names of the features that prevent the operation.
     """
 
     code = "unsupported-feature"
@@ -236,13 +236,13 @@ class UnsupportedFeatureError(DeltaProtocolError):
 
 
 class CatalogManagedError(UnsupportedFeatureError):
-    """A catalog decides which commits of the table are valid, but its log tail was not passed."""
+    """A catalog coordinates the commits of the table, but the catalog's log tail was not passed."""
 
     code = "catalog-managed"
 
 
 class UnsupportedProtocolError(DeltaProtocolError):
-    """The protocol version of the table is higher than deltalog supports."""
+    """The protocol version of the table is higher than the highest one that deltalog supports."""
 
     code = "unsupported-protocol"
 
@@ -254,13 +254,13 @@ class UnsupportedTypeError(DeltaProtocolError):
 
 
 class VersionNotFoundError(DeltaProtocolError):
-    """The log does not contain the requested version or timestamp, or no longer contains it."""
+    """The log does not contain the requested version, or not any more."""
 
     code = "version-not-found"
 
 
 class DataFileMissingError(DeltaProtocolError):
-    """The log refers to a data file, deletion vector or change file that does not exist."""
+    """The log refers to a data file, deletion vector or change data file that does not exist."""
 
     code = "data-file-missing"
 
@@ -284,30 +284,31 @@ class ChangeDataFeedNotEnabledError(DeltaProtocolError):
 
 
 class IncompatibleChangesError(DeltaProtocolError):
-    """The schema changes in the requested range, so that no schema can represent all its rows."""
+    """The schema changes within the requested range, and no schema can represent all rows."""
 
     code = "cdf-incompatible-schema"
 
 
 class RowsChangedError(DeltaProtocolError):
-    """A commit deleted or rewrote rows, but the stream reads only new rows."""
+    """A commit deleted or rewrote rows, but the stream can only return new rows."""
 
     code = "rows-changed"
 
 
 class SchemaMismatchError(DeltaError):
-    """The data's columns or types do not match the table's schema."""
+    """The columns or types of the data do not match the schema of the table."""
 
     code = "schema-mismatch"
 
 
 class ConstraintViolationError(DeltaError):
-    """Rows violate a NOT NULL or CHECK constraint, an invariant, or a generated column.
+    """Rows violate a constraint: NOT NULL, CHECK, an invariant, or a generated column.
 
     Attributes:
-        constraint: the name of the violated constraint, or None.
-        num_rows: the number of violating rows in the rows that were checked so far, or None.
-        examples: a few violating rows as dictionaries.
+        constraint: the name of the violated constraint; None if it is unknown.
+        num_rows: the number of violating rows among the rows that were checked; None if it is
+            unknown.
+        examples: a few violating rows, as dictionaries.
     """
 
     code = "constraint-violation"
@@ -327,18 +328,18 @@ class ConstraintViolationError(DeltaError):
 
 
 class CommitFailedError(DeltaError):
-    """The commit did not happen; the table is unchanged."""
+    """The commit failed. Unless a subclass states otherwise, the table is unchanged."""
 
     code = "commit-failed"
 
 
 class CommitOutcomeUnknownError(CommitFailedError):
-    """The store failed, so it is unknown whether the commit exists. It may still appear later.
+    """The store failed, and it is unknown whether the commit exists. It may still appear later.
 
     Attributes:
         version: the attempted version.
-        txn_id: the value of `commitInfo.txnId` in the commit. If the log contains it, the commit
-            has succeeded.
+        txn_id: the value of `commitInfo.txnId` in the commit. If a commit in the log has this
+            value, the commit has succeeded.
     """
 
     code = "commit-outcome-unknown"
@@ -350,16 +351,16 @@ class CommitOutcomeUnknownError(CommitFailedError):
 
 
 class TransactionIncompleteError(CommitFailedError):
-    """A transaction on several tables ended between its commits. Its journal still exists.
+    """A transaction over several tables ended after some of its commits. Its journal still exists.
 
     `CatalogTransactions.recover` makes the remaining commits, or raises the error that prevents
     them.
 
     Attributes:
-        transaction_id: the id of the transaction and its journal.
-        committed: the names of the tables with a commit.
+        transaction_id: the id of the transaction and of its journal.
+        committed: the names of the tables whose commits exist.
         left: the names of the other tables, in the order of their commits. The commit of the first
-            table may exist.
+            of these tables may exist, too.
     """
 
     code = "transaction-incomplete"
@@ -379,12 +380,14 @@ class TransactionIncompleteError(CommitFailedError):
 
 
 class CommitConflictError(CommitFailedError):
-    """Another writer committed first, and this commit conflicts with that winning commit.
+    """Another writer committed first, and this commit conflicts with the other writer's commit.
+
+    The commit of the other writer is called the winning commit.
 
     Attributes:
-        version: the version of the winning commit, or None.
+        version: the version of the winning commit; None if it is unknown.
         operation: the operation of the winning commit.
-        files: some paths of files that both commits use.
+        files: the paths of some files that both commits concern.
     """
 
     code = "commit-conflict"
@@ -416,7 +419,7 @@ class MetadataChangedError(CommitConflictError):
 
 
 class ConcurrentAppendError(CommitConflictError):
-    """The winning commit added files with rows that this operation would have read."""
+    """The winning commit added files that may contain rows that this operation would have read."""
 
     code = "concurrent-append"
 
@@ -446,7 +449,7 @@ class DomainMetadataConflictError(CommitConflictError):
 
 
 class CommitRetriesExhaustedError(CommitFailedError):
-    """In every attempt, another writer committed first."""
+    """Other writers committed first in every attempt."""
 
     code = "commit-retries-exhausted"
 
@@ -464,13 +467,13 @@ class AlreadyExistsError(StorageError):
 
 
 class ObjectNotFoundError(StorageError):
-    """There is no object at this path."""
+    """The store has no object at this path."""
 
     code = "object-not-found"
 
 
 class AccessDeniedError(StorageError):
-    """The store rejected the credentials, or requires credentials."""
+    """The store rejected the credentials, or there are none."""
 
     code = "access-denied"
 
@@ -478,12 +481,12 @@ class AccessDeniedError(StorageError):
 class CatalogError(StorageError):
     """A catalog refused a request, or sent an invalid response.
 
-    The class is a `StorageError`, so code that retries a commit handles a failed store and a failed
-    catalog in the same way.
+    The class is a subclass of `StorageError`. So code that retries a commit handles a failure of
+    the catalog like a failure of the store.
 
     Attributes:
         status: the HTTP status; None if there was no response.
-        error_code: the catalog's own error code; empty if the response has none.
+        error_code: the error code in the response; empty if there is none.
     """
 
     code = "catalog"
@@ -495,28 +498,28 @@ class CatalogError(StorageError):
 
     @property
     def was_refused(self) -> bool:
-        """Whether the catalog rejected the request, which therefore cannot take effect later."""
+        """Whether the catalog rejected the request. The request can then not take effect later."""
         return self.status is not None and 400 <= self.status < 500
 
 
 class CatalogAccessError(CatalogError, AccessDeniedError):
-    """The catalog rejected the token, or the owner of the token lacks the permission."""
+    """The catalog rejected the token, or the token's owner does not have the permission."""
 
     code = "catalog-access"
 
 
 class CatalogUnavailableError(CatalogError):
-    """The catalog sent no valid response in any attempt."""
+    """The catalog did not send a valid response in any attempt."""
 
     code = "catalog-unavailable"
 
 
 class SharingError(DeltaError):
-    """A sharing server refused a request, or could not answer the request.
+    """A sharing server refused a request, or failed to answer it.
 
     Attributes:
         status: the HTTP status; None if there was no response.
-        error_code: the server's own error code; empty if the response has none.
+        error_code: the error code in the response; empty if there is none.
     """
 
     code = "sharing"
@@ -528,7 +531,7 @@ class SharingError(DeltaError):
 
 
 class SharingAccessError(SharingError):
-    """The server rejected the profile. Request a new profile, or permission for the table."""
+    """The server rejected the profile. Request a new profile, or access to the table."""
 
     code = "sharing-access"
 
@@ -540,7 +543,7 @@ class ShareNotFoundError(SharingError):
 
 
 class SharingUnavailableError(SharingError):
-    """The server sent no valid response in any attempt."""
+    """The server did not send a valid response in any attempt."""
 
     code = "sharing-unavailable"
 

@@ -1,4 +1,4 @@
-"""Errors with the names of deltalake's module; `deltalog.errors` has all errors."""
+"""The errors in deltalake's module `exceptions`, with the same names; see `deltalog.errors`."""
 
 from __future__ import annotations
 

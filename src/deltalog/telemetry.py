@@ -1,4 +1,4 @@
-"""Events of commits and of shared tables' queries for OpenTelemetry and OpenLineage.
+"""Reports of operations, and of queries of shared tables, to OpenTelemetry and OpenLineage.
 
 The code is in `deltalog.integrations.telemetry`.
 """

@@ -3,8 +3,8 @@
 - `protocol`: the interface of catalogs, and tables by name.
 - `unity`, `glue`, `files`: Unity Catalog, AWS Glue, and a directory of tables.
 - `addresses`: names such as `uc://catalog.schema.table`.
-- `table_uri`: the forms in which callers name a table: store, path, URL or name.
-- `locations`: checks of the locations that a catalog returns, and the credentials that it lends.
+- `table_uri`: the ways in which callers refer to a table: a store, a path, a URL or a name.
+- `locations`: checks of the locations that a catalog returns; credentials that it lends.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     )
     from deltalog.catalogs.unity import UnityCatalog
 
-# Imported on first use, because some catalogs need optional libraries.
+# Class → module. Classes are imported on first use, because some need optional libraries.
 _ORIGINS = {
     "deltalog.catalogs.files": ["FileCatalog"],
     "deltalog.catalogs.glue": ["GlueCatalog"],
@@ -53,5 +53,5 @@ __all__ = [
     "UnityCatalog",
 ]
 
-if not TYPE_CHECKING:  # hidden from type checkers, so that they report unknown names
+if not TYPE_CHECKING:  # type checkers must not see it, so that they report unknown names
     __getattr__, __dir__ = names_on_demand(__name__, _ORIGINS)

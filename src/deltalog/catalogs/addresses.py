@@ -1,7 +1,7 @@
-"""Parsing URIs of tables in a catalog, `uc://catalog.schema.table`, and strings that name catalogs.
+"""Parse URIs of tables in a catalog, `uc://catalog.schema.table`, and strings that name catalogs.
 
-Owns the syntax of such names and strings, and the choice of the catalog from the environment or the
-storage options.
+This module defines the syntax of these strings. It finds the Unity Catalog that they mean, in the
+environment or in the storage options.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from deltalog.catalogs.unity.client import PicklesSecrets
     from deltalog.storage.fsspec_store import StorageOptions
 
-# A plain name, or a name in backticks, in which a doubled backtick means one backtick.
+# A name without quotes, or a name in backticks, in which two backticks mean one.
 _PART: Final = re.compile(r"(?:`(?P<quoted>(?:[^`]|``)+)`|(?P<plain>[^`./@]+))(?P<dot>\.|$)")
 
 _SERVER: Final = re.compile(r"https?://", re.IGNORECASE)
@@ -34,7 +34,7 @@ _FORM: Final = "expected uc://catalog.schema.table"
 
 
 def resolve_address(uri: str, storage_options: StorageOptions | None) -> NamedTable:
-    """Return the catalog and the name in a URI.
+    """Return the catalog and the name of the table in a URI.
 
     Raises:
         InvalidInputError: the name does not have three parts, or no catalog is configured.
@@ -94,7 +94,7 @@ def _parts(text: str, uri: str) -> Name:
 
 
 def _catalog(storage_options: StorageOptions | None, *, within: str | None = None) -> UnityCatalog:
-    """Return the catalog of the environment or of storage options, shared by equal settings."""
+    """Return the Unity Catalog of the environment or storage options; equal settings share one."""
     if callable(storage_options):
         raise InvalidInputError(
             "cannot use a callable as storage options for a table of a catalog: the catalog "
@@ -103,7 +103,7 @@ def _catalog(storage_options: StorageOptions | None, *, within: str | None = Non
     given, rest = split_options(storage_options or {})
     http = HttpOptions(allow_http=truth("allow_http", given.pop("allow_http", False)))
     local = truth("allows_local_files", given.pop("allows_local_files", False))
-    # The token was given as a storage option. Like other storage options, it is passed to tasks.
+    # If the token is a storage option, it is passed to tasks, as other storage options are.
     has_credentials = bool(given.get("token") or given.get("client_secret"))
     settings = unity_settings(given.pop("url", None), **given)
     own = _Options(rest if storage_options is not None else None)
@@ -111,7 +111,7 @@ def _catalog(storage_options: StorageOptions | None, *, within: str | None = Non
 
 
 class _Options:
-    """Storage options in hashable form, used as a key."""
+    """Storage options in a hashable form, for use as a key."""
 
     def __init__(self, options: Mapping[str, Any] | None) -> None:
         self.options = options

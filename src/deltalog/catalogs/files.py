@@ -1,7 +1,7 @@
-"""A directory of tables, as a catalog: `root/schema/table`, on any store.
+"""A directory of tables as a catalog: `root/schema/table`, on any store.
 
-Decides which names are safe as parts of a path. The catalog consists only of files: a folder with a
-log is a table, and its path is its name.
+This module decides which names are safe as parts of a path. The catalog consists only of files: a
+folder that contains a log is a table, and the path of the folder is the name of the table.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ if TYPE_CHECKING:
     from deltalog.log.snapshot import Snapshot
 
 _SEPARATORS: Final = frozenset("/\\:")
-_JOURNALS: Final = "_transactions"  # `_is_safe` refuses this name for schemas
+_JOURNALS: Final = "_transactions"  # cannot be a schema, because `_is_safe` refuses the name
 
 
 class FileCatalog(OffersTransactions):
-    """The tables in a directory, as `root/schema/table`; for laptops and tests.
+    """The tables in a directory, as `root/schema/table`, for laptops and tests.
 
-    The catalog stores nothing except the tables' folders. So it manages every table, and `drop`
+    The catalog stores nothing except the folders of tables. So it manages every table, and `drop`
     must delete the files.
 
     Args:
@@ -76,7 +76,7 @@ class FileCatalog(OffersTransactions):
     def list_tables(self, schema: Name) -> list[Name]:
         """Return the tables of a schema, which are its folders that contain a log.
 
-        Cost: one listing, and another one for each folder.
+        Cost: one listing, and one further listing per folder.
         """
         check_parts(schema, 1, "a schema of a directory")
         _check_safe(schema)
@@ -91,7 +91,7 @@ class FileCatalog(OffersTransactions):
         location: str | None = None,
         properties: Mapping[str, str] | None = None,
     ) -> None:
-        """See `KeepsSchemas`. Here: creates a folder, if the store supports empty folders."""
+        """Create a folder for a schema, if the store supports empty folders; see `KeepsSchemas`."""
         store, shown = self._schema_store(schema), shown_name(schema)
         if comment or location or properties:
             raise InvalidInputError(
@@ -108,7 +108,7 @@ class FileCatalog(OffersTransactions):
         make_folder(store)
 
     def drop_schema(self, schema: Name, *, cascade: bool = False) -> None:
-        """See `KeepsSchemas`. Here: never deletes files that do not belong to a table.
+        """Drop a schema; see `KeepsSchemas`. Files that do not belong to a table are never deleted.
 
         Raises:
             UnsafePathError: the folder of the schema or of a table is a link.
@@ -137,18 +137,18 @@ class FileCatalog(OffersTransactions):
             remove_folder(store)
 
     def find(self, name: Name) -> CatalogTable | None:
-        """See `TableCatalog.find`. Cost: one listing."""
+        """Return the entry of a table; see `TableCatalog.find`. Cost: one listing."""
         store = self._store(name)
         if not has_table(store):
             return None
         return CatalogTable(name=name, location=store.root, table_type=TableType.MANAGED)
 
     def open(self, name: Name) -> TableContext:
-        """See `TableCatalog.open`. Cost: one listing."""
+        """Return the context of a table; see `TableCatalog.open`. Cost: one listing."""
         return utc_context(self._existing(name))
 
     def stage(self, name: Name, location: str | None = None) -> StagedTable:
-        """See `TableCatalog.stage`. Here: the first commit makes the table visible."""
+        """Return the folder of a new table; the first commit makes the table visible."""
         if location is not None:
             raise InvalidInputError(
                 f"cannot create {shown_name(name)} at a given location: a directory of tables "
@@ -165,7 +165,7 @@ class FileCatalog(OffersTransactions):
         )
 
     def register(self, staged: StagedTable, snapshot: Snapshot) -> CatalogTable:
-        """See `TableCatalog.register`. Here: stores nothing, because the log is enough."""
+        """Return the entry of a new table. Nothing is stored, because the log is sufficient."""
         return CatalogTable(
             name=staged.name,
             location=snapshot.store.root,
@@ -176,15 +176,15 @@ class FileCatalog(OffersTransactions):
         )
 
     def synchronize(self, name: Name, snapshot: Snapshot) -> None:
-        """Only check the name: this catalog has no entry that could differ from the table."""
+        """Check the name. Nothing is stored that could differ from the table."""
         del snapshot
         self._store(name)
 
     def drop(self, name: Name, *, purge: bool = False) -> None:
-        """See `TableCatalog.drop`. Here: requires `purge`, because the table is only its folder.
+        """Delete the folder of a table; see `TableCatalog.drop`. Requires `purge`.
 
-        Deletes the log before the data files, so that an interrupted drop never leaves a table
-        without its files. Links in the folder are deleted but not followed.
+        The log is deleted before the data files, so that an interrupted drop never leaves a table
+        whose files are missing. Links in the folder are deleted, but not followed.
 
         Raises:
             UnsafePathError: the table's folder, a parent folder or the log is a link.
@@ -198,7 +198,7 @@ class FileCatalog(OffersTransactions):
         delete_table_files(store)
 
     def rename(self, name: Name, new_name: Name) -> None:
-        """See `TableCatalog.rename`. Here: refused unless the store renames folders atomically."""
+        """Rename the folder of a table. Refused if the store cannot do this atomically."""
         store, target = self._existing(name), self._store(new_name)
         if has_table(target):
             raise TableExistsError(
@@ -224,7 +224,7 @@ class FileCatalog(OffersTransactions):
         )
 
     def journal_store(self) -> Store:
-        """Return the folder with the journals of transactions, which cannot be a schema."""
+        """Return the directory of the journals of transactions. A schema cannot have its name."""
         return self._below(_JOURNALS)
 
     def __repr__(self) -> str:
@@ -245,7 +245,7 @@ class FileCatalog(OffersTransactions):
         return self._below(schema[0])
 
     def _below(self, path: str) -> Store:
-        # A user who may create tables here must not be able to reach other folders through a link.
+        # A user who may create tables here must not reach other folders through a symbolic link.
         location = f"{self._root.rstrip('/')}/{path}"
         return FsspecStore(location, self._options, within=self._root)
 
@@ -257,7 +257,7 @@ class FileCatalog(OffersTransactions):
 
 
 def _is_safe(part: str) -> bool:
-    """Whether a name is safe as a folder: no separator, no drive, no reference to a parent."""
+    """Return whether a name is safe as a folder: no separator, drive or reference to a parent."""
     return (
         part.isprintable()
         and part[:1] not in {".", "_"}

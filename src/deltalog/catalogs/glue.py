@@ -1,7 +1,7 @@
-"""`GlueCatalog`: the tables of AWS Glue's data catalog, with entries like Spark's and Athena's.
+"""`GlueCatalog`: the tables of AWS Glue's data catalog, with entries as Spark and Athena write.
 
-Owns the form in which a Glue entry marks a Delta table and its location. Glue does not coordinate
-commits: a table is only its files, and its entry is updated after each commit.
+This module determines how an entry of Glue represents a Delta table and its location. Glue does not
+coordinate commits: the files alone are the table, and the entry is updated after each commit.
 
 Protocol: none
 """
@@ -50,10 +50,10 @@ if TYPE_CHECKING:
 
 _PROVIDER: Final = "spark.sql.sources.provider"
 _DELTA: Final = "delta"
-# Spark writes this placeholder as the location if the real location is in the parameter `path`.
+# The location that Spark writes if the real location is in the parameter `path`.
 _PLACEHOLDER: Final = "__PLACEHOLDER__"
 _STATE: Final = ("delta.lastUpdateVersion", "delta.lastCommitTimestamp")
-# Formats for Athena; engines that support Delta ignore them.
+# The formats that Athena needs. Engines that support Delta ignore them.
 _FORMAT: Final = {
     "InputFormat": "org.apache.hadoop.mapred.SequenceFileInputFormat",
     "OutputFormat": "org.apache.hadoop.hive.ql.io.HiveSequenceFileOutputFormat",
@@ -62,17 +62,17 @@ _SERDE: Final = "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"
 
 
 class GlueCatalog(OffersTransactions):
-    """The tables of AWS Glue's data catalog; its databases are schemas.
+    """The tables of AWS Glue's data catalog. Its databases are the schemas.
 
     Tables are read and written with the caller's own credentials. After a commit that changes the
-    schema or properties, the entry in Glue is updated. Threads may share an instance. Pickles
-    contain no keys unless `pickles_secrets` is True; another process uses the keys of its own
+    schema or the properties, the entry in Glue is updated. Threads may share an instance. Pickles
+    contain no keys unless `pickles_secrets` is True; another process uses the keys in its own
     environment.
 
     Args:
-        catalog_id: the account that owns the catalog; None means the caller's account.
-        client_options: keyword arguments of `boto3.client`, such as `region_name`.
-        storage_options: options for the tables' stores; None uses the environment.
+        catalog_id: the id of the account that owns the catalog; None means the caller's account.
+        client_options: the keyword arguments of `boto3.client`, such as `region_name`.
+        storage_options: options for the stores of tables; None means the environment.
         allows_local_files: whether tables may be on the local file system.
         pickles_secrets: whether pickles contain the keys in `client_options`.
     """
@@ -93,13 +93,13 @@ class GlueCatalog(OffersTransactions):
         self._allows_local = allows_local_files
 
     def list_schemas(self, within: Name = ()) -> list[Name]:
-        """See `TableCatalog.list_schemas`. Cost: one request per page."""
+        """Return the databases; see `TableCatalog.list_schemas`. Cost: one request per page."""
         found = self._glue.pages("list the databases", "get_databases", "DatabaseList")
         names = sorted((str(one["Name"]),) for one in found)
         return [name for name in names if name[: len(within)] == tuple(within)]
 
     def list_tables(self, schema: Name) -> list[Name]:
-        """See `TableCatalog.list_tables`. Cost: one request per page."""
+        """Return the tables; see `TableCatalog.list_tables`. Cost: one request per page."""
         check_parts(schema, 1, "a database of Glue")
         what = f"list the tables of {shown_name(schema)}"
         found = self._glue.pages(what, "get_tables", "TableList", DatabaseName=schema[0])
@@ -113,16 +113,19 @@ class GlueCatalog(OffersTransactions):
         location: str | None = None,
         properties: Mapping[str, str] | None = None,
     ) -> None:
-        """See `KeepsSchemas.create_schema`. Cost: one request."""
+        """Create a database; see `KeepsSchemas.create_schema`. Cost: one request."""
         check_parts(schema, 1, "a database of Glue")
         self._glue.create_database(schema[0], comment, location, properties)
 
     def drop_schema(self, schema: Name, *, cascade: bool = False) -> None:
-        """See `KeepsSchemas.drop_schema`. Keeps the files. Cost: one request and a listing."""
+        """Drop a database; see `KeepsSchemas.drop_schema`. No files are deleted.
+
+        Cost: one request and a listing.
+        """
         check_parts(schema, 1, "a database of Glue")
         try:
             tables = [] if cascade else self.list_tables(schema)
-        except TableNotFoundError:  # the schema does not exist; its deletion will report that
+        except TableNotFoundError:  # the schema does not exist; the request to drop it will fail
             tables = []
         if tables:
             raise InvalidInputError(
@@ -132,12 +135,12 @@ class GlueCatalog(OffersTransactions):
         self._glue.delete_database(schema[0])
 
     def find(self, name: Name) -> CatalogTable | None:
-        """See `TableCatalog.find`. Cost: one request."""
+        """Return the entry of a table; see `TableCatalog.find`. Cost: one request."""
         entry = self._glue.table(name)
         return None if entry is None else _described(name, entry)
 
     def open(self, name: Name) -> TableContext:
-        """See `TableCatalog.open`. Cost: one request."""
+        """Return the context of a table; see `TableCatalog.open`. Cost: one request."""
         table = self._existing(name)
         if table.provider != _DELTA:
             raise InvalidInputError(
@@ -148,7 +151,9 @@ class GlueCatalog(OffersTransactions):
         return TableContext(store=store, time_zone="UTC", committer=committer)
 
     def stage(self, name: Name, location: str | None = None) -> StagedTable:
-        """See `TableCatalog.stage`. The default location is in the database's location.
+        """Choose the location of a new table; see `TableCatalog.stage`.
+
+        By default, it is in the location of the database.
 
         Cost: two requests.
         """
@@ -164,24 +169,24 @@ class GlueCatalog(OffersTransactions):
         )
 
     def register(self, staged: StagedTable, snapshot: Snapshot) -> CatalogTable:
-        """See `TableCatalog.register`. Cost: one request."""
+        """Create the entry of a staged table; see `TableCatalog.register`. Cost: one request."""
         entry = _entry(staged, snapshot)
         try:
             self._glue.create(staged.name, entry)
         except TableExistsError:
-            found = self.find(staged.name)  # perhaps an earlier attempt succeeded
+            found = self.find(staged.name)  # an earlier attempt may have succeeded
 
             if found is None or found.location.rstrip("/") != staged.location.rstrip("/"):
                 raise
         return _described(staged.name, entry)
 
     def synchronize(self, name: Name, snapshot: Snapshot) -> None:
-        """See `TableCatalog.synchronize`. Cost: two requests."""
+        """Update the entry of a table; see `TableCatalog.synchronize`. Cost: two requests."""
         state = _state(snapshot.version, snapshot.commit_timestamp_ms)
         self._glue.change(name, lambda entry: _updated(entry, snapshot.metadata, state))
 
     def drop(self, name: Name, *, purge: bool = False) -> None:
-        """See `TableCatalog.drop`. Cost: one request."""
+        """Delete the entry of a table; see `TableCatalog.drop`. Cost: one request."""
         if purge:
             raise InvalidInputError(
                 f"cannot purge {shown_name(name)}: Glue does not own the files of its tables"
@@ -196,7 +201,7 @@ class GlueCatalog(OffersTransactions):
         )
 
     def relocate(self, name: Name, location: str) -> None:
-        """See `TableCatalog.relocate`. Cost: two requests."""
+        """Change the location in an entry; see `TableCatalog.relocate`. Cost: two requests."""
         check_location(location, allows_local=self._allows_local)
         self._glue.change(name, lambda entry: _moved(entry, location))
 
@@ -216,13 +221,13 @@ class GlueCatalog(OffersTransactions):
 
 @dataclass(frozen=True, slots=True)
 class GlueTeller:
-    """Updates the Glue entry of a table after its commits."""
+    """Updates the entry of a table in Glue after commits to the table."""
 
     glue: GlueRequests
     name: Name
 
     def tell(self, _store: Store, commit: WinningCommit) -> None:
-        """See `Teller.tell`."""
+        """Send the changes of a commit; see `Teller.tell`."""
         metadata = commit.metadata
         if metadata is None:
             return
@@ -250,7 +255,7 @@ def _location(entry: Mapping[str, Any]) -> str:
 
 
 def _provider(parameters: Mapping[str, str]) -> str:
-    """Return the format of a table, from the parameters that Spark, Athena or crawlers write."""
+    """Return a table's format, which Spark, Athena and crawlers write to different parameters."""
     for key in (_PROVIDER, "table_type", "classification"):
         if (found := parameters.get(key, "").lower()) != "":
             return found
@@ -267,7 +272,7 @@ def _entry(staged: StagedTable, snapshot: Snapshot) -> dict[str, Any]:
             "table_type": _DELTA.upper(),
             "classification": _DELTA,
         },
-        "PartitionKeys": [],  # the log has the partitions and their values
+        "PartitionKeys": [],  # the log contains the partition columns and values
         "StorageDescriptor": {
             **_FORMAT,
             "Columns": [],
@@ -283,7 +288,7 @@ def _entry(staged: StagedTable, snapshot: Snapshot) -> dict[str, Any]:
 
 
 def _updated(entry: dict[str, Any], metadata: Metadata, state: Mapping[str, str]) -> dict[str, Any]:
-    """Return an entry with the table's schema, properties and comment."""
+    """Return the entry with the table's current schema, properties and comment."""
     columns = [
         {
             "Name": field.name,
@@ -293,7 +298,7 @@ def _updated(entry: dict[str, Any], metadata: Metadata, state: Mapping[str, str]
         for field in parse_schema(metadata.schema_string)
     ]
     storage = {**(entry.get("StorageDescriptor") or {}), "Columns": columns}
-    # Delta's own parameters are taken only from the table; outdated ones in the entry are removed.
+    # Take Delta's properties only from the table, so that outdated ones in the entry are removed.
     kept = {
         key: text
         for key, text in (entry.get("Parameters") or {}).items()
@@ -328,7 +333,7 @@ def _state(version: int, time_ms: int) -> dict[str, str]:
     return dict(zip(_STATE, (str(version), str(time_ms)), strict=True))
 
 
-# --- The requests to AWS Glue, and the meaning of its errors
+# --- requests to AWS Glue, and its errors
 
 
 _MISSING: Final = frozenset({"EntityNotFoundException"})
@@ -357,7 +362,7 @@ _BUSY: Final = frozenset(
     }
 )
 _SECRETS: Final = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token")
-# The members that both `get_table` returns and `update_table` accepts.
+# The members that `get_table` returns and that `update_table` accepts.
 _INPUT: Final = (
     "Name",
     "Description",
@@ -383,7 +388,7 @@ class GlueRequests:
         self._client = _client(options)
 
     def table(self, name: Name) -> dict[str, Any] | None:
-        """Return the entry of a table, or None if it does not exist."""
+        """Return the entry of a table; None if the table does not exist."""
         check_parts(name, 2, "a table of Glue")
         try:
             with self._errors(f"load table {shown_name(name)}"):
@@ -395,7 +400,7 @@ class GlueRequests:
     def pages(
         self, what: str, operation: str, member: str, **more: Any
     ) -> Iterator[dict[str, Any]]:
-        """Yield the entries from all pages of a listing."""
+        """Yield the entries on all pages of a listing."""
         with self._errors(what):
             pages = self._client.get_paginator(operation).paginate(**self._account, **more)
             for page in pages:
@@ -423,7 +428,7 @@ class GlueRequests:
             raise CatalogError(f"cannot {what}: it exists", status=409) from error
 
     def delete_database(self, name: str) -> None:
-        """Delete a database with its entries.
+        """Delete a database with all its entries.
 
         Raises:
             CatalogError: the database does not exist (status 404).
@@ -436,7 +441,7 @@ class GlueRequests:
             raise CatalogError(f"cannot {what}: it does not exist", status=404) from error
 
     def default_location(self, name: Name) -> str:
-        """Return the default location of a new table."""
+        """Return the default location of a new table, in the location of its database."""
         with self._errors(f"load database {shown_name(name[:1])}"):
             answer = self._client.get_database(**self._account, Name=name[0])
         place = answer["Database"].get("LocationUri")
@@ -475,10 +480,10 @@ class GlueRequests:
 
     @contextmanager
     def _errors(self, what: str) -> Iterator[None]:
-        """Convert boto3's errors in the block to errors of deltalog."""
+        """Convert errors of boto3 in the block to errors of deltalog."""
         try:
             yield
-        except Exception as error:  # noqa: BLE001  # the mapping is total
+        except Exception as error:  # noqa: BLE001  # every error is converted
             secrets = [str(self._options[key]) for key in _SECRETS if self._options.get(key)]
             detail = printable(redact(f"{type(error).__name__}: {error}", secrets))
             text = f"cannot {what}: {detail}"

@@ -1,7 +1,8 @@
-"""Checks of the table locations that a catalog returns, and the credentials that it lends.
+"""Check the table locations that a catalog returns, and renew the credentials that it lends.
 
-A catalog's answers are not trusted. Refused are local files (unless the caller allows them), kinds
-of stores that catalog tables do not use, and file names that lead out of the log's directory.
+The answers of a catalog are not trusted. These are refused: local files (unless the caller allows
+them), kinds of stores that tables of catalogs do not use, and names of files that lead out of the
+directory of the log.
 
 Protocol: Catalog-managed tables (staged commits)
 """
@@ -42,8 +43,8 @@ def check_location(location: str, *, allows_local: bool) -> None:
         allows_local: whether the caller allows local files.
 
     Raises:
-        UnsafePathError: the location is a local file, in a kind of store that catalog tables do not
-            use, or not a plain URL.
+        UnsafePathError: the location is a local file, is in a kind of store that tables of catalogs
+            do not use, or is not a plain URL.
     """
     shown = shown_location(location)
     kind = store_kind(location)
@@ -64,10 +65,11 @@ def check_location(location: str, *, allows_local: bool) -> None:
 
 
 def check_staged_name(name: str, version: int) -> str:
-    """Check the name of a staged commit, and return it.
+    """Check the name of the file of a staged commit, and return the name.
 
     Raises:
-        UnsafePathError: the name could lead out of the directory, or belongs to another version.
+        UnsafePathError: the name could lead out of the directory, or is the name of another
+            version.
     """
     found = _STAGED_NAME.fullmatch(name)
     if found is None or not name.isascii() or int(found["version"]) != version:
@@ -85,7 +87,8 @@ class LentCredential:
     Args:
         prefix: the location.
         options: the credentials as storage options.
-        expires_ms: when they expire, in milliseconds since 1970 (UTC); None if unknown.
+        expires_ms: the time at which they expire, in milliseconds since 1970 (UTC); None if
+            unknown.
     """
 
     prefix: str
@@ -94,11 +97,11 @@ class LentCredential:
 
 
 class Lender(Protocol):
-    """Lends credentials; implementations can be pickled."""
+    """Lends credentials for a location. Implementations can be pickled."""
 
     @property
     def clock(self) -> Clock:
-        """The clock that decides when credentials expire."""
+        """The clock by which the expiry of credentials is checked."""
         ...
 
     @property
@@ -107,17 +110,17 @@ class Lender(Protocol):
         ...
 
     def lend(self) -> Sequence[LentCredential]:
-        """Return new credentials; an empty sequence means that the catalog does not lend any."""
+        """Return new credentials. The sequence is empty if the catalog lends none."""
         ...
 
 
 class LentOptions:
-    """Storage options with lent credentials, which are renewed shortly before they expire.
+    """Storage options that contain lent credentials. They are renewed shortly before they expire.
 
     Args:
         lender: the source of the credentials.
         location: the location for which credentials are requested.
-        own: the caller's own options, to which the credentials are added; None if there are none.
+        own: the caller's own options, to which credentials are added; None if there are none.
     """
 
     def __init__(self, lender: Lender, location: str, own: Mapping[str, Any] | None) -> None:
@@ -130,7 +133,7 @@ class LentOptions:
         self._is_asked = False
 
     def __call__(self) -> Mapping[str, Any]:
-        """Return the options, after renewing credentials that are about to expire."""
+        """Return the options. Credentials that are about to expire are renewed first."""
         with self._lock:
             if not self._is_asked:
                 self._ask()
@@ -140,17 +143,17 @@ class LentOptions:
             return {**(self._own or {}), **lent}
 
     def is_due(self) -> bool:
-        """See `ExpiringOptions.is_due`."""
+        """Return whether the credentials must be renewed; see `ExpiringOptions.is_due`."""
         with self._lock:
             return self._is_asked and self._is_due()
 
     def refuse(self) -> None:
-        """See `ExpiringOptions.refuse`."""
+        """Make the next call request new credentials; see `ExpiringOptions.refuse`."""
         with self._lock:
             self._is_asked = False
 
     def take(self, lent: Sequence[LentCredential]) -> None:
-        """Use credentials that the catalog returned in another answer."""
+        """Use credentials that another answer of the catalog has contained."""
         with self._lock:
             self._keep(lent)
 
@@ -159,7 +162,7 @@ class LentOptions:
         return at_ms is not None and self._lender.clock.now_ms() >= at_ms
 
     def _renew(self) -> None:
-        """Request new credentials. If that fails, use the current ones until they expire.
+        """Request new credentials. If the request fails, use the current ones until they expire.
 
         Raises:
             DeltaError: the request failed, and the current credentials have expired.
@@ -170,7 +173,7 @@ class LentOptions:
             now, ends = self._lender.clock.now_ms(), self._ends_ms()
             if ends is None or now >= ends:
                 raise
-            # Do not try again for each request, but only after half of the remaining time.
+            # Do not try again at every call, but only after half of the remaining time.
             self._renew_at_ms = min(ends, now + max(1, (ends - now) // 2))
             logger.warning("credentials are not renewed yet: %s", error)
 
@@ -181,7 +184,7 @@ class LentOptions:
         try:
             lent = self._lender.lend()
         except CatalogError as error:
-            # Raise unless the catalog refused and the caller's own options contain credentials.
+            # If the catalog refuses, the caller's own credentials are used, if there are any.
             if error.status is None or self._own is None or not names_credentials(self._own):
                 raise
             logger.warning(
@@ -201,7 +204,8 @@ class LentOptions:
             )
         expires = None if self._lent is None else self._lent.expires_ms
         now = self._lender.clock.now_ms()
-        # Renew credentials with a lifetime of a few minutes after four fifths of it.
+        # If the credentials are valid for only a few minutes, renew them after four fifths of that
+        # time.
         self._renew_at_ms = (
             None if expires is None else expires - min(_MARGIN_MS, max(0, expires - now) // 5)
         )
@@ -209,8 +213,8 @@ class LentOptions:
 
     def __getstate__(self) -> dict[str, Any]:
         if is_sent_to_tasks():
-            # Renew before pickling: a task cannot use expired credentials, and may have no token.
-            with suppress(DeltaError):  # the task will try again and report the error
+            # Renew before pickling. A task cannot use expired credentials, and may have no token.
+            with suppress(DeltaError):  # the task will request them again, and report the error
                 self()
         with self._lock:
             state = self.__dict__.copy()
@@ -228,10 +232,10 @@ class LentOptions:
 
 
 def _chosen(lent: Sequence[LentCredential], location: str) -> LentCredential | None:
-    """Return the credentials with the longest prefix of the location; None if the list is empty.
+    """Return the credentials whose prefix matches the location best; None if the list is empty.
 
     Raises:
-        CatalogError: the list is not empty, but no credentials are for the location.
+        CatalogError: the list is not empty, but no credentials match the location.
     """
     fitting = [one for one in lent if _covers(one.prefix, location)]
     if lent and not fitting:

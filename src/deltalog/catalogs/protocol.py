@@ -1,7 +1,7 @@
-"""Tables by name: the interface between deltalog and a catalog.
+"""Tables by name: the interface of catalogs.
 
-Owns the interface through which statements and table names find tables. A name is a tuple of parts
-without the catalog's own alias: `("sales", "orders")`. Does not depend on a specific catalog.
+Statements and table names find tables through this interface, which does not depend on a specific
+catalog. A name is a tuple of parts, without an alias of the catalog: `("sales", "orders")`.
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ class TableType(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogTable:
-    """A catalog's entry for a table. Where the entry and the table's log differ, the log is right.
+    """The entry of a table in a catalog. If it differs from the table's log, the log is right.
 
     Args:
         name: the parts of the name.
         location: the path or URL of the table.
-        table_type: `MANAGED` if the catalog chose the location.
-        table_id: the catalog's id of the table; None if the catalog has no ids.
+        table_type: `MANAGED` if the catalog chose the location, else `EXTERNAL`.
+        table_id: the id of the table in the catalog; None if the catalog has no ids.
         comment: the comment of the table.
-        properties: the catalog's copy of the properties.
-        columns: the catalog's copy of the schema; None if the catalog has no copy.
-        provider: the format of the table in lower case; deltalog can only open `delta`.
+        properties: the copy of the table's properties in the catalog.
+        columns: the copy of the table's schema in the catalog; None if there is no copy.
+        provider: the format of the table, in lower case. deltalog can open only `delta`.
     """
 
     name: Name
@@ -71,18 +71,18 @@ class CatalogTable:
 class StagedTable:
     """A new table that is not visible in its catalog yet.
 
-    Version 0 is written through `context`, with the required features and properties. Then
+    The creator writes version 0 with `context`, with the required features and properties. Then
     `TableCatalog.register` makes the table visible.
 
     Args:
         name: the name of the new table.
         context: the context of the new table.
-        location: the location as the catalog spells it.
+        location: the location, in the catalog's spelling.
         table_type: see `CatalogTable`.
-        table_id: the id that the catalog assigned.
-        features: table features that the catalog requires.
-        properties: properties that the catalog requires.
-        suggested_properties: properties that the catalog suggests; the creator of the table may
+        table_id: the id that the catalog has assigned.
+        features: the table features that the catalog requires.
+        properties: the properties that the catalog requires: name → value.
+        suggested_properties: the properties that the catalog suggests. The creator of the table may
             override them.
     """
 
@@ -96,7 +96,7 @@ class StagedTable:
     suggested_properties: Mapping[str, str] = field(default_factory=dict)
 
     def configuration(self, asked: Mapping[str, str | None] | None) -> dict[str, str | None]:
-        """Combine the requested properties of the new table with the catalog's properties.
+        """Combine the requested properties of the new table with those of the catalog.
 
         Raises:
             InvalidInputError: a requested property contradicts a required property.
@@ -119,7 +119,7 @@ class StagedTable:
 
 @runtime_checkable
 class TableCatalog(Protocol):
-    """Finds and registers tables by name.
+    """The interface of catalogs, which find and register tables by name.
 
     Implementations are thread-safe. An operation that the catalog does not support raises
     `InvalidInputError`. Other errors are `TableNotFoundError`, `TableExistsError`, and
@@ -127,25 +127,25 @@ class TableCatalog(Protocol):
     """
 
     def list_schemas(self, within: Name = ()) -> list[Name]:
-        """Return the sorted schemas; in a catalog of catalogs, the names have two parts.
+        """Return the schemas, sorted. In a catalog of catalogs, a schema name has two parts.
 
         Args:
-            within: return only schemas whose names begin with these parts.
+            within: return only the schemas whose names begin with these parts.
         """
         ...
 
     def list_tables(self, schema: Name) -> list[Name]:
-        """Return the sorted tables of a schema, including tables in other formats than Delta."""
+        """Return the tables of a schema, sorted, including tables in formats other than Delta."""
         ...
 
     def find(self, name: Name) -> CatalogTable | None:
-        """Return the catalog's entry for a table; None if the table does not exist."""
+        """Return the entry of a table; None if the table does not exist."""
         ...
 
     def open(self, name: Name) -> TableContext:
-        """Return the context for opening a table: its store with credentials, and its committer.
+        """Return the context of a table: its store with credentials, and its committer.
 
-        The time zone is UTC. Commits through this context also update the catalog's entry.
+        The time zone is UTC. A commit through this context also updates the entry in the catalog.
 
         Raises:
             TableNotFoundError: the table does not exist.
@@ -154,11 +154,11 @@ class TableCatalog(Protocol):
         ...
 
     def stage(self, name: Name, location: str | None = None) -> StagedTable:
-        """Return the location for a new table, which remains invisible until `register`.
+        """Choose the location of a new table, which is invisible until `register`.
 
         Args:
             name: the name of the new table.
-            location: the location of an external table; None lets the catalog choose.
+            location: the location of an external table; None lets the catalog choose a location.
 
         Raises:
             TableExistsError: a table with the name exists.
@@ -170,18 +170,18 @@ class TableCatalog(Protocol):
 
         Args:
             staged: the result of `stage`.
-            snapshot: version 0 of the table, or a later version of an existing external table.
+            snapshot: version 0 of the table, or any version of an existing external table.
 
         Raises:
-            TableExistsError: another client has registered the name meanwhile; the files are not
-                deleted.
+            TableExistsError: another client has registered the name in the meantime. The files are
+                not deleted.
         """
         ...
 
     def synchronize(self, name: Name, snapshot: Snapshot) -> None:
         """Send the table's schema, properties and comment to the catalog.
 
-        Commits through a context from `open` do this automatically.
+        A commit through the context from `open` does this automatically.
         """
         ...
 
@@ -190,7 +190,8 @@ class TableCatalog(Protocol):
 
         Args:
             name: the name of the table.
-            purge: also delete the table's files, if the catalog manages them.
+            purge: whether the files of the table are deleted, too. Requires that the catalog
+                manages the files.
         """
         ...
 
@@ -199,22 +200,22 @@ class TableCatalog(Protocol):
         ...
 
     def relocate(self, name: Name, location: str) -> None:
-        """Change the location in a table's entry, without moving files."""
+        """Change the location in the entry of a table. No file is moved."""
         ...
 
 
 @runtime_checkable
 class KeepsJournals(Protocol):
-    """A catalog that has a folder for the journals of multi-table transactions."""
+    """A catalog with a directory for the journals of transactions over several tables."""
 
     def journal_store(self) -> Store:
-        """Return a store whose root is the folder of the journals."""
+        """Return a store whose root is the directory of the journals."""
         ...
 
 
 @runtime_checkable
 class CatalogOfCatalogs(Protocol):
-    """A catalog whose names begin with the name of an inner catalog, like Unity Catalog."""
+    """A catalog in which names begin with the name of an inner catalog, as in Unity Catalog."""
 
     def list_catalogs(self) -> list[str]:
         """Return the names of the inner catalogs, sorted."""
@@ -237,8 +238,8 @@ class KeepsSchemas(Protocol):
 
         Args:
             schema: the name of the schema.
-            comment: a comment on the schema.
-            location: the directory for its tables; None lets the catalog choose.
+            comment: the comment of the schema.
+            location: the directory for the tables of the schema; None lets the catalog choose.
             properties: the properties of the schema.
 
         Raises:
@@ -253,7 +254,7 @@ class KeepsSchemas(Protocol):
 
         Args:
             schema: the name of the schema.
-            cascade: whether to drop its tables as well; if not, it must be empty.
+            cascade: whether the tables of the schema are dropped, too. If False, it must be empty.
 
         Raises:
             CatalogError: the schema does not exist (status 404).
@@ -282,15 +283,15 @@ class KeepsCatalogs(CatalogOfCatalogs, Protocol):
 
 
 def shown_name(name: Sequence[str]) -> str:
-    """Return `a.b.c` for messages, with backticks around parts that are not identifiers."""
+    """Return a name such as `a.b.c` for messages; backticks enclose parts with other characters."""
     return ".".join(part if part.isidentifier() else f"`{part}`" for part in name)
 
 
 def check_parts(name: Name, count: int, what: str) -> None:
-    """Refuse a name that has another number of parts, or an empty part.
+    """Refuse a name that has a wrong number of parts, or an empty part.
 
     Raises:
-        InvalidInputError: the name is invalid; the message describes a valid name.
+        InvalidInputError: the name is invalid. The message describes a valid name.
     """
     given: object = name
     parts = given if isinstance(given, tuple) else ()
@@ -298,7 +299,7 @@ def check_parts(name: Name, count: int, what: str) -> None:
         raise InvalidInputError(f"cannot use {name!r} as {what}: expected a tuple of {count} names")
 
 
-# --- A table by its name in a catalog, existing or new
+# --- an existing or new table, given by its name in a catalog
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -308,7 +309,7 @@ class NamedTable:
     Args:
         catalog: the catalog that is responsible for the name.
         name: the parts of the name.
-        at: the version or timestamp in the table's URI.
+        at: the version or timestamp at the end of the table's URI; None if there is none.
     """
 
     catalog: TableCatalog
@@ -316,34 +317,38 @@ class NamedTable:
     at: int | datetime | None = None
 
     def is_delta_table(self) -> bool:
-        """Whether the catalog contains a Delta table with that name."""
+        """Whether the catalog contains a Delta table with this name."""
         found = self.catalog.find(self.name)
         return found is not None and found.provider == "delta"
 
     def stage(self) -> NewNamedTable:
-        """Stage a new table with this name, if the name is free."""
+        """Stage a new table with this name.
+
+        Raises:
+            TableExistsError: a table with the name exists.
+        """
         return NewNamedTable(catalog=self.catalog, staged=self.catalog.stage(self.name))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewNamedTable:
-    """A staged table, and the catalog in which to register it after version 0 is written."""
+    """A staged table, and the catalog that registers it after version 0 is written."""
 
     catalog: TableCatalog
     staged: StagedTable
 
     def register(self, snapshot: Snapshot) -> TableContext:
-        """Register the table, and return its final context.
+        """Register the table; return the context for all later versions.
 
         Raises:
-            TableExistsError: another client has registered the name meanwhile.
+            TableExistsError: another client has registered the name in the meantime.
         """
         self.catalog.register(self.staged, snapshot)
         context = self.catalog.open(self.staged.name)
         return replace(context, time_zone=snapshot.context.time_zone)
 
 
-# --- The changes of a commit that catalogs copy: metadata, protocol, domains, counts
+# --- the content of a commit that catalogs copy: metadata, protocol, domains, counts
 
 
 logger: logging.Logger = logging.getLogger(__name__)
@@ -360,13 +365,13 @@ def read_commit(version: int, data: bytes) -> WinningCommit:
 
 
 def changes_table(commit: WinningCommit) -> bool:
-    """Whether a commit changes more than rows, so that the catalog's entry must be updated."""
+    """Return whether a commit changes more than rows, so that the entry must be updated."""
     is_other = commit.metadata is not None or commit.protocol is not None
     return is_other or bool(commit.domains.keys() - {ROW_TRACKING_DOMAIN})
 
 
 class Teller(Protocol):
-    """Notifies a catalog of a commit's changes; implementations can be pickled."""
+    """Sends the changes of a commit to a catalog. Implementations can be pickled."""
 
     def tell(self, store: Store, commit: WinningCommit) -> None:
         """Send the changes of the commit to the catalog."""
@@ -375,17 +380,17 @@ class Teller(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FollowedCommitter:
-    """Commits by put-if-absent, and notifies a catalog of the changes afterwards.
+    """Committer that commits by put-if-absent, and then sends the changes to a catalog.
 
     Args:
-        teller: notifies the catalog. A failure is only logged, because the commit has already
-            succeeded.
+        teller: the object that sends the changes. A failure is only logged, because the commit has
+            already succeeded.
     """
 
     teller: Teller
 
     def commit(self, store: Store, version: int, data: bytes) -> FileInfo:
-        """See `Committer.commit`."""
+        """Commit a version; see `Committer.commit`."""
         file = FileSystemCommitter().commit(store, version, data)
         try:
             commit = read_commit(version, data)
@@ -401,18 +406,18 @@ class FollowedCommitter:
         return file
 
     def log_tail(self, _store: Store) -> LogTail | None:
-        """Return None, because a listing of the store contains the newest commits."""
+        """Return None, because a listing of the store contains the latest commits."""
         return None
 
 
-# --- The method that begins a transaction over several tables of a catalog
+# --- the method that begins a transaction over several tables of a catalog
 
 
 class OffersTransactions:
-    """A catalog on which a transaction over several of its tables can be begun."""
+    """A catalog with a method that begins a transaction over several of its tables."""
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Make errors about arguments contain the name of the called class."""
+        """Make errors about arguments contain the name of the subclass."""
         super().__init_subclass__(**options)
         name_methods_after(cls, OffersTransactions)
 
@@ -425,8 +430,8 @@ class OffersTransactions:
         """Begin a transaction: `with catalog.transaction() as tx: tx.table("a.b").append(…)`.
 
         Args:
-            journals: see `CatalogTransactions`, which also completes the commits of an interrupted
-                transaction.
+            journals: the location of the journals; see `CatalogTransactions`, which also completes
+                the commits of an interrupted transaction. None means the catalog's own directory.
             storage_options: options for the store of the journals.
             options: see `CatalogTransactions.begin`.
 
@@ -434,7 +439,7 @@ class OffersTransactions:
             A `CatalogTransaction`.
 
         Raises:
-            InvalidInputError: `journals` is None, and the catalog has no folder for journals.
+            InvalidInputError: `journals` is None, and the catalog has no directory for journals.
         """
         transactions = higher("CatalogTransactions")(self, journals, storage_options)
         found: AbstractContextManager[Any] = transactions.begin(**options)

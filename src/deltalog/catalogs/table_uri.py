@@ -1,4 +1,4 @@
-"""Resolving a table's location: a store, a path or a URL, optionally with a version."""
+"""Open the store or context of a table: a store, a path, a URL or a name, with a version or not."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def open_table_store(
     storage_options: StorageOptions | None,
     filesystem: Any,
 ) -> tuple[Store, int | datetime | None]:
-    """Return the store of a table, and the version or timestamp in its URI.
+    """Return the store of a table, and the version or timestamp that its URI ends with.
 
     Escapes of a `file:` URL are decoded: `file:///a%20b` is the directory `/a b`.
     """
@@ -43,7 +43,7 @@ def open_table_store(
         )
     if not isinstance(table_uri, str):
         return open_store(table_uri, storage_options, filesystem=filesystem), None
-    # Check before decoding escapes: `@v3` is a version, but `%40v3` is part of a name.
+    # Parse the version before escapes are decoded: `@v3` is a version, but `%40v3` is not.
     if table_uri.lower().startswith(BY_NAME):
         raise InvalidInputError(
             f"cannot use {table_uri!r} here: expected a location, found the name of a table in a "
@@ -69,7 +69,7 @@ def open_table_context(
     *,
     time_zone: str,
 ) -> tuple[TableContext, int | datetime | None]:
-    """Return the context of a table, and the version or timestamp in its URI.
+    """Return the context of a table, and the version or timestamp that its URI ends with.
 
     `uc://catalog.schema.table` means a table of the Unity Catalog of the environment or of the
     storage options. A `NamedTable` means a table of any catalog. For other tables, the context
@@ -150,8 +150,8 @@ def at_root_of(filesystem: Any) -> Store:
 
 
 def check_elsewhere(target: object, root: str, table_root: str) -> None:
-    """Refuse a target inside a table's directory: the table's vacuum would delete its files."""
-    is_location = isinstance(target, str | PathLike)  # the roots of two stores may be equal
+    """Refuse a target inside a table's directory, because VACUUM of the table would delete it."""
+    is_location = isinstance(target, str | PathLike)  # two different stores may have equal roots
     if is_location and not is_absolute(canonical_path(f"{root.rstrip('/')}/_", table_root)):
         raise InvalidInputError(
             f"cannot clone {table_root} to {root}: expected a location outside of the table: "

@@ -1,8 +1,8 @@
 """The command line: `deltalog`.
 
 `application` contains the common code of the commands: options, output and errors. `commands`
-contains the commands, which read, describe and maintain a table, run SQL and the sharing server,
-simulate histories, and print scripts for shells.
+contains the commands themselves: they read, describe and maintain a table, run SQL and the sharing
+server, simulate histories, and print scripts for shells.
 """
 
 from __future__ import annotations

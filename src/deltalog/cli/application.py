@@ -1,8 +1,8 @@
 """The common parts of the commands: the application, shared options, output, and errors.
 
-Owns the exit codes: 0: success; 1: the doctor found a problem; 2: the arguments are invalid; 3: the
-table or the store does not allow the command. Results are printed to stdout, everything else to
-stderr.
+The exit codes are 0: success; 1: the command found a problem, such as `doctor`; 2: the arguments
+are invalid; 3: the table or the store does not allow the command. Results are printed to stdout,
+and everything else to stderr.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class OutputFormat(StrEnum):
 
 
 def print_rows(rows: list[dict[str, Any]], form: OutputFormat) -> None:
-    """Print a few rows of facts; the table format uses `humane` for the values."""
+    """Print a few rows of facts. In the table format, `humane` converts the values."""
     names = list(dict.fromkeys(name for row in rows for name in row))
     if form is OutputFormat.JSON:
         for row in rows:
@@ -64,7 +64,7 @@ def print_rows(rows: list[dict[str, Any]], form: OutputFormat) -> None:
 
 
 def print_record(record: dict[str, Any], form: OutputFormat) -> None:
-    """Print one record; the table format has one line per member."""
+    """Print one record. The table format has one line per member."""
     if form is OutputFormat.TABLE:
         facts = [{"": name, "value": humane(name, value)} for name, value in record.items()]
         print_rows([row for row in facts if row["value"]], form)
@@ -73,7 +73,7 @@ def print_record(record: dict[str, Any], form: OutputFormat) -> None:
 
 
 def print_facts(table: pa.Table, form: OutputFormat) -> None:
-    """Print Arrow data from the log or an operation."""
+    """Print Arrow data that comes from the log or from an operation."""
     if form is OutputFormat.TABLE:
         _draw_facts(table.column_names, list(readable_tuples(table)))
     else:
@@ -81,13 +81,13 @@ def print_facts(table: pa.Table, form: OutputFormat) -> None:
 
 
 def print_text(text: str) -> None:
-    """Print lines for people. Control characters are escaped, because they may be from a log."""
+    """Print lines for people. Control characters, which may be in a log, are escaped."""
     for line in text.split("\n"):
         typer.echo(printable(line))
 
 
 def print_batches(schema: pa.Schema, batches: Iterable[pa.RecordBatch], form: OutputFormat) -> None:
-    """Print rows of a table batch by batch, with unchanged values."""
+    """Print rows of a table, batch by batch, with unchanged values."""
     match form:
         case OutputFormat.JSON:
             for batch in batches:
@@ -111,8 +111,8 @@ def print_batches(schema: pa.Schema, batches: Iterable[pa.RecordBatch], form: Ou
 def _write_csv(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
     from pyarrow import csv  # noqa: PLC0415  # only here
 
-    # Files and programs get CSV values unchanged; a terminal gets escapes for control
-    # characters.
+    # Files and programs receive the values unchanged. For a terminal, control characters are
+    # escaped.
     is_shown = sys.stdout.isatty()
     names = [printable(name) if is_shown else name for name in schema.names]
     flat = [_flat_field(field).with_name(name) for field, name in zip(schema, names, strict=True)]
@@ -132,7 +132,7 @@ def _write_csv(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
 
 
 def _is_beyond_csv(column: pa.Array[Any]) -> bool:
-    """Return whether Arrow would print a wrong year, because it computes years with 16 bits."""
+    """Return whether Arrow would print wrong years, because it uses 16 bits for a year."""
     has_days = pa.types.is_date(column.type) or pa.types.is_timestamp(column.type)
     return has_days and has_far_years(column)
 
@@ -142,7 +142,7 @@ def _out() -> Any:
 
 
 def _flat_field(field: pa.Field[Any]) -> pa.Field[Any]:
-    """Return the field as a string if its values must be converted to JSON for CSV."""
+    """Return the field for CSV. It becomes a string if its values must be converted to JSON."""
     kind = field.type
     is_odd = pa.types.is_nested(kind) or isinstance(kind, pa.ExtensionType)
     if is_odd or pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
@@ -151,14 +151,14 @@ def _flat_field(field: pa.Field[Any]) -> pa.Field[Any]:
 
 
 def _draw_facts(names: list[str], rows: Sequence[Sequence[Any]]) -> None:
-    """Print facts as a table for people, without empty columns."""
+    """Print facts as a table for people. Empty columns are omitted."""
     cells = [[humane(*pair) for pair in zip(names, row, strict=True)] for row in rows]
     kept = [number for number in range(len(names)) if any(row[number] for row in cells)]
     _draw([names[number] for number in kept], [[row[number] for number in kept] for row in cells])
 
 
 def _draw(names: list[str], rows: Sequence[Sequence[str | None]]) -> None:
-    # Without a terminal, lines are neither cut nor padded to its width.
+    # If the output is not a terminal, lines are neither truncated nor padded.
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     lines, num_left_out = lay_out(names, rows, width)
     is_bold = width is not None and not is_plain_terminal()
@@ -169,20 +169,20 @@ def _draw(names: list[str], rows: Sequence[Sequence[str | None]]) -> None:
 
 
 def is_plain_terminal() -> bool:
-    """Return whether the terminal has no styles, or the user disabled them (https://no-color.org)."""
+    """Return whether the terminal has no styles, or the user disabled them (no-color.org)."""
     return bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
 
 
 def lay_out(
     names: list[str], rows: Sequence[Sequence[str | None]], width: int | None
 ) -> tuple[list[str], int]:
-    """Align cells below the names of columns, with two blanks between columns.
+    """Align cells under the names of their columns, with two blanks between columns.
 
     Args:
         names: the names of the columns.
-        rows: the rows, with one string per column; None is a blank cell.
+        rows: the rows, with one string per column; None is an empty cell.
         width: the maximum number of characters in a line; None means no limit. Long cells are
-            truncated (paths in the middle). The last columns are omitted if there is not enough
+            truncated, paths in the middle. The last columns are omitted if there is not enough
             space for `_FEWEST_LETTERS` characters of each column.
 
     Returns:
@@ -205,7 +205,7 @@ def lay_out(
 
 
 def _fitting(wanted: list[int], width: int) -> list[int]:
-    """Return the width of each column; the widest columns are reduced first."""
+    """Return the width of each column. The widest columns are made narrower first."""
     least = [min(letters, _FEWEST_LETTERS) for letters in wanted]
     num_columns = len(wanted)
     while num_columns > 1 and sum(least[:num_columns]) + 2 * (num_columns - 1) > width:
@@ -227,7 +227,7 @@ def _cut(text: str, letters: int) -> str:
 
 
 def humane(name: str, value: object) -> str | None:
-    """Return a value for people: a size with a unit, a time as a date, else see `as_text`."""
+    """Return a value for people: a size with a unit, a time as a date, others as in `as_text`."""
     if value in (None, [], {}):
         return None
     readable = _HUMANE.get(name)
@@ -235,7 +235,7 @@ def humane(name: str, value: object) -> str | None:
 
 
 def as_text(value: object) -> str | None:
-    """Return a value as a string; nested values become JSON."""
+    """Return a value as a string. Nested values are converted to JSON."""
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, dict | list | tuple | bytes):
@@ -247,7 +247,7 @@ def as_text(value: object) -> str | None:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value that JSON can represent."""
+    """Convert a value to one that JSON can represent."""
     match value:
         case None | bool() | int() | str():
             return value
@@ -266,14 +266,14 @@ def _plain(value: Any) -> Any:
 
 
 def _moment_text(moment: Any) -> str:
-    """Return a time as a string in UTC; a number is milliseconds since 1970."""
+    """Return a time as a string in UTC. A number means milliseconds since 1970."""
     if not isinstance(moment, datetime):
         return readable_moment(int(moment)).replace("+00:00", "Z")
     return str(moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ"))
 
 
 def _size_text(size_bytes: Any) -> str:
-    """Return a size with a unit. The size may be a string, as in metrics of operations."""
+    """Return a size with a unit. The size may be a string, as in the metrics of operations."""
     return readable_size(int(size_bytes))
 
 
@@ -286,7 +286,7 @@ _HUMANE: Final[dict[str, Callable[[Any], str]]] = {
     "createdAt": _moment_text,
     "lastModified": _moment_text,
 }
-"""Name of a fact → function that returns its value for people."""
+"""Name of a fact → the function that converts its value to a string for people."""
 
 
 # --- the application, shared options and errors
@@ -337,9 +337,9 @@ def _main(
 
 
 def command(name: str) -> Callable[[Callable[P, None]], Callable[P, None]]:
-    """Register a command. Its errors are printed as a message without a traceback.
+    """Register a command. Its errors are printed as a message, without a traceback.
 
-    A command with `--format` also accepts short forms, such as `--json` and `--csv`.
+    A command with `--format` also accepts the short forms, such as `--json` and `--csv`.
     """
 
     def register(function: Callable[P, None]) -> Callable[P, None]:
@@ -380,7 +380,7 @@ _SHORT_FORMS: Final = [
 
 
 def _choose_form(options: dict[str, Any]) -> None:
-    """Set `--format` from a short form, such as `--json`."""
+    """Set `--format` according to a short form, such as `--json`."""
     short = [each.name for each in _SHORT_FORMS if options.pop(each.name, False)]
     if not short:
         return
@@ -398,12 +398,12 @@ def open_table(table: str, option: list[str] | None) -> DeltaTable:
 
 
 def storage_options(option: list[str] | None) -> dict[str, str] | None:
-    """Return the options of a store from key=value arguments."""
+    """Return the options of a store from arguments of the form key=value."""
     return pairs(option, "-o") if option else None
 
 
 def pairs(texts: Iterable[str], name: str) -> dict[str, str]:
-    """Return key=value arguments as a dictionary.
+    """Return arguments of the form key=value as a dictionary.
 
     Args:
         texts: the arguments.
@@ -412,14 +412,14 @@ def pairs(texts: Iterable[str], name: str) -> dict[str, str]:
     found = {}
     for text in texts:
         key, equals, value = text.partition("=")
-        if not equals or not key:  # the error omits the value, which may be a secret
+        if not equals or not key:  # the error does not contain the value, which may be a secret
             raise InvalidInputError(f"cannot use {name} {key!r}…: expected key=value")
         found[key] = value
     return found
 
 
 def as_version(text: str) -> int | str:
-    """Return a version if the string is a number, else the string as a timestamp."""
+    """Return the number of a version; if the string is not a number, return it as a timestamp."""
     return int(text) if text.isascii() and text.isdigit() else text
 
 
@@ -429,7 +429,7 @@ def bar(title: str) -> Any:
 
 
 def columns_of(table: DeltaTable, given: list[str] | None) -> list[str] | None:
-    """Return the columns to read. A comma separates names unless it is part of a column's name."""
+    """Return the columns to read. A comma separates names, unless a column's name contains it."""
     if not given:
         return None
     known = set(table.schema().names)

@@ -1,6 +1,6 @@
 """The commands that read, inspect and maintain a table, such as `deltalog show flights`.
 
-Each command consists of a few calls of `DeltaTable`.
+Each command calls a few methods of `DeltaTable`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import pyarrow as pa
 import typer
-from typer.completion import (  # type: ignore[attr-defined]  # not exported
+from typer.completion import (  # type: ignore[attr-defined]  # not exported by typer
     completion_init,
     get_completion_script,
 )
@@ -158,12 +158,12 @@ def cdf(  # noqa: PLR0917  # each is the caller's choice
 
 
 def _shown(limit: int | None, form: OutputFormat) -> int | None:
-    """Return the limit; by default, only the table format has a limit."""
+    """Return the limit. If none is given, only the table format has a limit."""
     return _MOST_SHOWN if limit is None and form is OutputFormat.TABLE else limit
 
 
 def _first(batches: Iterable[pa.RecordBatch], limit: int | None) -> Iterator[pa.RecordBatch]:
-    """Yield at most `limit` rows, and read no further batches."""
+    """Yield at most `limit` rows. No batch after that is read."""
     if limit is None:
         yield from batches
         return
@@ -195,7 +195,7 @@ def diff(  # noqa: PLR0917  # each is the caller's choice
         print_batches(found.schema, found.to_batches(), form)
     elif form is OutputFormat.TABLE:
         print_text(repr(found))
-        if len(found.schema) > 1:  # else the rows cannot be compared
+        if len(found.schema) > 1:  # the rows can be compared
             counts = found.summary()
             typer.echo("  rows: " + ", ".join(f"{count} {name}" for name, count in counts.items()))
     else:
@@ -434,7 +434,7 @@ def _run(*arguments: str) -> None:
     raise typer.Exit(main(list(arguments)))
 
 
-# --- `deltalog simulate`: histories of a simulated table, also to repeat a failure
+# --- `deltalog simulate`: histories of a simulated table, for tests and to repeat a failure
 
 
 @command("simulate")
@@ -475,7 +475,7 @@ def _show(lines: list[str]) -> None:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Suppress deltalog's log messages about injected failures."""
+    """Suppress the log messages of deltalog about the injected failures."""
     logger = logging.getLogger("deltalog")
     level = logger.level
     logger.setLevel(logging.CRITICAL)
@@ -535,7 +535,7 @@ def sql(  # noqa: PLR0917  # each is the caller's choice
             return
         statements = statements_of(text)
         for one in statements:
-            parse_statement(one)  # all statements are parsed before the first one runs
+            parse_statement(one)  # so that no statement runs if a later one is invalid
         for one in statements:
             _run_statement(connection, one, form)
 
@@ -560,7 +560,7 @@ def _run_statement(connection: Connection, statement: str, form: OutputFormat) -
 
 
 def _ask(connection: Connection, form: OutputFormat) -> None:
-    """Run statements from a prompt. After an error, the prompt continues."""
+    """Read statements from a prompt and run them. After an error, the prompt continues."""
     save = _with_history()
     typer.echo("Statements end with a semicolon; \\q or Ctrl-D ends the session.", err=True)
     try:
@@ -599,9 +599,9 @@ def _typed() -> str | None:
 
 
 def _with_history() -> Callable[[], None]:
-    """Load the history of earlier sessions if possible; return a function that saves it."""
+    """Load the history of earlier sessions, if possible; return a function that saves it."""
     try:
-        import readline  # noqa: PLC0415  # not on every system
+        import readline  # noqa: PLC0415  # not available on every system
     except ImportError:
         return lambda: None
     path = _HISTORY.expanduser()
@@ -621,11 +621,11 @@ def _with_history() -> Callable[[], None]:
 # --- `deltalog completion`: a script that lets a shell complete commands and options
 
 
-completion_init()  # so that this process can answer requests of completion scripts
+completion_init()  # so that this process can answer the requests of completion scripts
 
 
 class Shell(StrEnum):
-    """Supported shells."""
+    """The shells for which there are completion scripts."""
 
     BASH = "bash"
     ZSH = "zsh"

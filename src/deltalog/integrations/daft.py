@@ -1,7 +1,7 @@
 """Delta tables as data frames of Daft, and data frames as versions of Delta tables.
 
-Each read task reads a few files. Workers write their batches of rows, and the caller makes one
-commit.
+Each read task reads a few files. Workers write the batches of rows that they have. The caller
+commits all files at once.
 """
 
 from __future__ import annotations
@@ -71,16 +71,17 @@ def read(
     """Return one version of a table as a Daft data frame.
 
     Daft pushes the columns, filters and limit of a query down to the read. Only these columns are
-    read, filters prune files and row groups, and a limit without filters opens only the files that
-    it needs. Daft filters the rows again, so its own semantics apply.
+    read, and filters prune files and row groups. With a limit and without filters, only as many
+    files as necessary are opened. Daft applies the filters to the rows again, so Daft's semantics
+    decide.
 
     Args:
         source: the location of the table, or the table.
         columns: see `DeltaTable.scan`.
         predicate: see `DeltaTable.scan`.
         parameters: see `DeltaTable.scan`.
-        version: a number, a timestamp string or a datetime. None means the latest version, or the
-            version of a `DeltaTable`.
+        version: the number of a version, or a timestamp as a string or datetime. None means the
+            latest version, or the version of a `DeltaTable`.
         storage_options: see `DeltaTable`. They are sent to the workers.
         delta_table_options: other arguments of `DeltaTable`.
 
@@ -107,15 +108,15 @@ def write(
 ) -> int | None:
     """Write a Daft data frame to a table, as one version.
 
-    Workers write their batches to files, and the caller commits all files. If a batch or the commit
-    fails, the table is unchanged.
+    Workers write batches to files, and the caller commits all files at once. If a batch or the
+    commit fails, the table is unchanged.
 
     Args:
         frame: the rows. It is computed again if another writer's commit conflicts with the write.
         table: the target, which is created if it does not exist. A `DeltaTable` is updated to the
             new version.
-        batch_rows: the number of rows to gather in a batch, so that files are not too small; None
-            writes Daft's own batches.
+        batch_rows: the number of rows that are combined to a batch, so that files are not too
+            small; None writes Daft's own batches.
         options: the other arguments of `write_deltalake`: `mode`, `partition_by`, `predicate`,
             `schema_mode`, `configuration`, `storage_options`, `commit_properties` and so on.
 
@@ -129,19 +130,19 @@ def write(
         ConstraintViolationError: a row violates a constraint of the table.
         CommitFailedError: a commit of another writer conflicts with this write. The table is
             unchanged.
-        InvalidInputError: arguments contradict each other; or the table has identity columns and
-            Daft runs on a cluster, where workers cannot coordinate identity values.
+        InvalidInputError: arguments contradict each other; or the table has identity columns, and
+            Daft runs on a cluster, whose workers cannot coordinate identity values.
 
-    Cost: one computation of the frame; writes one file for each batch and partition of the table.
+    Cost: the frame is computed once. There is one file for each batch and partition of the table.
     """
     return write_rows(_DaftRows(frame, batch_rows), table, **options)
 
 
 class _DaftSource(DataSource):  # type: ignore[misc]  # Daft is optional for type checkers, too
-    """One version of a table as a Daft source.
+    """A source of Daft that reads one version of a table.
 
     Args:
-        rows: the planned read.
+        rows: the read, with its columns and predicate.
 
     Raises:
         UnsupportedTypeError: Daft has no type for a column.
@@ -158,7 +159,7 @@ class _DaftSource(DataSource):  # type: ignore[misc]  # Daft is optional for typ
 
     @property
     def schema(self) -> daft.Schema:
-        """The columns."""
+        """The schema of the rows."""
         return self._schema
 
     async def get_tasks(self, pushdowns: Pushdowns) -> AsyncIterator[DataSourceTask]:
@@ -169,7 +170,7 @@ class _DaftSource(DataSource):  # type: ignore[misc]  # Daft is optional for typ
         """
         rows = self._rows.value
         used = _used(pushdowns, rows.schema.names)
-        # Daft's filters refer to columns by index, so keep the order of the schema.
+        # Keep the order of the schema, because Daft's filters refer to columns by index.
         names = [name for name in rows.schema.names if name in used]
         scan = await asyncio.to_thread(rows.scan, names, self._pushed(pushdowns))
         most = pushdowns.limit if pushdowns.filters is None else None
@@ -189,21 +190,21 @@ class _DaftSource(DataSource):  # type: ignore[misc]  # Daft is optional for typ
 
 
 class _Converter(DaftConverter, PredicateVisitor):  # type: ignore[misc]  # as above
-    """Converter of a query's filters to deltalog's expressions."""
+    """Converts the filters of a query from Daft's form to deltalog's expressions."""
 
 
 def _used(pushdowns: Pushdowns, every: list[str]) -> set[str]:
-    """Return the columns of a query and of its filters, which Daft applies again."""
+    """Return the columns that a query and its filters use. Daft applies the filters again."""
     if pushdowns.columns is None:
         return set(every)
     try:
         return {*pushdowns.columns, *pushdowns.filter_required_column_names()}
-    except ValueError:  # Daft cannot determine the columns that some functions use
+    except ValueError:  # Daft does not know which columns some functions use
         return set(every)
 
 
 def _first_tasks(scan: Scan, limit: int | None) -> list[ScanTask]:
-    """Return the tasks of a scan; only the first tasks if they have enough rows for the limit."""
+    """Return the tasks of a scan; only the first tasks if their rows suffice for the limit."""
     if limit is None or scan.spec.predicate is not None:
         return list(scan.tasks())
     found, num_rows = [], 0
@@ -229,14 +230,14 @@ class _DeltaTask(DataSourceTask):  # type: ignore[misc]  # as above
 
     @property
     def schema(self) -> daft.Schema:
-        """The columns."""
+        """The schema of the rows."""
         return _schema_of(self._group.value.schema)
 
     async def read(self) -> AsyncIterator[RecordBatch]:
-        """Yield the rows; runs in a task."""
+        """Yield the rows, in a task."""
         schema, missing = self._group.value.schema, self._most_rows
         batches = self._group.value.to_batches()
-        # Read in a thread, because reading would block Daft's other tasks.
+        # Read in a thread; otherwise the read would block Daft's other tasks.
         while missing != 0 and (batch := await asyncio.to_thread(next, batches, None)) is not None:
             shown = batch if missing is None else batch.slice(0, missing)
             missing = None if missing is None else missing - shown.num_rows
@@ -244,7 +245,7 @@ class _DeltaTask(DataSourceTask):  # type: ignore[misc]  # as above
 
 
 class _DaftRows(DistributedRows):
-    """The rows of a frame.
+    """The rows of a Daft data frame, which workers compute.
 
     Args:
         frame: the rows.
@@ -261,12 +262,12 @@ class _DaftRows(DistributedRows):
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of the frame."""
+        """The schema of the frame."""
         found: pa.Schema = self._frame.schema().to_pyarrow_schema()
         return found
 
     def write(self, job: Sent[WriteJob]) -> Sequence[Report]:
-        """Write the batches on their workers."""
+        """Make the workers write their batches; return the reports."""
         configuration = job.value.spec.configuration
         if identity_columns(configuration.schema) and get_or_infer_runner_type() != "native":
             raise InvalidInputError(
@@ -281,10 +282,10 @@ class _DaftRows(DistributedRows):
 
 
 class _DeltaSink(DataSink):  # type: ignore[misc]  # as above
-    """A sink that writes batches to files, which the caller commits.
+    """A sink that writes batches to files. The caller commits the files.
 
     Args:
-        job: the write.
+        job: the specification of the write.
 
     Attributes:
         reports: the reports of all batches.
@@ -296,7 +297,7 @@ class _DeltaSink(DataSink):  # type: ignore[misc]  # as above
         self.reports: list[Report] = []
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle without the counter, because each worker starts a new counter."""
+        """Pickle without the counter of batches, because each worker counts its own batches."""
         return _DeltaSink, (self._job,)
 
     def name(self) -> str:
@@ -308,7 +309,7 @@ class _DeltaSink(DataSink):  # type: ignore[misc]  # as above
         return daft.Schema.from_pyarrow_schema(_RESULT)
 
     def write(self, micropartitions: Iterator[MicroPartition]) -> Iterator[WriteResult[Report]]:
-        """Write each batch to its own files; runs on the workers."""
+        """Write each batch to its own files, on a worker."""
         for part in micropartitions:
             rows = part.to_arrow()
             if rows.num_rows:

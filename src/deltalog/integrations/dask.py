@@ -1,7 +1,7 @@
 """Delta tables as data frames of Dask, and data frames of Dask as versions of Delta tables.
 
-A partition of a read consists of a few files, which one task reads. For a write, one task writes
-each partition, and the caller makes one commit.
+In a read, each partition consists of a few files, which one task reads. In a write, one task writes
+each partition, and the caller commits all files at once.
 """
 
 from __future__ import annotations
@@ -63,30 +63,31 @@ def read(  # noqa: PLR0913  # each is the caller's choice
     """Return one version of a table as a Dask data frame.
 
     Tasks read only the columns that the graph needs. The predicate prunes files and row groups, and
-    filters rows. A filter of the data frame (`frame[frame.x > 1]`) does not prune files, because
-    Dask applies it after the read.
+    filters rows. A filter of the data frame (`frame[frame.x > 1]`) prunes no files, because Dask
+    applies it after the read.
 
     Args:
         source: the location of the table, or the table.
         columns: see `DeltaTable.scan`.
         predicate: see `DeltaTable.scan`.
-        filters: a further predicate, with the argument name of Dask's own readers.
+        filters: a second predicate. The argument has the same name in Dask's own readers.
         parameters: see `DeltaTable.scan`.
-        version: a number, a timestamp string or a datetime. None means the latest version, or the
-            version of a `DeltaTable`.
+        version: the number of a version, or a timestamp as a string or datetime. None means the
+            latest version, or the version of a `DeltaTable`.
         storage_options: see `DeltaTable`. They are sent to the workers.
         delta_table_options: other arguments of `DeltaTable`.
-        index: a column that becomes the index; each partition is sorted by it. The divisions are
+        index: the column that becomes the index. Each partition is sorted by it. The divisions are
             known if the column contains integers or strings, and the statistics in the log show
-            that files do not overlap and that no value is NULL. The files are then sorted, too.
-        dtype_backend: `pyarrow`, which represents all values exactly, or `numpy_nullable`. NumPy's
-            own dtypes are not supported, because they differ between partitions with and without
-            NULL.
+            that no value is NULL and that files do not overlap. In this case, the files are sorted,
+            too.
+        dtype_backend: `pyarrow`, which represents all values exactly, or `numpy_nullable`. The
+            dtypes of NumPy are not supported, because partitions with and without NULL would have
+            different dtypes.
         partition_bytes: the maximum stored size of the consecutive files that form a partition. A
             larger file forms a partition by itself.
 
     Returns:
-        A data frame. Its divisions are unknown without `index`. Its dtypes are derived from the
+        A data frame. Without `index`, its divisions are unknown. Its dtypes are derived from the
         schema, without reading data.
 
     Raises:
@@ -117,7 +118,7 @@ def read(  # noqa: PLR0913  # each is the caller's choice
     groups = share_by_bytes(tasks, shown, most_bytes=partition_bytes)
     parts = [_FramePart(group) for group in groups or [TaskGroup(schema=shown)]]
     meta = to_frame(shown.empty_table(), dtype_backend)
-    # With this setting, Dask would convert Python values, such as decimals, to strings.
+    # Otherwise Dask would convert Python values, such as decimals, to strings.
     with require_library("dask").config.set({"dataframe.convert-string": False}):
         frame: dd.DataFrame = frames.from_map(
             _read_part,
@@ -141,16 +142,16 @@ def write(
 ) -> int | None:
     """Write a Dask data frame to a table, as one version.
 
-    The task that computes a partition also writes it, and the caller commits all files. If a task
-    or the commit fails, the table is unchanged.
+    The task that computes a partition also writes it to files. The caller commits all files at
+    once. If a task or the commit fails, the table is unchanged.
 
     Args:
         frame: the rows. It is computed again if another writer's commit conflicts with the write.
         table: the target, which is created if it does not exist. A `DeltaTable` is updated to the
             new version.
-        schema: the types of columns that have the dtype `object` in Dask. They are required for a
-            new table; an existing table determines the types.
-        index: whether to write the index as a column. None writes an index that has a name.
+        schema: the types of columns whose dtype in Dask is `object`. Required for a new table; the
+            types of an existing table are known.
+        index: whether to write the index as a column. None writes the index if it has a name.
         options: the other arguments of `write_deltalake`: `mode`, `partition_by`, `predicate`,
             `schema_mode`, `configuration`, `storage_options`, `commit_properties` and so on.
 
@@ -160,14 +161,15 @@ def write(
     Raises:
         TableExistsError: the mode is `error`, but the table exists.
         SchemaMismatchError: the columns do not match the table's schema. Raised before any task
-            runs if Dask has the types of all columns.
+            runs if the types of all columns are known.
         ConstraintViolationError: a row violates a constraint of the table.
         CommitFailedError: a commit of another writer conflicts with this write. The table is
             unchanged.
         InvalidInputError: arguments contradict each other, or a column's type is unknown.
 
-    Cost: one computation of the frame; writes one file for each partition of the frame and
-    partition of the table.
+    Cost: the frame is computed once. There is one file for each partition of the frame and
+        partition
+    of the table.
     """
     _dask_dataframe()
     return write_rows(_DaskRows(frame, schema, index=index), table, **options)
@@ -183,7 +185,9 @@ def read_deltalake(
     filter: Any = None,  # noqa: A002  # dask-deltatable's signature
     **options: Any,
 ) -> dd.DataFrame:
-    """Return a table as a data frame; see `read`. Has the name and arguments of dask-deltatable.
+    """Return a table as a data frame; the name and the arguments are those of dask-deltatable.
+
+    See `read`.
 
     Args:
         path: the argument `source` of `read`.
@@ -213,15 +217,16 @@ def to_deltalake(
     overwrite_schema: bool = False,
     **options: Unpack[WriteArguments],
 ) -> None:
-    """Write a data frame to a table; see `write`. Has the name and arguments of dask-deltatable.
+    """Write a data frame to a table; the name and the arguments are those of dask-deltatable.
 
-    The write is complete when the function returns; there is no lazy result to compute.
+    See `write`. The rows are written and committed when the function returns; there is no lazy
+    result.
 
     Args:
         table_or_uri: the argument `table` of `write`.
         df: the argument `frame` of `write`.
         schema: see `write`.
-        overwrite_schema: whether an overwrite replaces the table's columns by the frame's columns.
+        overwrite_schema: whether an overwrite replaces the table's schema by the frame's schema.
         options: the other arguments of `write`.
     """
     if overwrite_schema:
@@ -230,12 +235,12 @@ def to_deltalake(
 
 
 class _FramePart(Sent[TaskGroup]):
-    """The files of one partition, for a Dask graph."""
+    """The files of one partition, as an argument in a Dask graph."""
 
     __slots__ = ()
 
     def __dask_tokenize__(self) -> Any:
-        """Return a token that identifies the read and contains no credentials."""
+        """Return a token that identifies the read, and that contains no credentials."""
         files = [
             (task.path, task.deletion_vector and task.deletion_vector.unique_id)
             for task in self.value.tasks
@@ -249,7 +254,7 @@ class _FramePart(Sent[TaskGroup]):
 def _read_part(
     part: Sent[TaskGroup], columns: list[str], dtype_backend: DtypeBackend, index: str | None
 ) -> Any:
-    """Read columns of a partition; runs in a task."""
+    """Read columns of one partition, in a task."""
     names = columns if index is None else [index, *columns]
     frame: Any = to_frame(part.value.with_columns(names).to_table(), dtype_backend)
     return frame if index is None else frame.set_index(index).sort_index()
@@ -258,8 +263,8 @@ def _read_part(
 def _bounds_of(
     table: DeltaTable, tasks: Sequence[ScanTask], column: pa.Field[Any]
 ) -> dict[str, tuple[Any, Any]] | None:
-    """Return a column's minimum and maximum in each file; None if divisions cannot be known."""
-    # The log may round timestamps to milliseconds, and Dask orders other types differently.
+    """Return a column's minimum and maximum in each file; None if divisions must be unknown."""
+    # In the log, timestamps may be rounded to milliseconds. Dask orders other types differently.
     if not (pa.types.is_integer(column.type) or pa.types.is_string(column.type)):
         return None
     names = [f"{what}.{column.name}" for what in ("min", "max", "null_count")]
@@ -284,11 +289,11 @@ def _divisions(
 
 
 class _DaskRows(DistributedRows):
-    """The rows of a frame.
+    """The rows of a Dask data frame, which tasks compute.
 
     Args:
         frame: the rows.
-        given: the types of some columns.
+        given: the types of some columns: name → type.
         index: see `write`.
     """
 
@@ -309,7 +314,7 @@ class _DaskRows(DistributedRows):
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of the frame."""
+        """The schema of the frame."""
         unknown = [name for name, kind in self._types.items() if kind is None]
         if unknown:
             raise InvalidInputError(
@@ -324,9 +329,9 @@ class _DaskRows(DistributedRows):
         return None if None in self._types.values() else self.schema
 
     def write(self, job: Sent[WriteJob]) -> Sequence[Report]:
-        """Write each partition in a task."""
+        """Run one task for each partition that writes it; return the reports."""
         dask = require_library("dask")
-        # The job is in the graph only once, and has a random name, because each write is different.
+        # Put the job into the graph only once. Its name is random, because each write is different.
         sent = dask.delayed(job, name=f"deltalog-job-{uuid4().hex}", traverse=False)
         writing = dask.delayed(_write_part, pure=False)
         calls = [
@@ -344,7 +349,7 @@ def _write_part(
     types: Mapping[str, pa.DataType | None],
     index: bool,  # noqa: FBT001  # an argument of a task
 ) -> Report:
-    """Write a partition; runs in a task."""
+    """Write one partition, in a task."""
     return reported(job, _batches(frame, types, index=index), place=number)
 
 
@@ -376,7 +381,7 @@ def _array_of(column: pd.Series[Any], kind: pa.DataType | None) -> Any:
 def _types_of(
     meta: pd.DataFrame, given: Mapping[str, pa.DataType], *, index: bool
 ) -> dict[str, pa.DataType | None]:
-    """Return a mapping of column names to Arrow types; None means that the type is unknown."""
+    """Return the types of columns: name → Arrow type; None means that the type is unknown."""
     meta = meta.reset_index() if index else meta
     unknown = sorted(set(given) - set(map(str, meta.columns)))
     if unknown:
@@ -394,7 +399,7 @@ def _type_of(column: pd.Series[Any]) -> pa.DataType | None:
     if column.dtype == object:
         return None
     kind: pa.DataType = pa.Array.from_pandas(column.head(0)).type
-    if isinstance(kind, pa.DictionaryType):  # the categories may be unknown in Dask
+    if isinstance(kind, pa.DictionaryType):  # Dask may not know the categories
         kind = kind.value_type
         return None if pa.types.is_null(kind) else kind
     return kind

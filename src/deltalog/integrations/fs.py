@@ -1,8 +1,8 @@
 """A table's store as a pyarrow file system, with the class name of deltalake.
 
-`pyarrow.fs.PyFileSystem(DeltaStorageHandler("s3://bucket/table", options))` reads and writes below
-the table's root with deltalog's storage options. It does not use the Delta log: files written here
-are not part of the table.
+`pyarrow.fs.PyFileSystem(DeltaStorageHandler("s3://bucket/table", options))` reads and writes files
+in the directory of a table, with deltalog's storage options. It does not use the Delta log: files
+that it writes are not part of the table.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ __all__ = ["DeltaStorageHandler"]
 
 
 class DeltaStorageHandler(FileSystemHandler):
-    """Handler that gives `pyarrow.fs.PyFileSystem` access to a table's store; `/` is the root.
+    """File system handler for the directory of a table, for `pyarrow.fs.PyFileSystem`.
 
-    Object stores have no directories: a directory exists while it contains files, and `create_dir`
-    has no effect.
+    The path `/` is the root. Object stores have no directories: a directory exists if it contains
+    files, and `create_dir` has no effect.
 
     Args:
-        table_uri: the root; see `DeltaTable`. No table needs to exist there.
+        table_uri: the root; see `DeltaTable`. There need not be a table.
         options: the storage options.
-        known_sizes: path → size in bytes, which saves requests for these sizes.
+        known_sizes: path → size in bytes. No request is sent for the size of such a file.
 
     Raises:
         InvalidInputError: a path is outside of the root.
 
 
-    Cost: memory for a file that is open for writing. It is written with one request when closed.
+    Cost: a file that is open for writing is in memory. One request writes it when it is closed.
     """
 
     def __init__(
@@ -64,7 +64,10 @@ class DeltaStorageHandler(FileSystemHandler):
         options: StorageOptions | None = None,
         known_sizes: Mapping[str, int] | None = None,
     ) -> Self:
-        """Return the handler of a table's store; with `options`, open its location with them."""
+        """Return the handler for the directory of a table.
+
+        With `options`, the directory is opened with them; otherwise the table's store is used.
+        """
         store = table.snapshot.store
         return cls(store if options is None else store.root, options, known_sizes)
 
@@ -77,7 +80,7 @@ class DeltaStorageHandler(FileSystemHandler):
         return _clean(path)
 
     def get_file_info(self, paths: Sequence[str]) -> list[FileInfo]:
-        """Return the type, size and time of each path; the type of a missing file is `NotFound`."""
+        """Return the type, size and time of each path. The type of a missing file is `NotFound`."""
         return [self._info(path) for path in paths]
 
     def get_file_info_selector(self, selector: FileSelector) -> list[FileInfo]:
@@ -105,7 +108,7 @@ class DeltaStorageHandler(FileSystemHandler):
         ]
 
     def create_dir(self, path: str, recursive: bool) -> None:  # noqa: FBT001  # pyarrow's signature
-        """Create a directory; it may already exist."""
+        """Create a directory, unless it exists already."""
         native = native_path(self._store, _clean(path))
         if native is None:
             return
@@ -115,7 +118,7 @@ class DeltaStorageHandler(FileSystemHandler):
             pass
 
     def delete_dir(self, path: str) -> None:
-        """Delete a directory and its contents; the directory may be missing."""
+        """Delete a directory with its contents. A missing directory is no error."""
         self.delete_dir_contents(path, missing_dir_ok=True)
         native = native_path(self._store, _clean(path))
         if native is not None and Path(native).is_dir():
@@ -126,7 +129,7 @@ class DeltaStorageHandler(FileSystemHandler):
         path: str,
         missing_dir_ok: bool = False,  # noqa: FBT001, FBT002  # pyarrow's signature
     ) -> None:
-        """Delete the contents of a directory other than the root."""
+        """Delete the contents of a directory, which must not be the root."""
         inner = _clean(path)
         if not inner:
             raise InvalidInputError(
@@ -144,7 +147,7 @@ class DeltaStorageHandler(FileSystemHandler):
         self._store.delete_many([_clean(path)])
 
     def move(self, src: str, dest: str) -> None:
-        """Move a file, or all files of a directory, by copying and deleting them."""
+        """Move a file, or all files of a directory. The files are copied and then deleted."""
         source, target = _clean(src), _clean(dest)
         if self._info(source).type == FileType.File:
             self.copy_file(source, target)
@@ -155,7 +158,7 @@ class DeltaStorageHandler(FileSystemHandler):
         self.delete_dir(source)
 
     def copy_file(self, src: str, dest: str) -> None:
-        """Copy a file through this process; an existing file is replaced."""
+        """Copy a file through this process. An existing file is replaced."""
         self._stat(src)
         self._store.put(_clean(dest), self._store.read(_clean(src)))
 
@@ -164,7 +167,7 @@ class DeltaStorageHandler(FileSystemHandler):
         return self.open_input_file(path)
 
     def open_input_file(self, path: str) -> pa.NativeFile:
-        """Open a file for reading at any position; costs one request per megabyte."""
+        """Open a file for reading at any position. Cost: one request per megabyte that is read."""
         inner = _clean(path)
         size = self._sizes.get(inner)
         if size is None:
@@ -183,14 +186,14 @@ class DeltaStorageHandler(FileSystemHandler):
     def open_output_stream(
         self, path: str, metadata: Mapping[str, str] | None = None
     ) -> pa.PythonFile:
-        """Open a file for writing; closing it creates the file. `metadata` has no effect."""
+        """Open a file for writing, which is created when it is closed. `metadata` has no effect."""
         del metadata
         return pa.PythonFile(_Upload(self._store, _clean(path)), mode="w")
 
     def open_append_stream(
         self, path: str, metadata: Mapping[str, str] | None = None
     ) -> pa.PythonFile:
-        """Refuse, because stores cannot append to files."""
+        """Raise an error, because stores cannot append to files."""
         raise NotImplementedError(f"cannot append to {path!r}: stores only replace whole files")
 
     def __eq__(self, other: object) -> bool:
@@ -198,17 +201,17 @@ class DeltaStorageHandler(FileSystemHandler):
         return isinstance(other, DeltaStorageHandler) and self._store.root == other._store.root
 
     def __hash__(self) -> int:
-        """Hash the root."""
+        """Return the hash of the root."""
         return hash(self._store.root)
 
     def __repr__(self) -> str:
-        """Show the root."""
+        """Return a string that contains the root."""
         return f"DeltaStorageHandler({self._store.root!r})"
 
     def _info(self, path: str) -> FileInfo:
         inner = _clean(path)
         if (native := native_path(self._store, inner)) is not None and Path(native).is_file():
-            found = Path(native).stat()  # more precise than the store: nanoseconds
+            found = Path(native).stat()  # nanoseconds, which the store does not return
             return FileInfo(path, FileType.File, size=found.st_size, mtime_ns=found.st_mtime_ns)
         try:
             file = self._store.stat(inner)
@@ -229,7 +232,7 @@ class DeltaStorageHandler(FileSystemHandler):
         return not inner or next(iter(self._store.list_all(inner)), None) is not None
 
     def _empty(self, base: str) -> set[str]:
-        """Return the directories below `base`, including empty ones; none in an object store."""
+        """Return all directories below `base`, including empty ones; none for an object store."""
         native = native_path(self._store, base)
         if native is None:
             return set()
@@ -250,7 +253,7 @@ class DeltaStorageHandler(FileSystemHandler):
 
 
 class _Upload(io.BytesIO):
-    """Buffer that is written to a store when it is closed."""
+    """Buffer whose content is written to a store when the buffer is closed."""
 
     def __init__(self, store: Store, path: str) -> None:
         super().__init__()
@@ -258,7 +261,7 @@ class _Upload(io.BytesIO):
         self._path = path
 
     def close(self) -> None:
-        """Write the collected bytes to the store; further calls have no effect."""
+        """Write the content to the store. Further calls have no effect."""
         if not self.closed:
             data = self.getvalue()
             super().close()

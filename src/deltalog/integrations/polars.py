@@ -1,4 +1,4 @@
-"""Delta tables as lazy frames of Polars; `scan_delta` has the name of Polars' own function."""
+"""Delta tables as lazy frames of Polars. `scan_delta` has the name of Polars' own function."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def scan_delta(
     """Return one version of a table as a lazy frame that reads only the data that a query needs.
 
     Polars pushes the columns, filters and limit of a query down to the scan, which returns rows in
-    batches. Results are the same as for a Polars data frame of the rows.
+    batches. The results are the same as for a Polars data frame with all rows of the table.
 
     Args:
         source: the location of the table, or the table.
-        version: a number, a timestamp string or a datetime. None means the latest version, or the
-            version of a `DeltaTable`.
+        version: the number of a version, or a timestamp as a string or datetime. None means the
+            latest version, or the version of a `DeltaTable`.
         storage_options: see `DeltaTable`.
         delta_table_options: other arguments of `DeltaTable`.
 

@@ -1,7 +1,7 @@
 """Delta tables as datasets of Ray Data, and datasets as versions of Delta tables.
 
-Each read task reads a few files. Each write task writes some blocks on their worker, and the caller
-makes one commit.
+Each read task reads a few files. Each write task writes some blocks on the worker that has them.
+The caller commits all files at once.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 __all__ = ["read", "write"]
 
 _MEMORY_OF_BYTE: Final = 4
-"""The estimated number of bytes in memory for each byte of a Parquet file."""
+"""The estimated number of bytes in memory per stored byte of a Parquet file."""
 _SAMPLE_ROWS: Final = 1024
 
 
@@ -64,17 +64,17 @@ def read(
 ) -> Dataset:
     """Return one version of a table as a dataset of Ray Data.
 
-    Read tasks return Arrow blocks. Ray pushes selected columns and filter expressions
-    (`dataset.filter(expr=…)`) down to the read if possible. Only these columns are read. Filters
-    prune files and row groups, and then filter rows.
+    Read tasks return Arrow blocks. Ray pushes selected columns, and filter expressions
+    (`dataset.filter(expr=…)`), down to the read if possible. Then only the selected columns are
+    read, and filters prune files and row groups before they filter rows.
 
     Args:
         source: the location of the table, or the table.
         columns: see `DeltaTable.scan`.
         predicate: see `DeltaTable.scan`.
         parameters: see `DeltaTable.scan`.
-        version: a number, a timestamp string or a datetime. None means the latest version, or the
-            version of a `DeltaTable`.
+        version: the number of a version, or a timestamp as a string or datetime. None means the
+            latest version, or the version of a `DeltaTable`.
         storage_options: see `DeltaTable`. They are sent to the workers.
         delta_table_options: other arguments of `DeltaTable`.
         ray_options: options of `ray.data.read_datasource`, such as `override_num_blocks`,
@@ -103,7 +103,7 @@ def write(
 ) -> int | None:
     """Write a dataset of Ray Data to a table, as one version.
 
-    Write tasks write their blocks to files, and the caller commits all files. If a task or the
+    Write tasks write blocks to files, and the caller commits all files at once. If a task or the
     commit fails, the table is unchanged.
 
     Args:
@@ -126,7 +126,7 @@ def write(
             unchanged.
         InvalidInputError: arguments contradict each other.
 
-    Cost: one execution of the dataset. For a new table, Ray also computes the first rows to
+    Cost: the dataset is computed once. For a new table, Ray also computes the first rows before, to
     determine the types.
     """
     rows = _RayRows(dataset, {"concurrency": concurrency, "ray_remote_args": ray_remote_args})
@@ -134,10 +134,10 @@ def write(
 
 
 class DeltaDatasource(Datasource):  # type: ignore[misc]  # Ray has no types
-    """One version of a table as a source for `ray.data.read_datasource`.
+    """A source for `ray.data.read_datasource` that reads one version of a table.
 
     Args:
-        rows: the planned read.
+        rows: the read, with its columns and predicate.
     """
 
     def __init__(self, rows: VersionRead) -> None:
@@ -154,7 +154,7 @@ class DeltaDatasource(Datasource):  # type: ignore[misc]  # Ray has no types
         return True
 
     def supports_predicate_pushdown(self) -> bool:
-        """Return whether Ray can push filters down to the read; pyarrow evaluates them."""
+        """Return whether Ray can push filters down to the read. They become filters of pyarrow."""
         return True
 
     def estimate_inmemory_data_size(self) -> int:
@@ -172,7 +172,8 @@ class DeltaDatasource(Datasource):  # type: ignore[misc]  # Ray has no types
 
         Args:
             parallelism: the maximum number of tasks.
-            per_task_row_limit: the maximum number of rows that a task needs to return.
+            per_task_row_limit: the number of rows that is sufficient for each task; None for no
+                limit.
             data_context: Ray's context, which is not used.
         """
         del data_context
@@ -188,7 +189,7 @@ class DeltaDatasource(Datasource):  # type: ignore[misc]  # Ray has no types
                 schema=shown,
                 per_task_row_limit=per_task_row_limit,
             )
-            # For an empty table, a task without files returns the schema.
+            # If the table is empty, one task without files returns the schema.
             for group in groups or [TaskGroup(schema=scan.schema)]
         ]
 
@@ -206,11 +207,11 @@ class DeltaDatasource(Datasource):  # type: ignore[misc]  # Ray has no types
         return None if given is None else given.to_pyarrow()
 
     def _scan(self) -> Any:
-        """Return the scan of the selected columns and the columns in the filter."""
+        """Return the scan of the selected columns, and of the columns that the filter uses."""
         rows, condition = self._rows.value, self._condition()
         if condition is None:
             return rows.scan(self._names())
-        text = str(condition)  # may contain further names of columns, which are then read, too
+        text = str(condition)  # a string in the filter may equal a column name; it is read, too
         used = [name for name in self._every() if name in self._names() or name in text]
         return rows.scan(used, rows.resolved(weaker_than_arrow_expression(condition, rows.schema)))
 
@@ -229,7 +230,7 @@ class DeltaDatasource(Datasource):  # type: ignore[misc]  # Ray has no types
 def _read_blocks(
     group: Sent[TaskGroup], condition: pc.Expression | None, names: list[str]
 ) -> Iterator[pa.Table]:
-    """Yield the rows of some files; runs in a task."""
+    """Yield the rows of some files, in a task."""
     is_empty = True
     for batch in group.value.to_batches():
         rows = pa.Table.from_batches([batch])
@@ -241,7 +242,7 @@ def _read_blocks(
 
 
 class _RayRows(DistributedRows):
-    """The rows of a dataset.
+    """The rows of a Ray dataset, which write tasks compute.
 
     Args:
         dataset: the rows.
@@ -259,14 +260,14 @@ class _RayRows(DistributedRows):
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of the dataset. Ray may have to compute some rows to determine them."""
+        """The schema of the dataset. Ray may have to compute some rows to determine it."""
         found = self._dataset.schema()
         base = None if found is None else found.base_schema
         if base is None:
             return pa.schema([])
         if isinstance(base, pa.Schema):
             return base
-        # If blocks are data frames, the types of object columns depend on their values.
+        # If the blocks are data frames, only their values determine the types of object columns.
         try:
             rows: pa.Table = self._dataset.take_batch(_SAMPLE_ROWS, batch_format="pyarrow")
         except ValueError:  # the dataset is empty
@@ -275,7 +276,7 @@ class _RayRows(DistributedRows):
 
     @property
     def known_schema(self) -> None:
-        """Always None, because the schema is unknown before Ray has computed rows."""
+        """Always None: the schema is unknown until Ray has computed rows."""
         return
 
     def write(self, job: Sent[WriteJob]) -> Sequence[Report]:
@@ -287,10 +288,10 @@ class _RayRows(DistributedRows):
 
 
 class _DeltaDatasink(Datasink):  # type: ignore[misc]  # Ray has no types
-    """A sink that writes blocks to files, which the caller commits.
+    """A sink whose tasks write blocks to files. The caller commits the files.
 
     Args:
-        job: the write.
+        job: the specification of the write.
 
     Attributes:
         reports: the reports of all tasks.
@@ -305,7 +306,7 @@ class _DeltaDatasink(Datasink):  # type: ignore[misc]  # Ray has no types
         return "Delta"
 
     def write(self, blocks: Iterable[Any], ctx: Any) -> Report:
-        """Write some blocks; runs in a task."""
+        """Write some blocks, in a task."""
         known = to_arrow_schema(self._job.value.spec.configuration.schema)
         return reported(self._job, _batches(blocks, known), place=ctx.task_idx)
 
@@ -319,7 +320,7 @@ def _batches(blocks: Iterable[Any], known: pa.Schema) -> Iterator[pa.RecordBatch
 
     Args:
         blocks: Arrow tables or data frames.
-        known: the table's types, for columns in which the first block has only NULL.
+        known: the types of the table, for columns in which the first block contains only NULL.
 
     Raises:
         SchemaMismatchError: a later block has other columns, or values of another type.

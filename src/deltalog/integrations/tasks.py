@@ -1,8 +1,8 @@
-"""Reads and writes that run as tasks of another engine: Dask, Ray, Daft.
+"""Common code for reads and writes that run as tasks of another engine: Dask, Ray or Daft.
 
-Contains the common code for these engines, and imports none of them. It opens a version, restricts
-a read to the columns and filters of a query, distributes files among tasks, lets tasks write files,
-commits the files once, and pickles the input of tasks.
+This module imports none of these engines. It opens a version, restricts a read to the columns and
+filters of a query, distributes files among tasks, writes files in tasks, commits the files once,
+and pickles the input of tasks.
 
 Protocol: none
 """
@@ -76,12 +76,12 @@ def open_version(
     storage_options: StorageOptions | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> DeltaTable:
-    """Return a table at a version. A `DeltaTable` in `source` is not changed.
+    """Return a table at a version. A `DeltaTable` that is passed as `source` is not changed.
 
     Args:
         source: the location of the table, or the table.
-        version: a number, a timestamp string or a datetime. None means the latest version, or the
-            version of a `DeltaTable`.
+        version: the number of a version, or a timestamp as a string or datetime. None means the
+            latest version, or the version of a `DeltaTable`.
         storage_options: see `DeltaTable`.
         options: other arguments of `DeltaTable`.
 
@@ -107,11 +107,11 @@ def open_version(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionRead:
-    """A read of one version of a table, without the filters of a query. It can be pickled.
+    """A read of one version of a table, to which an engine can add filters. It can be pickled.
 
     Args:
         snapshot: the snapshot of the version.
-        columns: output name → the column or expression for the scan.
+        columns: name in the result → the column or expression that the scan computes.
         predicate: a resolved predicate that is true for the rows to return; None returns all rows.
         schema: the schema of the rows.
     """
@@ -133,9 +133,9 @@ class VersionRead:
         """Plan a read.
 
         Args:
-            table: the table at its version.
+            table: the table, at the version to read.
             columns: see `DeltaTable.scan`.
-            predicates: the predicates, which are all true for the rows to return; see
+            predicates: predicates that are all true for the rows to return; see
                 `DeltaTable.scan`.
             parameters: see `DeltaTable.scan`.
 
@@ -161,7 +161,7 @@ class VersionRead:
         )
 
     def resolved(self, condition: Expression | None) -> Expression | None:
-        """Resolve an engine's condition against the table's columns; None if that is impossible."""
+        """Resolve an engine's condition against the table's columns; None if impossible."""
         if condition is None:
             return None
         configuration, session = self.snapshot.configuration, self.snapshot.context.session
@@ -173,11 +173,11 @@ class VersionRead:
             return None
 
     def scan(self, names: Sequence[str] | None = None, pushed: Expression | None = None) -> Scan:
-        """Return the scan for a query.
+        """Return the scan for one query of the engine.
 
         Args:
             names: the columns of `schema` to return, in this order; None means all columns.
-            pushed: a resolved condition in addition to the predicate.
+            pushed: a resolved condition of the query, in addition to the predicate.
         """
         wanted = self.schema.names if names is None else names
         asked = [text for name in wanted for own, text in self.columns if own == name]
@@ -191,14 +191,14 @@ class VersionRead:
 
 
 Report = WrittenFiles | DeltaError
-"""The report of a task: its files, or an error in its rows."""
+"""The report of a task: the files that it has written, or an error in its rows."""
 _IN_THE_ROWS = (ConstraintViolationError, InvalidInputError, SchemaMismatchError)
 
 
 class DistributedRows(Rereadable):
-    """Rows that the tasks of an engine compute and write.
+    """Rows that tasks of an engine compute and write.
 
-    A retry, for example after a conflict, computes the rows again.
+    A repeated attempt, for example after a conflict, computes the rows again.
     """
 
     __slots__ = ()
@@ -206,7 +206,7 @@ class DistributedRows(Rereadable):
     @property
     @abstractmethod
     def schema(self) -> pa.Schema:
-        """The schema of the rows; the engine may have to compute rows to determine it.
+        """The schema of the rows. The engine may have to compute rows to determine it.
 
         Raises:
             InvalidInputError: a type cannot be inferred.
@@ -214,19 +214,19 @@ class DistributedRows(Rereadable):
 
     @property
     def known_schema(self) -> pa.Schema | None:
-        """The schema; None if it cannot be determined without computing rows."""
+        """The schema of the rows; None if it is unknown before rows are computed."""
         return self.schema
 
     @abstractmethod
     def write(self, job: Sent[WriteJob]) -> Sequence[Report]:
-        """Run tasks that call `reported` with their rows; return the reports."""
+        """Run tasks that call `reported` with their rows; return all reports."""
 
 
 def reported(job: Sent[WriteJob], batches: Iterable[pa.RecordBatch], *, place: int) -> Report:
-    """Write the rows of a task; return its files, or the error in its rows. Runs in the task.
+    """Write the rows of a task, in the task. Return its files, or an error in its rows.
 
     Args:
-        job: the write.
+        job: the specification of the write.
         batches: the rows, all with the same schema.
         place: the number of the task within the write.
 
@@ -242,12 +242,12 @@ def reported(job: Sent[WriteJob], batches: Iterable[pa.RecordBatch], *, place: i
 def write_rows(
     rows: DistributedRows, table: Source, **options: Unpack[WriteArguments]
 ) -> int | None:
-    """Write rows in the tasks that compute them, and commit their files as one version.
+    """Write rows in the tasks that compute them, and commit all files as one version.
 
     Args:
         rows: the rows of an engine.
         table: the target. A `DeltaTable` is updated to the new version.
-        options: the options of `write_deltalake`.
+        options: the other arguments of `write_deltalake`.
 
     Returns:
         The new version; None if the write was skipped.
@@ -261,7 +261,7 @@ def write_rows(
 
 @contextmanager
 def own_errors() -> Iterator[None]:
-    """Raise deltalog's error instead of the engine's error that wraps it."""
+    """Raise deltalog's error if an engine has wrapped it in its own error."""
     try:
         yield
     except Exception as error:
@@ -284,7 +284,7 @@ def _own_error(error: BaseException | None) -> DeltaError | None:
 
 
 class _TaskEngine(LocalEngine):
-    """Engine whose rows are written by tasks; all other work runs in this process."""
+    """Engine that lets tasks write rows; all other work runs in this process."""
 
     def open_rows(self, data: Any) -> RowSource:
         """Return the rows of an engine, without computing them."""
@@ -302,7 +302,7 @@ class _TaskEngine(LocalEngine):
 
         Raises:
             SchemaMismatchError: the columns do not match the table's schema. Raised before any task
-                runs if the schema is known.
+                runs if the schema of the rows is known.
         """
         if not isinstance(rows, DistributedRows):
             return super().write_rows(spec, rows, predicate=predicate, tells_changes=tells_changes)
@@ -316,7 +316,7 @@ def _combined(spec: WriteSpec, reports: Sequence[Report]) -> WrittenFiles:
     """Combine the files of all tasks.
 
     Raises:
-        DeltaError: a task found an error in its rows. The files of the other tasks are deleted.
+        DeltaError: a task found an error in its rows. The files of all other tasks are deleted.
     """
     parts = [report for report in reports if isinstance(report, WrittenFiles)]
     error = next((report for report in reports if isinstance(report, DeltaError)), None)
@@ -326,16 +326,16 @@ def _combined(spec: WriteSpec, reports: Sequence[Report]) -> WrittenFiles:
     raise error
 
 
-# --- input of tasks: values that are pickled with credentials
+# --- the input of tasks: values that are pickled with their credentials
 
 
 T = TypeVar("T")
 
 
 class Sent(Generic[T]):
-    """A value for the tasks of the caller's own job.
+    """A value that is sent to the tasks of the caller's own job.
 
-    Only pickles of this class include the temporary credentials of a catalog. The repr does not
+    Only pickles of this class contain the temporary credentials of a catalog. The repr does not
     contain the value, because engines log the arguments of tasks.
 
     Args:
@@ -356,9 +356,9 @@ class Sent(Generic[T]):
 
 
 def _dumps(value: object) -> bytes:
-    """Pickle a value, which may contain the caller's functions, such as a credential provider."""
+    """Pickle a value. It may contain functions of the caller, such as a provider of credentials."""
     try:
-        import cloudpickle  # noqa: PLC0415  # a dependency of Dask
+        import cloudpickle  # noqa: PLC0415  # may be missing, because only Dask depends on it
     except ImportError:
         return pickle.dumps(value)
     data: bytes = cloudpickle.dumps(value)
@@ -374,11 +374,11 @@ def _received(data: bytes) -> Sent[Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskGroup:
-    """The files that one task of an engine reads. Can be pickled.
+    """The files that one task of an engine reads. The object can be pickled.
 
     Args:
         schema: the schema of the rows.
-        tasks: one scan task per file, in the order of the rows.
+        tasks: one scan task per file, in the order in which rows are returned.
     """
 
     schema: pa.Schema
@@ -386,12 +386,12 @@ class TaskGroup:
 
     @property
     def size_bytes(self) -> int:
-        """The total stored size of the files whose size the log records."""
+        """The total stored size of the files, except files whose size is not in the log."""
         return sum(task.size_bytes or 0 for task in self.tasks)
 
     @property
     def num_rows(self) -> int | None:
-        """The number of rows; None if the log does not record it, or a predicate filters rows."""
+        """The number of rows; None if it is not in the log, or if a predicate filters rows."""
         if any(task.spec.predicate is not None for task in self.tasks):
             return None
         counts = [task.most_rows for task in self.tasks]
@@ -404,9 +404,9 @@ class TaskGroup:
         return [join(task.store.root, task.path) for task in self.tasks]
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield the rows file by file; the next files are opened in advance.
+        """Yield the rows file by file. The next files are opened before they are needed.
 
-        Cost: see `ScanTask.to_batches`, for each file.
+        Cost: the cost of `ScanTask.to_batches` for each file.
         """
         return read_tasks(self.tasks)
 
@@ -415,7 +415,7 @@ class TaskGroup:
         return pa.Table.from_batches(self.to_batches(), schema=self.schema)
 
     def with_columns(self, names: Sequence[str]) -> TaskGroup:
-        """Return a group of the same files with only these columns, in this order."""
+        """Return a group of the same files that returns only these columns, in this order."""
         if not self.tasks:
             schema = pa.schema([self.schema.field(name) for name in names])
             return TaskGroup(schema=schema)
@@ -427,7 +427,7 @@ class TaskGroup:
 def share_by_bytes(
     tasks: Iterable[ScanTask], schema: pa.Schema, *, most_bytes: int
 ) -> list[TaskGroup]:
-    """Group consecutive files up to a size; a larger file forms a group by itself.
+    """Divide consecutive files into groups up to a given size. A larger file is a group by itself.
 
     Args:
         tasks: the scan tasks of the files.
@@ -449,13 +449,13 @@ def share_by_bytes(
 def share_by_number(
     tasks: Iterable[ScanTask], schema: pa.Schema, *, most_groups: int
 ) -> list[TaskGroup]:
-    """Divide consecutive files into groups of about the same size.
+    """Divide consecutive files into groups of about the same size. No group is empty.
 
     Args:
         tasks: the scan tasks of the files.
         schema: the schema of the rows.
-        most_groups: the maximum number of groups, 1 or more. With fewer files, each file is a
-            group.
+        most_groups: the maximum number of groups, 1 or more. If there are fewer files, each file
+            is a group.
     """
     found = list(tasks)
     if len(found) <= most_groups:
@@ -463,7 +463,7 @@ def share_by_number(
     sizes = [max(1, task.size_bytes or 1) for task in found]
     total, before, placed = sum(sizes), 0, []
     for task, size in zip(found, sizes, strict=True):
-        # The middle of a file determines its group.
+        # A file belongs to the group in which the middle of the file is.
         placed.append(
             (min(most_groups - 1, (2 * before + size) * most_groups // (2 * total)), task)
         )

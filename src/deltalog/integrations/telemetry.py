@@ -1,7 +1,7 @@
-"""Reports about operations and about queries of shared tables, to OpenTelemetry and OpenLineage.
+"""Report operations, and queries of shared tables, to OpenTelemetry and OpenLineage.
 
-Nothing is reported until one of the functions is called; then the whole process reports. An error
-of a report never makes an operation fail, and operations never wait for a backend.
+Nothing is reported before one of the functions is called; from then on, the whole process reports.
+An error in a report never makes an operation fail, and operations never wait for a backend.
 """
 
 from __future__ import annotations
@@ -46,19 +46,19 @@ def watch_with_openlineage(
     namespace: str = "deltalog",
     job: str | None = None,
 ) -> Watching:
-    """Send events to OpenLineage for operations on tables and for queries to the sharing server.
+    """Send events to OpenLineage for operations on tables, and for queries of shared tables.
 
     Each operation is a run. The run ends with the event COMPLETE, whose output is the table at its
-    new version, or with the event FAIL. A query that the sharing server has answered is a run whose
-    input is the table, of a job with the recipient's name. A separate thread sends events, so
-    operations do not wait. If the backend is too slow, events are dropped with a warning.
+    new version, or with the event FAIL. Each query that the sharing server has answered is a run,
+    too: its input is the table, and its job has the name of the recipient. A separate thread sends
+    the events. If the backend is too slow, events are dropped with a warning.
 
     Args:
         client: an `OpenLineageClient`; None creates one from `url` or the library's own settings.
         url: the URL of the backend.
         api_key: the API key of the backend.
         namespace: the namespace of jobs.
-        job: the name of this process's job; None names jobs by table and operation.
+        job: the name of the job of all runs; None names jobs by table and operation.
 
     Returns:
         An object that stops the reports and sends the last events.
@@ -70,7 +70,7 @@ def watch_with_openlineage(
     if client is not None and (url is not None or api_key is not None):
         raise InvalidInputError("cannot use both client and url: the client already has a URL")
     try:
-        from openlineage.client import OpenLineageClient  # noqa: PLC0415 -- an extra
+        from openlineage.client import OpenLineageClient  # noqa: PLC0415 -- an optional dependency
     except ModuleNotFoundError:
         raise InvalidInputError(
             "lineage needs OpenLineage: pip install 'deltalog[openlineage]'"
@@ -92,13 +92,13 @@ def _transport(url: str, api_key: str | None) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _LineageRun:
-    """A run of a job.
+    """A run of a job in OpenLineage.
 
     Args:
         id: the id of the run.
         job: the name of the job.
-        kind: the kind of work.
-        parent: the enclosing run, if there is one.
+        kind: the kind of the work that the run represents.
+        parent: the run that contains this run; None if there is none.
         began_ms: the start time in milliseconds since 1970.
     """
 
@@ -113,7 +113,7 @@ _RUN: Final[ContextVar[_LineageRun | None]] = ContextVar("deltalog.lineage", def
 
 
 class LineageObserver:
-    """Observer that creates events for operations and queries.
+    """Observer that sends OpenLineage events for operations and queries.
 
     Args:
         sender: the sender of the events.
@@ -127,7 +127,7 @@ class LineageObserver:
         self._job = job
 
     def begin(self, work: ObservedWork) -> Any:
-        """Send a START event, except for a commit, which is part of its operation's run."""
+        """Send a START event. A commit within an operation belongs to the operation's run."""
         outer = _RUN.get()
         if work.kind is WorkKind.REQUEST:
             return now_ms()
@@ -224,7 +224,7 @@ class LineageObserver:
                 ),
             )
         if error is not None:
-            # Do not send the error's message, which may contain values of rows.
+            # Do not send the message of the error, because it may contain values of rows.
             text = f"{type(error).__name__} ({getattr(error, 'code', 'no code')})"
             facet = error_message_run.ErrorMessageRunFacet(
                 message=text, programmingLanguage="PYTHON"
@@ -233,7 +233,7 @@ class LineageObserver:
 
 
 def dataset_name(location: str) -> tuple[str, str]:
-    """Return a table's namespace and name by OpenLineage's rules.
+    """Return the namespace and the name of a table, by OpenLineage's rules.
 
     Examples:
         >>> dataset_name("s3a://lake/raw/flights/")
@@ -247,8 +247,8 @@ def dataset_name(location: str) -> tuple[str, str]:
         return LOCAL.name, parts.path.rstrip("/") or "/"
     scheme, host = parts.scheme, parts.netloc
     if kind is not None and kind.address is Address.BUCKET:
-        scheme = kind.name  # s3 and s3a refer to the same bucket
-    if kind is None or kind.address is not Address.ACCOUNT:  # else `@` follows the container name
+        scheme = kind.name  # the schemes s3 and s3a refer to the same bucket
+    if kind is None or kind.address is not Address.ACCOUNT:  # else a container precedes `@`
         host = host.rpartition("@")[2]
     return f"{scheme}://{host}", parts.path.strip("/") or "/"
 
@@ -315,10 +315,10 @@ _CLOSE_SECONDS: Final = 5.0
 
 
 class Sender:
-    """A queue whose thread sends events in order.
+    """A queue of events, which a thread sends in order.
 
     Args:
-        emit: a function that sends one event. It may be slow or fail.
+        emit: a function that sends one event. It may be slow, and may fail.
     """
 
     def __init__(self, emit: Callable[[Any], object]) -> None:
@@ -334,7 +334,7 @@ class Sender:
             os.register_at_fork(after_in_child=lambda: _forked(known()))
 
     def send(self, event: Any) -> None:
-        """Queue an event; it is dropped if the queue is full."""
+        """Append an event to the queue. If the queue is full, the event is dropped."""
         with self._changed:
             if self._is_closed:
                 return
@@ -348,7 +348,7 @@ class Sender:
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Send the queued events within a few seconds, and accept no further events."""
+        """Accept no further events, and send the queued events within a few seconds."""
         atexit.unregister(self.close)
         end_s = time.monotonic() + _CLOSE_SECONDS
         with self._changed:
@@ -361,7 +361,7 @@ class Sender:
                     return
 
     def forget(self) -> None:
-        """Reset the queue after a fork; the parent's thread sends the queued events."""
+        """Reset the queue in a forked process; the thread of the parent sends the queued events."""
         self._events = deque()
         self._changed = threading.Condition()
         self._is_busy = self._has_thread = False
@@ -399,16 +399,17 @@ def watch_with_opentelemetry(
 ) -> Watching:
     """Create OpenTelemetry spans for operations on tables and requests to the sharing server.
 
-    The span of an operation (`deltalog WRITE`, `deltalog MERGE`, …) has its commits as children.
-    Each post-commit hook (`deltalog checkpoint`, …) has a span, too. Attributes begin with
-    `deltalog.`: the table's location, the version, the number of retries, the numbers of files and
-    bytes, and the operation's metrics. No attribute contains a value of a row.
+    The span of an operation (`deltalog WRITE`, `deltalog MERGE`, …) is the parent of the spans of
+    its commits. Each post-commit hook (`deltalog checkpoint`, …) has a span, too. The names of
+    attributes begin with `deltalog.`: the location of the table, the version, the number of
+    retries, the numbers of files and bytes, and the metrics of the operation. No attribute contains
+    a value of a row.
 
     Args:
-        tracer_provider: a tracer provider of OpenTelemetry; None means that of the process.
-        trusts_parents: whether the header `traceparent` of a request to the sharing server sets the
-            parent span. Use this only behind a proxy that sets the header, because recipients are
-            not trusted.
+        tracer_provider: the tracer provider of OpenTelemetry; None means the one of the process.
+        trusts_parents: whether the header `traceparent` of a request to the sharing server
+            determines the parent span. Set this only behind a proxy that overwrites the header,
+            because recipients are not trusted.
 
     Returns:
         An object that stops the reports.
@@ -417,7 +418,7 @@ def watch_with_opentelemetry(
         InvalidInputError: `opentelemetry-api` is not installed.
     """
     try:
-        from opentelemetry import trace  # noqa: PLC0415 -- an extra
+        from opentelemetry import trace  # noqa: PLC0415 -- an optional dependency
     except ModuleNotFoundError:
         raise InvalidInputError(
             "spans need OpenTelemetry: pip install 'deltalog[opentelemetry]'"
@@ -446,12 +447,13 @@ class SpanObserver:
         self._trace = trace
 
     def begin(self, work: ObservedWork) -> Any:
-        """Start a span, which becomes the parent of spans that start before it ends."""
+        """Start a span. It becomes the parent of all spans that start before it ends."""
         parent, kind = None, self._trace.SpanKind.INTERNAL
         if work.kind is WorkKind.REQUEST:
             kind = self._trace.SpanKind.SERVER
             is_inner = self._trace.get_current_span().get_span_context().is_valid
-            # If a surrounding application has started a span for this request, that is the parent.
+            # The parent is the span that a surrounding application has started for this request, if
+            # any.
             if self._trusts_parents and not is_inner:
                 parent = self._propagate.extract(work.headers)
         span = self._tracer.start_span(
@@ -469,7 +471,7 @@ class SpanObserver:
         status = work.facts.get("http.response.status_code")
         if error is not None:
             span.set_attribute("error.type", type(error).__name__)
-            # Do not record the error's message or stack trace, which may contain values of rows.
+            # Do not record the message or the stack trace, because they may contain values of rows.
             span.add_event("exception", {"exception.type": type(error).__qualname__})
         if error is not None or (isinstance(status, int) and status >= _SERVER_ERRORS):
             span.set_status(self._trace.Status(self._trace.StatusCode.ERROR))
@@ -477,7 +479,7 @@ class SpanObserver:
 
 
 def _attributes(facts: Mapping[str, Fact]) -> dict[str, str | int | float | bool]:
-    """Return attribute names with the values of facts; facts about HTTP have standard names."""
+    """Return the attributes for facts: name → value. Facts about HTTP have their standard names."""
     return {
         name if name.startswith("http.") else f"deltalog.{name}": value
         for name, value in facts.items()
@@ -485,14 +487,14 @@ def _attributes(facts: Mapping[str, Fact]) -> dict[str, str | int | float | bool
     }
 
 
-# --- the handle that stops an observer
+# --- the object that stops an observer
 
 
 class Watching:
-    """Handle of an observer of this process; as a context manager it stops the observer.
+    """Handle of an observer in this process. It stops the observer, also as a context manager.
 
     Args:
-        observer: the observer.
+        observer: the observer, which reports until it is stopped.
         close: a function that is called when the observer is stopped.
     """
 
@@ -501,7 +503,7 @@ class Watching:
         self._close = close
 
     def stop(self) -> None:
-        """Stop the observer, and send queued events within a few seconds."""
+        """Stop the observer, and send the queued events within a few seconds."""
         unwatch(self._observer)
         self._close()
 

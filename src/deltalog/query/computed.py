@@ -1,12 +1,13 @@
-"""The expressions of a query over one row, which `expressions` computes with Spark's semantics.
+"""Find the expressions of a query that the package `expressions` computes with Spark's semantics.
 
 DuckDB and Spark differ in details: how a cast rounds, which type a quotient has, where positions in
-strings begin. DuckDB computes joins, groups, windows and sorting. It computes an expression only if
-the expression means the same in both systems for the types of its columns. All other expressions
-become Python functions for DuckDB, which `expressions` computes batch by batch. This module finds
-these parts of a query, and the column names that Spark would use.
+strings begin. DuckDB computes joins, groups, windows and sorting. DuckDB also computes an
+expression over one row if, for the types of its columns, the expression has the same result in both
+systems. All other expressions become Python functions, which DuckDB calls for each batch and which
+`expressions` computes. This module finds these parts of a query. It also determines the column
+names that Spark would use.
 
-Protocol: none; Spark's SQL reference
+Protocol: none; follows Spark's SQL reference
 """
 
 from __future__ import annotations
@@ -72,19 +73,19 @@ MARKS: Final = re.compile(rf"{_MARK}(\d+)_")
 ROW_OF_SIDE: Final = "deltalog_row"
 ARGUMENTS: Final = re.compile(rf"{_ARGUMENT}(\d+)_")
 _CONDITIONS: Final = (exp.Where, exp.Having, exp.Qualify)
-# Nodes that DuckDB receives unchanged, and nodes that are not expressions over a row.
+# Nodes that DuckDB receives unchanged, and nodes that are not an expression over one row.
 _PLAIN: Final = (
     exp.Column, exp.Literal, exp.Null, exp.Boolean, exp.Star, exp.Placeholder, exp.Parameter,
     exp.Identifier, exp.TableAlias, exp.Limit, exp.Offset, exp.Fetch, exp.WindowSpec, exp.DataType,
     exp.Hint, exp.Var, exp.Version, exp.TableSample, exp.Pivot,
 )  # fmt: skip
-# Spark accepts more forms of dates and times than DuckDB.
+# Forms of dates and times that Spark accepts, but DuckDB does not.
 _OTHER_MOMENTS: Final = re.compile(
     r"""\b(?:date\s*'(?!\d{4}-\d\d-\d\d')|timestamp(?:_ntz|_ltz)?\s*'"""
     r"""(?!\d{4}-\d\d-\d\d(?:\ \d\d:\d\d:\d\d(?:\.\d{1,6})?)?'))""",
     re.IGNORECASE,
 )
-# Nodes that an expression contains if it is not a constant or its value is not known yet.
+# An expression that contains one of these nodes is not a constant, or its value is not known yet.
 _UNKNOWN: Final = (exp.Column, exp.Query, exp.Placeholder)
 _STRING_KIND: Final = "text"
 _OTHER: Final = "other"
@@ -92,17 +93,17 @@ _OTHER: Final = "other"
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """An expression over one row.
+    """An expression over one row, which may be computed by Python.
 
     Args:
-        text: the expression in Spark's dialect, with one name for each input.
-        parameters: names of the query parameters in the expression.
-        inputs: the columns and aggregates that the expression uses: their names, and their SQL in
-            DuckDB's dialect, with marks.
+        text: the expression in Spark's dialect, in which a name replaces each input.
+        parameters: the names of the query parameters in the expression.
+        inputs: the columns and aggregates that the expression uses. For each: its name in `text`,
+            and its SQL in DuckDB's dialect, with marks.
         native: the expression in DuckDB's dialect, with marks; None if DuckDB has no equivalent.
-        place: position of the expression's first character in the query.
-        chain: number of the first condition in its chain of AND and OR; None outside of a chain. In
-            a chain, equal inputs have equal types.
+        place: the position of the expression's first character in the query.
+        chain: for a condition in a chain of AND and OR, the number of the first condition of the
+            chain, else None. In a chain, equal inputs have equal types.
     """
 
     text: str
@@ -113,7 +114,7 @@ class Computed:
     chain: int | None = None
 
     def named(self, message: str) -> str:
-        """Return a message that contains the query's columns instead of the names of inputs."""
+        """Return a message in which the query's columns replace the names of inputs."""
         return re.sub(
             rf"`?{INPUT}(\d+)`?",
             lambda mark: self.inputs[int(mark[1])][1].replace('"', "`"),
@@ -123,14 +124,14 @@ class Computed:
 
 @dataclass(frozen=True, slots=True)
 class Aggregated:
-    """An aggregate function whose result has a different type in Spark than in DuckDB.
+    """An aggregate function whose result has another type in Spark than in DuckDB.
 
     Args:
-        kind: how the type of the result is determined.
-        texts: the call in DuckDB's dialect, with a mark for its argument. For an average, followed
-            by the sum and the count.
+        kind: the rule that determines the type of the result.
+        texts: the call in DuckDB's dialect, in which a mark replaces the argument. For an average,
+            also the calls of the sum and the count.
         argument: the argument in DuckDB's dialect, with marks.
-        mark: the name in `texts` that the argument replaces.
+        mark: the mark in `texts` that the argument replaces.
     """
 
     kind: ResultType
@@ -141,12 +142,13 @@ class Aggregated:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """The columns of one side of UNION, EXCEPT, INTERSECT or IN; both sides must have equal types.
+    """The columns of one side of UNION, EXCEPT, INTERSECT or IN. Both sides must have equal types.
 
     Args:
-        first: number of the part that is the first side. The second side is the next part.
-        place: position of the operation in the query.
-        values: the values before IN in DuckDB's dialect, with marks; empty for a query.
+        first: the number of the part that is the first side. The next part is the second side.
+        place: the position of the operation in the query.
+        values: the values before IN, in DuckDB's dialect, with marks; empty if this side is a
+            query.
     """
 
     first: int
@@ -159,11 +161,11 @@ Part = Computed | Aggregated | Side | Joined | Star
 
 @dataclass(frozen=True, slots=True)
 class QueryOfParts:
-    """A query in DuckDB's dialect, with marks for its parts.
+    """A query in DuckDB's dialect, in which marks replace its parts.
 
     Args:
-        text: the query's SQL with marks.
-        parts: the parts; each mark contains the index of its part.
+        text: the SQL of the query, with marks.
+        parts: the parts. A mark contains the index of its part.
     """
 
     text: str
@@ -171,14 +173,14 @@ class QueryOfParts:
 
 
 def divided(tree: Expr, source: TextOfParts) -> QueryOfParts:
-    """Split a query into its expressions over one row and the rest.
+    """Split a query into its expressions over one row, and the rest of the query.
 
     Args:
-        tree: the tree of the query; this function modifies it.
-        source: the text of the query.
+        tree: the tree of the query, which is modified.
+        source: the text of the query, with the positions in the original text.
 
     Raises:
-        SyntaxProblem: a function is unknown, or an expression is not valid in Spark.
+        SyntaxProblem: a function does not exist, or an expression is not valid in Spark.
     """
     parts = _Parts(source)
     note_safe_constants(tree, source.text)
@@ -208,7 +210,7 @@ class _Parts:
         self._chain: int | None = None
 
     def visit(self, node: Expr) -> Expr:
-        """Replace the parts inside a node by marks, and return the new node."""
+        """Replace the parts inside a node by marks; return the new node."""
         if isinstance(node, exp.Anonymous) and node.name.lower() in BY_NAME:
             node = replaced(node, BY_NAME[node.name.lower()](this=node.expressions[0]))
         core = core_of(node)
@@ -266,7 +268,7 @@ class _Parts:
         return self._marked(node, self._known[key])
 
     def _structure(self, node: Expr) -> Expr:
-        """Visit the children of a node that is not an expression over a row."""
+        """Visit the children of a node that is not an expression over one row."""
         common = node.args.get("with_")
         # Visit long chains without recursion, which would exceed Python's stack.
         if operands := simple_operands(node):
@@ -274,7 +276,7 @@ class _Parts:
             return node
         children = [one for one in children_of(node) if one is not common]
         scope = self._scope
-        if isinstance(node, exp.Select):  # names in a subquery mean other columns
+        if isinstance(node, exp.Select):  # in a subquery, the same names mean other columns
             self._scope = next(self._scopes)
         for child in [common, *children] if common is not None else children:
             self.visit(child)
@@ -288,7 +290,7 @@ class _Parts:
         return node
 
     def _visit_chain(self, operands: Iterable[Expr]) -> None:
-        """Visit conditions over columns and constants that are joined by AND and OR."""
+        """Visit simple conditions, over columns and constants, that AND and OR join."""
         before = self._chain
         self._chain = len(self.found) if before is None else before
         for one in operands:
@@ -296,7 +298,7 @@ class _Parts:
         self._chain = before
 
     def _note_join(self, node: exp.Select) -> None:
-        """Replace the stars of a query that joins by column names with marks."""
+        """Replace the stars of a query that joins by column names by marks."""
         joined = joined_by_names(node, _duckdb)
         if joined is None:
             return
@@ -315,7 +317,7 @@ class _Parts:
             self._marked(one, len(self.found) - 1)
 
     def _note_sides(self, node: exp.SetOperation) -> None:
-        """Replace the columns of both sides by marks if Spark casts them to other types."""
+        """Replace the columns of both sides of an operation by marks if Spark may cast them."""
         first = len(self.found)
         for name in ("this", "expression"):
             node.set(name, self._side(node.args[name], first, start_of(node)))
@@ -336,10 +338,10 @@ class _Parts:
         return exp.Select(expressions=[mark], from_=exp.From(this=rows))
 
     def _guard(self, node: Expr) -> Expr:
-        """Replace conditions by a mark if a later condition may fail where an earlier one is false.
+        """Replace conditions by a mark if one may fail for rows that an earlier one excludes.
 
-        DuckDB reorders conditions, but Spark does not. Conditions that cannot fail remain next to
-        the mark as well, because they prune files.
+        DuckDB reorders conditions, but Spark does not. Conditions that cannot fail also remain next
+        to the mark, because they prune files.
         """
         simple = [
             one.copy() for one in node.flatten(unnest=False)
@@ -352,7 +354,7 @@ class _Parts:
         return replaced(node, exp.paren(found, copy=False))
 
     def _unify(self, node: exp.Values) -> None:
-        """Cast the constants of a column of VALUES to their common type."""
+        """Cast the constants in each column of VALUES to their common type."""
         rows = [
             row.expressions if isinstance(row, exp.Tuple) else [row] for row in node.expressions
         ]
@@ -382,7 +384,7 @@ class _Parts:
                 self._marked(one, len(self.found) - 1)
 
     def _aggregate(self, node: Expr, core: Expr) -> Expr:
-        """Cast the result of an aggregate function to Spark's type, and visit its arguments."""
+        """Cast the result of an aggregate function to Spark's type; visit its arguments."""
         row = next((AGGREGATES[kind] for kind in type(core).__mro__ if kind in AGGREGATES), None)
         if row is None or type(core) is exp.ApproxQuantile:
             name = name_of_function(core)
@@ -390,7 +392,7 @@ class _Parts:
         kind, write = row
         values = list(children_of(core)) if isinstance(core, exp.Count) else []
         if values and all(map(is_whole_constant, values)):
-            # Spark counts all rows for an argument that is never NULL, without computing the
+            # If the argument is never NULL, Spark counts all rows, and does not compute the
             # argument.
             core.set("this", exp.Literal.number(1))
             core.set("expressions", None)
@@ -402,7 +404,7 @@ class _Parts:
         return node if kind is ResultType.SAME else self._typed(node, kind)
 
     def _typed(self, node: Expr, kind: ResultType) -> Expr:
-        """Replace a function by a mark if its type depends on the type of its argument."""
+        """Replace a function by a mark if the type of its result depends on its argument's type."""
         number = len(self.found)
         mark = f"{_ARGUMENT}{number}_"
         argument = ""
@@ -426,7 +428,7 @@ class _Parts:
 
 
 def _kind_of_constant(node: Expr) -> str:
-    """Return the kind of a constant. For constants of one kind, DuckDB's common type is Spark's."""
+    """Return the kind of a constant. DuckDB's common type of constants of one kind is Spark's."""
     if isinstance(node, exp.Literal):
         if node.is_string:
             return _STRING_KIND
@@ -441,7 +443,7 @@ def _checked(text: str, parameters: frozenset[str], place: int) -> Expression:
         raise SyntaxProblem(place, str(error)) from error
 
 
-# --- Names of result columns without an alias, as in Spark
+# --- names of result columns without an alias, as in Spark
 
 
 _VALUE: Final = "deltalog_value_"
@@ -461,7 +463,7 @@ def name_results(tree: Expr, source: TextOfParts) -> None:
 
 
 def result_name(node: Expr, source: TextOfParts) -> str:
-    """Return the name of a result column: Spark's name or, if it is unknown, the column's SQL.
+    """Return the name of a result column: Spark's name, or the expression's SQL if that is unknown.
 
     Args:
         node: the expression as parsed.
@@ -493,7 +495,7 @@ def _known_name(node: Expr, source: TextOfParts) -> str | None:
     except InvalidInputError:
         return None
     if any(isinstance(one, nodes.Collate) for one in walk(found)):
-        return None  # Spark's name would also contain the collation of each constant
+        return None  # in Spark, the name contains the collation of each constant
     return _name(found, values)
 
 

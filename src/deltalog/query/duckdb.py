@@ -1,6 +1,6 @@
 """DuckDB connections, queries over registered tables, and `QueryBuilder`.
 
-DuckDB runs the query; `data.scan` reads the rows.
+DuckDB runs a query; the package `data.scan` reads the rows of its tables.
 
 Protocol: none
 """
@@ -26,7 +26,7 @@ from deltalog.schema.types import YEAR_TO_MONTH
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-# Queries read only registered tables; DuckDB must not access files or the network.
+# The settings for queries that may read only registered tables, no files and no network.
 _EXTENSION_METADATA: Final = b"ARROW:extension:metadata"
 _CLOSED: Final[dict[str, Any]] = {
     "enable_external_access": "false",
@@ -40,30 +40,31 @@ class Database:
     """An in-memory DuckDB database.
 
     Args:
-        connection: the connection that owns it.
+        connection: the connection that keeps the database open.
     """
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
         self._known: set[str] = set()
         self._knowing = Lock()
-        # If a DuckDB with Python functions is still open when Python exits, DuckDB reports leaks.
+        # Close DuckDB before Python exits. Otherwise DuckDB reports a leak of its Python functions.
         finalize(self, _close, connection, os.getpid())
 
     def connect(self) -> Any:
-        """Return a new connection; it can have at most one open result."""
+        """Return a new connection, which can have at most one open result."""
         return self._connection.cursor()
 
     def know(
         self, name: str, function: Callable[..., Any], types: Sequence[str], result: str
     ) -> None:
-        """Register a Python function unless a function of that name is already registered.
+        """Register a Python function, unless a function with this name is registered already.
 
         Args:
             name: the name of the function in queries.
-            function: accepts and returns Arrow arrays; the caller must keep a reference to it.
-            types: the types of the arguments, in DuckDB's spelling.
-            result: the type of the result, in DuckDB's spelling.
+            function: a function of Arrow arrays that returns an Arrow array. The caller must keep a
+                reference to it.
+            types: the types of the arguments, in DuckDB's notation.
+            result: the type of the result, in DuckDB's notation.
         """
         with self._knowing:
             if name in self._known:
@@ -75,9 +76,10 @@ class Database:
 
 
 def _close(connection: Any, process: int) -> None:
-    """Close a DuckDB in the process that opened it; in a forked process, leave it open.
+    """Close a DuckDB, but only in the process that opened it.
 
-    Closing waits for threads that do not exist in a forked process, which would then be aborted.
+    Closing waits for DuckDB's threads. They do not exist in a forked process, so the process would
+    be aborted.
     """
     if os.getpid() == process:
         connection.close()
@@ -85,16 +87,16 @@ def _close(connection: Any, process: int) -> None:
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
 
 
-# Key: process id, because a forked process cannot use its parent's DuckDB.
+# Process id → database. A forked process cannot use the DuckDB of its parent.
 _SHARED: Final[dict[int, Database]] = {}
 
 
 def shared_duckdb() -> Database:
-    """Return the in-memory DuckDB that this process shares among all queries without settings.
+    """Return the in-memory DuckDB that all queries without settings in this process share.
 
-    Queries are isolated: registered tables are visible only in their connection.
+    A table that a query registers is visible only in the connection of this query.
 
-    Cost: about 10 ms for the first call (see `connect_duckdb`), then nothing.
+    Cost: about 10 ms for the first call; see `connect_duckdb`.
 
     Raises:
         InvalidInputError: DuckDB is not installed.
@@ -112,20 +114,20 @@ def connect_duckdb(
     Timestamps are returned in UTC.
 
     Args:
-        settings: DuckDB's settings.
-        is_closed: whether to block access to files, the network and DuckDB's settings, unless
-            `settings` allow it.
+        settings: the settings of DuckDB: name → value.
+        is_closed: whether access to files, to the network and to DuckDB's settings is blocked.
+            `settings` may still allow it.
 
     Raises:
-        InvalidInputError: DuckDB is not installed, or has no such setting.
+        InvalidInputError: DuckDB is not installed, or has no setting with such a name.
     """
     try:
-        import duckdb  # noqa: PLC0415  # optional
+        import duckdb  # noqa: PLC0415  # an optional dependency
     except ImportError as error:
         raise InvalidInputError(
             "cannot run SQL: DuckDB is not installed; pip install 'deltalog[duckdb]'"
         ) from error
-    # A name in a query must mean a table and never a Python variable.
+    # A name in a query must be a registered table, and never a Python variable.
     closed = _CLOSED if is_closed else {}
     config: dict[str, Any] = {
         "python_enable_replacements": "false", **closed, **(settings or {}),
@@ -142,7 +144,7 @@ def connect_duckdb(
         if is_closed:
             database.execute("SET GLOBAL lock_configuration = true")
     except duckdb.Error as error:
-        names = ", ".join(config)  # without values, which may be secrets
+        names = ", ".join(config)  # without values, because they may be secrets
         raise InvalidInputError(f"cannot start DuckDB with {names}: {error}") from error
     return Database(database)
 
@@ -156,23 +158,24 @@ def query_duckdb(
     shown: str | None = None,
     run: DuckDBRun | None = None,
 ) -> pa.RecordBatchReader:
-    """Run a query and return its rows as a stream.
+    """Run a query, and return its rows as a stream.
 
     Args:
         database: a result of `connect_duckdb`.
-        sql: the query in DuckDB's dialect.
-        tables: for each name in the query, an Arrow dataset, table or reader.
-        parameters: values for `$name`.
-        shown: the query to show in errors; None means `sql`.
-        run: starts a query of several parts, whose SQL begins with `sql`; None means that `sql` is
-        complete.
+        sql: the query in DuckDB's dialect, or the beginning of a query of several parts.
+        tables: a name in the query → an Arrow dataset, table or reader.
+        parameters: values for `$name`: name → value.
+        shown: the query, for errors; None means `sql`.
+        run: the query of several parts, which is started after `sql`. None means that `sql` is the
+            complete query.
 
     Raises:
-        InvalidInputError: DuckDB rejects the query, or it returns no rows.
+        InvalidInputError: DuckDB rejects the query, or the query returns no rows.
     """
-    import duckdb  # noqa: PLC0415  # optional
+    import duckdb  # noqa: PLC0415  # an optional dependency
 
-    # In a query in DuckDB's own dialect, intervals of months are numbers, as in Arrow.
+    # In a query that the user wrote in DuckDB's dialect, intervals of months are numbers, as in
+    # Arrow.
     tells = run is not None
     watched = {
         name: (WatchedReader if hasattr(rows, "read_next_batch") else _as_shown)(
@@ -201,31 +204,34 @@ def query_duckdb(
 
 
 class TableRows(Protocol):
-    """Rows of a Delta table, not the caller's data: their columns have the table's types."""
+    """Rows of a Delta table. In contrast to rows of the caller, they have the table's types."""
 
     @property
     def schema(self) -> pa.Schema:
-        """Arrow schema of the rows."""
+        """The Arrow schema of the rows."""
         ...
 
     @property
     def table_schema(self) -> StructType:
-        """Schema of the table."""
+        """The schema of the table."""
         ...
 
 
 def is_of_table(rows: Any) -> TypeGuard[TableRows]:
-    """Return whether rows are of a Delta table. A data frame may have such attributes."""
+    """Return whether rows belong to a Delta table.
+
+    The type of the attribute is tested, because a data frame may have a column `table_schema`.
+    """
     return isinstance(getattr(rows, "table_schema", None), StructType)
 
 
 def has_spans(rows: Any) -> bool:
-    """Return whether the rows contain intervals, which DuckDB receives as days and microseconds."""
+    """Return whether rows contain intervals of days, which DuckDB needs in another form."""
     return is_of_table(rows) and any(pa.types.is_duration(part.type) for part in rows.schema)
 
 
 def _with_intervals(rows: Any, shown: pa.Schema, *, tells_months: bool) -> pa.Schema:
-    """Return the schema of a table's rows, with types that DuckDB does not confuse with numbers."""
+    """Return the schema of rows of a table, in which intervals are not plain numbers."""
     if not is_of_table(rows):
         return shown
     types = {field.name: field.type for field in rows.table_schema} if tells_months else {}
@@ -240,11 +246,11 @@ def _with_intervals(rows: Any, shown: pa.Schema, *, tells_months: bool) -> pa.Sc
 
 
 def _as_shown(rows: Any, *, tells_months: bool) -> Any:
-    """Convert a table's rows to a dataset with types that DuckDB can read.
+    """Convert rows of a table to a dataset whose types DuckDB can read.
 
-    Geographies become bytes, because DuckDB rejects tables with spherical edges. DuckDB counts
-    intervals in nanoseconds, which overflow after 292 years, so days are stored separately. Months
-    become a struct if they must be distinguished from numbers.
+    Geographies become bytes, because DuckDB rejects tables with spherical edges. Intervals become
+    days and a remainder, because DuckDB counts them in nanoseconds, which overflow after 292 years.
+    Months become a struct if they must be distinguished from numbers.
     """
     if not hasattr(rows, "replace_schema"):
         return rows
@@ -260,21 +266,21 @@ def _with_plain_edges(part: pa.Field[Any]) -> pa.Field[Any]:
 
 
 class DuckDBRun(Protocol):
-    """A prepared query that is started on a connection."""
+    """A query of several parts, which can be started on a connection."""
 
     failure: DeltaError | None
 
     def start(self, connection: Any, prefix: str) -> Any:
-        """Start the query and return its DuckDB relation, which may call Python functions."""
+        """Start the query; return DuckDB's relation, which may call Python functions."""
         ...
 
 
 class WatchedReader:
-    """Wraps rows that can be read only once, and records their error.
+    """Rows that DuckDB can read only once. The object records an error that reading raises.
 
     Args:
         reader: a pyarrow reader, or an object with the same methods, that returns the rows.
-        tells_months: whether to distinguish a table's intervals of months from numbers.
+        tells_months: whether intervals of months are distinguished from numbers.
     """
 
     def __init__(self, reader: Any, *, tells_months: bool) -> None:
@@ -283,7 +289,7 @@ class WatchedReader:
         self._schema = _with_intervals(reader, reader.schema, tells_months=tells_months)
 
     def to_reader(self) -> pa.RecordBatchReader:
-        """Return the rows."""
+        """Return the rows as a reader."""
         return pa.RecordBatchReader.from_batches(self._schema, self._batches())
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
@@ -311,7 +317,7 @@ def _batches(
     run: DuckDBRun | None,
     database: Database,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the batches of a result; an error of a table is raised unchanged."""
+    """Yield the batches of a result. An error of a table's reader is raised instead of DuckDB's."""
     _ = database  # keep the database open until the last batch
     try:
         yield from reader
@@ -321,12 +327,12 @@ def _batches(
 
 
 def _cause(watched: Mapping[str, Any], run: DuckDBRun | None) -> DeltaError | None:
-    """Return the original error of a failed query, of which DuckDB reports only the message."""
+    """Return the original error behind a failed query; DuckDB's own error has only its message."""
     failures = (getattr(one, "failure", None) for one in (*watched.values(), run))
     return next((error for error in failures if error is not None), None)
 
 
-# --- Registering tables in DuckDB with row counts, by which DuckDB orders joins
+# --- register tables in DuckDB with their row counts, which determine the order of joins
 
 
 Source = Any
@@ -339,9 +345,9 @@ def register(connection: Any, name: str, rows: Any, *, is_joined: bool) -> None:
         connection: DuckDB's connection.
         name: the name of the rows in queries.
         rows: an Arrow dataset, table or reader.
-        is_joined: whether the query has several tables; if not, rows are not counted.
+        is_joined: whether the query reads several tables. Only then are rows counted.
 
-    Cost: for a table that may be joined, reading the row counts in the log.
+    Cost: if rows are counted, reading the row counts in the log.
     """
     estimate: Callable[[], int | None] | None = getattr(rows, "estimated_rows", None)
     make = _counted() if is_joined and estimate is not None else None
@@ -351,23 +357,23 @@ def register(connection: Any, name: str, rows: Any, *, is_joined: bool) -> None:
         return
     try:
         number = estimate()
-    except DeltaError:  # reading the rows will raise it again
+    except DeltaError:  # the error will be raised again when the rows are read
         number = None
     hook(name, make(rows, number))
 
 
 @cache
 def _counted() -> Callable[[Any, int | None], Source] | None:
-    """Return the dataset class that reports row counts to DuckDB, or None before DuckDB 2.0."""
+    """Return the class of datasets that report row counts to DuckDB; None before DuckDB 2.0."""
     try:
-        from duckdb._sources.pyarrow import (  # noqa: PLC0415  # optional
+        from duckdb._sources.pyarrow import (  # noqa: PLC0415  # an optional dependency
             PyArrowDatasetSource,
         )
     except ImportError:
         return None
 
     class CountedDataset(PyArrowDatasetSource):
-        """A dataset that reports its number of rows."""
+        """A dataset that reports the approximate number of its rows."""
 
         def __init__(self, rows: Any, number: int | None) -> None:
             super().__init__(rows)
@@ -380,7 +386,7 @@ def _counted() -> Callable[[Any, int | None], Source] | None:
     return CountedDataset
 
 
-# --- `QueryBuilder`: SQL of DuckDB over tables, with deltalake's methods
+# --- `QueryBuilder`: queries in DuckDB's dialect, with the methods of deltalake's class
 
 
 class HasDataset(Protocol):
@@ -392,16 +398,16 @@ class HasDataset(Protocol):
 
 
 class QueryBuilder:
-    """Runs SQL in DuckDB's dialect over registered tables.
+    """Runs queries in DuckDB's dialect over registered tables.
 
-    Results are independent: any number of them may be open at a time. Timestamps are returned in
-    UTC. Only registered tables are visible, not the caller's variables.
+    Several results may be open at the same time. Timestamps are returned in UTC. Only registered
+    tables are visible to a query, not the variables of the caller.
 
     Args:
-        session_config: DuckDB's settings (deltalake accepts DataFusion's).
+        session_config: the settings of DuckDB: name → value. (In deltalake: of DataFusion.)
 
     Raises:
-        InvalidInputError: DuckDB is not installed, or has no such setting.
+        InvalidInputError: DuckDB is not installed, or has no setting with such a name.
     """
 
     def __init__(self, session_config: Mapping[str, str] | None = None) -> None:
@@ -409,7 +415,7 @@ class QueryBuilder:
         self._tables: dict[str, Any] = {}
 
     def register(self, table_name: str, delta_table: HasDataset) -> QueryBuilder:
-        """Register the current version of a `DeltaTable` under a name."""
+        """Register the current version of a table under a name."""
         self._tables[table_name] = delta_table.to_pyarrow_dataset()
         return self
 

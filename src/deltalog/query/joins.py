@@ -1,10 +1,10 @@
-"""Joins by column names (USING, NATURAL): the columns that they return, and their order.
+"""Joins by column names (USING, NATURAL): the columns that they return, in Spark's order.
 
 Spark returns the compared columns first, then the other columns of the left side, then those of the
-right side. DuckDB does not move columns. The columns are unknown until DuckDB has read the tables,
-so until then a query has marks instead of stars.
+right side. DuckDB uses another order. The columns are not known before DuckDB has read the schemas
+of the tables, so marks replace the stars of a query until then.
 
-Protocol: none; Spark's SQL reference
+Protocol: none; follows Spark's SQL reference
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ class ColumnOfJoin:
     """A column of a join.
 
     Args:
-        table: alias of the column's table; None if the table has no alias, or if the column is of
-            both sides.
-        name: name as spelled in the table.
-        type: type in DuckDB's spelling.
+        table: the alias of the column's table; None if the table has no alias, or if the column
+            combines the columns of both sides.
+        name: the name, as it is spelled in the table.
+        type: the type, in DuckDB's notation.
     """
 
     table: str | None
@@ -50,7 +50,7 @@ class ColumnOfJoin:
     type: str
 
     def __str__(self) -> str:
-        """The column as SQL for DuckDB."""
+        """Return the column as SQL of DuckDB."""
         names = (self.name,) if self.table is None else (self.table, self.name)
         return ".".join('"' + one.replace('"', '""') + '"' for one in names)
 
@@ -60,9 +60,8 @@ class TableOfJoin:
     """A table or query in a join.
 
     Args:
-        alias: qualifier of the table's columns; None if it has no qualifier.
-        query: a query that returns the table's columns without rows, in DuckDB's dialect, with
-        marks.
+        alias: the qualifier of the columns; None if there is no qualifier.
+        query: a query, in DuckDB's dialect and with marks, that returns the columns without rows.
     """
 
     alias: str | None
@@ -71,16 +70,16 @@ class TableOfJoin:
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """Both sides of a join.
+    """A join, or several joins, of two sides.
 
     Args:
         left: the left side.
         right: the right side.
-        kind: the kind of the join; `SEMI` and `ANTI` return only columns of the left side.
-        side: the side whose unmatched rows are returned: `LEFT`, `RIGHT`, `FULL`; empty if neither.
-        names: names of the compared columns; None if the join is NATURAL or by a condition.
-        alias: qualifier of all columns; None if the tables' own aliases apply.
-        place: position of the join in the query.
+        kind: the kind of the join. `SEMI` and `ANTI` return only columns of the left side.
+        side: the side whose rows without a match are returned: `LEFT`, `RIGHT`, `FULL`, or empty.
+        names: the names of the compared columns; None if the join is NATURAL or has a condition.
+        alias: the qualifier of all columns; None if the aliases of the tables apply.
+        place: the position of the join in the query.
         natural: the number of the join among the NATURAL joins; None for other joins.
     """
 
@@ -99,10 +98,10 @@ class Star:
     """A star in a query that joins by column names.
 
     Args:
-        join: index of the part that is the join.
-        table: the qualifier of the star; None if it has no qualifier.
-        excluded: names of the columns in its EXCEPT.
-        place: position in the query.
+        join: the index of the part that is the join.
+        table: the qualifier of the star; None if there is no qualifier.
+        excluded: the names of the columns in EXCEPT.
+        place: the position of the star in the query.
     """
 
     join: int
@@ -118,8 +117,8 @@ class Pair:
     Args:
         left: the column of the left side.
         right: the column of the right side.
-        is_put_together: whether the join returns one column instead of the two.
-        place: position of the join in the query.
+        is_put_together: whether the join returns one column for both.
+        place: the position of the join in the query.
     """
 
     left: ColumnOfJoin
@@ -130,12 +129,12 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class ColumnsOfJoin:
-    """The columns of a join.
+    """The columns that a join returns.
 
     Args:
         shown: the columns that a star returns, in Spark's order.
-        hidden: columns that are only returned by a star with the qualifier of their table.
-        pairs: the compared columns.
+        hidden: the columns that only a star with the qualifier of their table returns.
+        pairs: the pairs of compared columns.
         crossed: the numbers of the NATURAL joins whose sides have no common column.
     """
 
@@ -145,7 +144,7 @@ class ColumnsOfJoin:
     crossed: frozenset[int] = frozenset()
 
     def expanded(self, star: Star) -> str:
-        """Return the replacement of a star in DuckDB's dialect.
+        """Return the columns, in DuckDB's dialect, that replace a star.
 
         Raises:
             InvalidInputError: the table or a column does not exist, or EXCEPT removes all columns.
@@ -169,14 +168,14 @@ class ColumnsOfJoin:
 
 
 def number_naturals(tree: Expr) -> None:
-    """Number the NATURAL joins of a query, so that copies of a join can be identified."""
+    """Number the NATURAL joins of a query, so that a join can be found in a copy of the tree."""
     for number, join in enumerate(tree.find_all(exp.Join)):
         if join.method == "NATURAL":
             join.meta[_NATURAL] = number
 
 
 def with_naturals(tree: Expr) -> Expr:
-    """Return a tree for SQL generation in which marks replace the word NATURAL."""
+    """Return a tree from which SQL is generated, in which marks replace the word NATURAL."""
     if not any(_NATURAL in join.meta for join in tree.find_all(exp.Join)):
         return tree
     found = tree.copy()
@@ -189,31 +188,31 @@ def with_naturals(tree: Expr) -> Expr:
 
 
 def without_marks(text: str, crossed: Collection[int]) -> str:
-    """Replace the marks of `with_naturals` in a string of SQL by DuckDB's syntax.
+    """Replace the marks of `with_naturals` in SQL by DuckDB's syntax.
 
     Args:
-        text: SQL with marks.
-        crossed: numbers of the joins whose sides have no common column, which DuckDB rejects.
+        text: the SQL with marks.
+        crossed: the numbers of the joins whose sides have no common column. DuckDB would reject a
+            NATURAL join of them.
     """
     text = _NATURALS.sub(lambda mark: "" if int(mark[1]) in crossed else "NATURAL ", text)
     return _CONDITIONS.sub(lambda mark: " ON TRUE" if int(mark[1]) in crossed else "", text)
 
 
 def has_no_columns(error: Exception) -> bool:
-    """Return whether DuckDB rejected a NATURAL join because it has no common column."""
+    """Return whether DuckDB rejected a NATURAL join because its sides have no common column."""
     return _WITHOUT_COLUMNS in str(error)
 
 
 def joined_by_names(select: exp.Select, write: Callable[[Expr], str]) -> Joined | None:
-    """Return the joins of a query if it joins by column names, otherwise None.
+    """Return the joins of a query if at least one is a join by column names; otherwise None.
 
     Args:
-        select: the query, with marks instead of parts. Tables and subqueries without an alias get
-        one.
-        write: generates SQL in DuckDB's dialect.
+        select: the query, in which marks replace parts. Subqueries without an alias receive one.
+        write: a function that generates SQL in DuckDB's dialect.
 
     Raises:
-        SyntaxProblem: the joined columns cannot be determined.
+        SyntaxProblem: it cannot be determined which columns the join compares.
     """
     from_ = select.args.get("from_")
     if from_ is None:
@@ -228,7 +227,7 @@ def joined_by_names(select: exp.Select, write: Callable[[Expr], str]) -> Joined 
         raise SyntaxProblem(start_of(unknown or select), problem)
     queries = (one for top in own for one in _queries_in(top))
     for number, one in enumerate(queries):
-        # Give the subquery an alias: columns of both sides may have the same name.
+        # Add an alias to the subquery, because columns of both sides may have the same name.
         one.set("alias", exp.TableAlias(this=exp.to_identifier(f"{_UNNAMED}{number}")))
     common = _common_tables(select)
     found = _tree(from_.this, select.args.get("joins") or (), common, write)
@@ -244,10 +243,10 @@ def columns_of(
 
     Args:
         joined: the join, or one of its sides.
-        ask: returns the names and types of a query's columns.
+        ask: a function that returns the names and types of a query's columns.
 
     Raises:
-        InvalidInputError: a compared column is missing on a side, or occurs twice there.
+        InvalidInputError: a side does not have a compared column, or has it twice.
     """
     if isinstance(joined, TableOfJoin):
         columns = ask(joined.query)
@@ -261,7 +260,7 @@ def columns_of(
 
 
 def _joined(joined: Joined, left: ColumnsOfJoin, right: ColumnsOfJoin) -> ColumnsOfJoin:
-    """Return the columns of a join, with the compared columns first."""
+    """Return the columns that a join returns; the compared columns are first."""
     names = joined.names
     crossed = left.crossed | right.crossed
     if joined.natural is not None:
@@ -312,7 +311,7 @@ def _is_by_names(join: Expr) -> bool:
 
 
 def _joins_in(node: Expr) -> Iterator[exp.Join]:
-    """Yield the joins of one FROM, including joins in brackets, but not joins inside subqueries."""
+    """Yield the joins of a FROM clause, also those in brackets, but not those in subqueries."""
     if isinstance(node, exp.Join):
         yield node
     if isinstance(node, exp.From | exp.Join) or _is_in_brackets(node):
@@ -322,7 +321,7 @@ def _joins_in(node: Expr) -> Iterator[exp.Join]:
 
 
 def _queries_in(node: Expr) -> Iterator[Expr]:
-    """Yield the subqueries without an alias in the joins of one FROM."""
+    """Yield the subqueries without an alias in a FROM clause, including those in brackets."""
     if isinstance(node, exp.From | exp.Join) or _is_in_brackets(node):
         yield from _queries_in(node.this)
     elif isinstance(node, exp.Subquery) and not node.alias:
@@ -383,7 +382,7 @@ def _side(
 
 
 def _common_tables(select: Expr) -> exp.With | None:
-    """Return the common table expressions that are visible in a query, outer ones first."""
+    """Return the common table expressions that a query can use; outer ones are first."""
     found: list[Expr] = []
     is_recursive = False
     at: Expr | None = select

@@ -1,8 +1,7 @@
-"""Splitting SQL into words: names, quoted names, strings, numbers and signs, with positions.
+"""Split SQL into words, with positions: names, quoted names, strings, numbers and signs.
 
-Only spaces and complete comments are skipped. Expressions and queries are only split into words
-here, so that the grammar of statements can find where they end; `expressions` and `translate`
-interpret them.
+Only spaces and complete comments are skipped. Words are sufficient for the grammar of statements to
+find where an expression or a query ends; `expressions` and `translate` interpret their content.
 
 Protocol: none
 """
@@ -41,7 +40,7 @@ _EXCERPT: Final = 120
 _QUOTES: Final = {"'": "a string", '"': "a string", "`": "a name in backticks"}
 _NAMES: Final = frozenset({"word", "quoted"})
 _VALUES: Final = frozenset({"word", "quoted", "text", "number"})
-# Kinds of words, and signs, that may follow the first word of a query.
+# The first words of queries → the kinds of words, and the signs, that may follow.
 _QUERIES: Final = {
     "SELECT": (_VALUES, "(*+-~!?:"),
     "VALUES": (_VALUES, "(?:"),
@@ -49,7 +48,7 @@ _QUERIES: Final = {
     "TABLE": (_NAMES, ""),
     "WITH": (_NAMES, ""),
 }
-# If such a word is the name of a column, one of these follows it in an expression.
+# If a word such as SELECT is the name of a column, one of these words follows it in an expression.
 _OPERATORS: Final = frozenset(
     {"AND", "OR", "IN", "IS", "LIKE", "ILIKE", "RLIKE", "REGEXP", "BETWEEN", "DIV", "NOT"}
 )
@@ -60,10 +59,10 @@ class Word:
     """A word of a statement.
 
     Args:
-        kind: `word`, `quoted`, `text`, `number` or `sign`; `end` is the kind after the last word.
-        text: as written.
-        start: position of its first character in the statement.
-        end: position after its last character.
+        kind: `word`, `quoted`, `text`, `number` or `sign`; `end` for the end of the statement.
+        text: the word as it is written.
+        start: the position of the first character in the statement.
+        end: the position after the last character.
     """
 
     kind: str
@@ -72,7 +71,7 @@ class Word:
     end: int
 
     def says(self, keyword: str) -> bool:
-        """Return whether the word is this keyword (in upper case) or this sign."""
+        """Return whether the word is a keyword, which is given in upper case, or a sign."""
         return self.kind in {"word", "sign"} and self.text.upper() == keyword
 
 
@@ -80,7 +79,7 @@ def split(sql: str) -> list[Word]:
     """Return the words of a string, followed by a word of the kind `end`.
 
     Raises:
-        InvalidInputError: a character cannot begin a word, or a quote or comment is not closed.
+        InvalidInputError: no word begins with some character, or a quote or comment is not closed.
     """
     found, place = [], 0
     while place < len(sql):
@@ -97,7 +96,10 @@ def split(sql: str) -> list[Word]:
 
 
 def begins_query(words: Sequence[Word], place: int) -> bool:
-    """Return whether a query begins at a word. Columns may have the same names as keywords."""
+    """Return whether a query begins at a word, which may be a bracket.
+
+    A keyword such as SELECT may also be the name of a column; the next word decides.
+    """
     while words[place].says("("):
         place += 1
     word = words[place]
@@ -110,11 +112,11 @@ def begins_query(words: Sequence[Word], place: int) -> bool:
     return following.kind in kinds or (following.kind == "sign" and following.text in signs)
 
 
-class SyntaxProblem(Exception):  # noqa: N818  # internal: `error_at` creates the error for users
-    """A problem at a position of a string that is part of a statement.
+class SyntaxProblem(Exception):  # noqa: N818  # internal: `error_at` creates the public error
+    """A problem at a position of some SQL, which may be only a part of the statement.
 
     Args:
-        place: position in the string.
+        place: the position in this SQL.
         problem: the message.
     """
 
@@ -126,25 +128,25 @@ class SyntaxProblem(Exception):  # noqa: N818  # internal: `error_at` creates th
 
 @dataclass(frozen=True, slots=True)
 class TextOfParts:
-    """A string that was built from parts of another string and replacements.
+    """A string that consists of parts of an original string and of replacements.
 
     Args:
         text: the new string.
-        origins: for each part, its position in the new string and in the original string.
+        origins: for each part, its position in this string and in the original string.
     """
 
     text: str
     origins: tuple[tuple[int, int], ...]
 
     def origin(self, place: int) -> int:
-        """Return the position of a character in the original string."""
+        """Return the position in the original string for a position in this string."""
         at = bisect_right(self.origins, place, key=itemgetter(0)) - 1
         here, there = self.origins[max(at, 0)]
         return there + max(0, place - here)
 
 
 class TextParts:
-    """Builds a string from parts of another string and replacements, in order.
+    """Builder of a string from parts of an original string and from replacements, in order.
 
     Args:
         text: the original string.
@@ -159,21 +161,24 @@ class TextParts:
         self._length = 0
 
     def replace(self, start: int, end: int, by: str) -> None:
-        """Copy up to `start`, and write `by` instead of the part from `start` to `end`."""
+        """Copy the original string up to `start`; write `by` for the part up to `end`."""
         self._add(self._text[self._copied : start], self._copied)
         self._add(by, start)
         self._copied = end
 
     def add(self, text: str, origin: int) -> None:
-        """Insert a string. Call `skip_to` to set where copying continues."""
+        """Append a string, which corresponds to a position in the original string.
+
+        Nothing is copied. `skip_to` sets the position at which copying continues.
+        """
         self._add(text, origin)
 
     def skip_to(self, start: int) -> None:
-        """Continue copying at another position, before or after the current one."""
+        """Continue copying at another position, which may be before or after the current one."""
         self._copied = start
 
     def done(self, end: int = 0) -> TextOfParts:
-        """Copy up to `end`, if it is not yet copied, and return the result."""
+        """Copy the original string up to `end`, unless it was copied before; return the result."""
         self._add(self._text[self._copied : end], self._copied)
         return TextOfParts("".join(self._parts), tuple(self._origins) or ((0, self._copied),))
 
@@ -185,7 +190,7 @@ class TextParts:
 
 
 def error_at(sql: str, place: int, problem: str, *, attempt: str = "read") -> InvalidInputError:
-    """Return an error with its position in the statement, for the caller to raise."""
+    """Return an error that contains a position in the statement. The caller raises the error."""
     line = sql.count("\n", 0, place) + 1
     character = place - sql.rfind("\n", 0, place)
     begin = max(0, min(place - _EXCERPT // 2, len(sql) - _EXCERPT))
@@ -197,7 +202,7 @@ def error_at(sql: str, place: int, problem: str, *, attempt: str = "read") -> In
 
 
 def _end_of_comment(sql: str, start: int) -> int:
-    """Return the position after a comment, which may contain further comments."""
+    """Return the position after a comment, which may contain nested comments."""
     end = end_of_comment(sql, start)
     if end is None:
         raise error_at(sql, start, "a comment is not closed: expected */")
@@ -211,14 +216,14 @@ def _unclosed(sql: str, place: int) -> str:
     return f"the character {sign!r} is not valid outside of quotes"
 
 
-# --- Pipe operators that sqlglot's grammar lacks: SET, DROP, and operators after VALUES
+# --- pipe operators that sqlglot's grammar lacks: SET, DROP, and operators after VALUES
 
 
 _ALL: Final = exp.Star()
 
 
 class PipeParser(SparkParser):
-    """Spark's grammar with these pipe operators."""
+    """Spark's grammar, including the pipe operators that sqlglot lacks."""
 
     PIPE_SYNTAX_TRANSFORM_PARSERS: ClassVar[dict[str, Any]] = {
         **SparkParser.PIPE_SYNTAX_TRANSFORM_PARSERS,
@@ -234,7 +239,7 @@ class PipeParser(SparkParser):
         return found
 
     def _parse_pipe_syntax_set_operator(self, query: Any) -> Any:
-        """Parse UNION, EXCEPT or INTERSECT; sqlglot would require brackets after them."""
+        """Parse UNION, EXCEPT or INTERSECT after a pipe; sqlglot would require brackets."""
         found: Any = self.parse_set_operation(this=query)
         if found is None:
             return None
@@ -245,7 +250,7 @@ class PipeParser(SparkParser):
         return self._build_pipe_cte(found, [_ALL.copy()])
 
     def _piped_set(self, query: Any) -> Any:
-        """Parse `SET column = value, …`; a value may use columns that are set before it."""
+        """Parse `SET column = value, …`. A value may use columns that are set before it."""
         self._advance()
         while True:
             column = self._parse_id_var()
@@ -261,7 +266,7 @@ class PipeParser(SparkParser):
         return self._with_star(query, exp.Star(except_=self._parse_csv(self._parse_id_var)))
 
     def _with_star(self, query: Any, star: exp.Star) -> Any:
-        """Return a query of all columns, except some, or with new values for some of them."""
+        """Return a query of all columns, except those that `star` excludes or replaces."""
         if query.expressions != [_ALL]:
             query = self._build_pipe_cte(query, [_ALL.copy()])
         return self._build_pipe_cte(query.select(star, append=False), [_ALL.copy()])

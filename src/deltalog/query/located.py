@@ -1,9 +1,9 @@
-"""Finding the positions of tables and of qualified columns in a query in Spark's dialect.
+"""Find the positions of tables and of qualified columns in a query in Spark's dialect.
 
-Callers replace text at these positions. Therefore every position is checked: the text there must be
-the name that sqlglot parsed.
+Callers replace the text at these positions. Therefore each position is checked: the text there must
+be the name that sqlglot parsed.
 
-Protocol: none; Spark's SQL reference
+Protocol: none; follows Spark's SQL reference
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ if TYPE_CHECKING:
     from deltalog.query.translate import TableReference
 
 _WHOLE: Final = 0
-"""The scope of names outside of any SELECT."""
+"""The scope of names that are outside of any SELECT."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocatedTable:
-    """A reference to a table in the text of a query.
+    """A reference to a table, and its position in the text of a query.
 
     Args:
         table: the reference.
-        start: position of the first character of the name.
-        end: position after the name, its version and its options.
-        sampled_end: position after its TABLESAMPLE clause, where an alias may follow.
+        start: the position of the first character of the name.
+        end: the position after the name, the version and the options.
+        sampled_end: the position after the TABLESAMPLE clause, where an alias may follow.
         is_aliased: whether an alias follows.
-        options: its options other than a version.
-        scope: the SELECT that reads from it.
+        options: the options, except the version.
+        scope: the number of the SELECT that reads the table.
     """
 
     table: TableReference
@@ -63,13 +63,13 @@ class LocatedTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocatedColumn:
-    """A column, or a star, qualified by the name of a table.
+    """A column or a star that is qualified by the name of a table, and its position.
 
     Args:
-        parts: the names of the table, the column and possibly fields, without the star.
-        spans: start and end position of each part.
+        parts: the parts of the table's name, the column, and possibly its fields; without the star.
+        spans: the start and end position of each part.
         has_star: whether a star follows the parts.
-        scopes: the SELECTs that contain it, innermost first.
+        scopes: the numbers of the SELECTs that contain the column, innermost first.
     """
 
     parts: tuple[str, ...]
@@ -84,9 +84,9 @@ class LocatedQuery:
 
     Args:
         text: the query in Spark's dialect.
-        tables: the tables, without common table expressions.
-        columns: only qualified columns.
-        relations: for each scope, the possible qualifiers of columns in that SELECT, in lower case.
+        tables: the tables, except common table expressions.
+        columns: the qualified columns.
+        relations: for each SELECT, the names that may qualify its columns, in lower case.
     """
 
     text: str
@@ -100,7 +100,7 @@ def located(text: str) -> LocatedQuery:
     """Return the positions of tables and qualified columns in a query in Spark's dialect.
 
     Raises:
-        InvalidInputError: the text is not a query; the message has the position.
+        InvalidInputError: the text is not a query. The message contains the position.
     """
     try:
         return places_of(read_query(text))
@@ -154,7 +154,7 @@ class _Places:
             is_call = isinstance(node.this, exp.Func)
             if is_cte(node) or (is_call and name_of_call(node.this) not in CHANGES):
                 continue
-            reference = reference_of(node)  # for `FROM @x`, raises an error without a position
+            reference = reference_of(node)  # for `FROM @x`, this raises an error without a position
             if is_call:
                 at = place_from(words, start_of(node))
                 while words[at].text.lower() not in CHANGES:
@@ -195,7 +195,7 @@ class _Places:
         )
 
     def _spans(self, parts: Sequence[Any]) -> tuple[tuple[int, int], ...]:
-        """Return the positions of the parts of a name, after checking the text at each position."""
+        """Return the positions of the parts of a name; the text at each position is checked."""
         text = self._found.plain
         spans: list[tuple[int, int]] = []
         for part in parts:

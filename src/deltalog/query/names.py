@@ -1,4 +1,4 @@
-"""Names of tables in SQL: a path, a registered name, or a name in a catalog, with a version or not.
+"""Names of tables in SQL: a path, a registered name, or a name in a catalog; versions.
 
 Protocol: none
 """
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 PATH_KINDS: Final = frozenset({"delta", "deltalog", "parquet", "iceberg"})
-"""The possible first parts of a name whose second part is a location."""
+"""The first parts of those names whose second part is a location."""
 
 _ONE_ROW: Final = pa.RecordBatch.from_pydict({"one": [1]})
 _PART: Final = re.compile(r"`(?:[^`]|``)+`|[^`.]+")
@@ -43,18 +43,19 @@ class VersionExpression:
     """An expression for a version or timestamp, which is computed when the statement runs.
 
     Args:
-        is_number: True for a version, False for a timestamp, None for either.
-        sql: an expression without columns, such as `current_timestamp() - INTERVAL 1 DAY` or `:v`.
+        is_number: True if the value must be a version, False for a timestamp, None for either.
+        sql: the expression, which contains no columns, such as `current_timestamp() - INTERVAL 1
+            DAY` or `:v`.
     """
 
     is_number: bool | None
     sql: str
 
     def value(self, parameters: Mapping[str, object]) -> Version:
-        """Return the version or the timestamp.
+        """Return the value of the expression now.
 
         Raises:
-            InvalidInputError: the SQL is not an expression, or its value is neither of the two.
+            InvalidInputError: the SQL is not an expression, or its value has another type.
         """
         session = SqlSession(now=utc_moment(now_ms()), time_zone="UTC")
         read = parse_sql(self.sql, parameters=parameters)
@@ -81,8 +82,9 @@ class QualifiedName:
     """The name of a table in a statement.
 
     Args:
-        parts: the parts of the name without quotes, as spelled in the statement.
-        version: a number, or a timestamp as a string or datetime; None means the latest.
+        parts: the parts of the name, without quotes, as they are spelled in the statement.
+        version: the version: a number, a timestamp as a string or datetime, or an expression that
+            is computed later. None means the latest version.
     """
 
     parts: tuple[str, ...]
@@ -90,7 +92,7 @@ class QualifiedName:
 
     @classmethod
     def parse(cls, text: str) -> QualifiedName:
-        """Parse a name. Dots separate parts, backticks quote a part; other characters are literal.
+        """Parse a name. Dots separate its parts, and backticks may enclose a part.
 
         Raises:
             InvalidInputError: the string is not a name.
@@ -103,37 +105,37 @@ class QualifiedName:
 
     @property
     def known_version(self) -> Version | None:
-        """The version. None means the latest version, or a version that is not computed yet."""
+        """The version; None if it is the latest version, or is computed only later."""
         return None if isinstance(self.version, VersionExpression) else self.version
 
     @property
     def location(self) -> str | None:
-        """The location in ``delta.`location` ``; None for other names."""
+        """The location in a name of the form ``delta.`location` ``; None for other names."""
         is_path = len(self.parts) == 2 and self.parts[0].lower() in PATH_KINDS
         return self.parts[1] if is_path else None
 
     @property
     def format(self) -> str | None:
-        """The format before a location, in lower case."""
+        """The format in such a name, in lower case; None for other names."""
         return None if self.location is None else self.parts[0].lower()
 
     @property
     def key(self) -> tuple[str, ...]:
-        """The parts in case-folded form; equal keys mean the same table."""
+        """The parts in case-folded form. Two names with equal keys mean the same table."""
         return path_key(self.parts)
 
     def __str__(self) -> str:
-        """The name in SQL."""
+        """Return the name as SQL."""
         return ".".join(map(quote_name, self.parts))
 
 
 def unquoted(text: str) -> str:
-    """Return a name without backticks."""
+    """Return a name without the backticks around it."""
     return text[1:-1].replace("``", "`") if text[:1] == "`" else text
 
 
 def version_of(text: str) -> Version:
-    """Parse the version after `@`: `v12`, or a timestamp `yyyyMMddHHmmssSSS` in UTC.
+    """Parse the string after `@`: `v12`, or a timestamp `yyyyMMddHHmmssSSS` in UTC.
 
     Raises:
         InvalidInputError: the string has neither form.
@@ -149,7 +151,7 @@ def version_of(text: str) -> Version:
         ) from None
 
 
-# --- Clauses after the name of a table in a query: a version, options, a sample
+# --- clauses after the name of a table in a query: a version, options, a sample
 
 
 _KINDS: Final = ("VERSION", "TIMESTAMP", "SYSTEM_VERSION", "SYSTEM_TIME")
@@ -158,12 +160,12 @@ _CONSTANTS: Final = ("TRUE", "FALSE")
 
 @dataclass(frozen=True, slots=True)
 class RelationOptions:
-    """The clause `WITH (name = value, …)` of a table.
+    """The clause `WITH (name = value, …)` after the name of a table.
 
     Args:
-        start: position of its first character.
-        end: position after it.
-        values: maps the names, in lower case, to the values as strings.
+        start: the position of the first character of the clause.
+        end: the position after the clause.
+        values: the name of an option, in lower case → its value as a string.
     """
 
     start: int
@@ -172,12 +174,12 @@ class RelationOptions:
 
 
 def place_from(words: Sequence[Word], character: int) -> int:
-    """Return the index of the first word at or after a character."""
+    """Return the index of the first word that begins at or after a character."""
     return bisect_left(words, character, key=attrgetter("start"))
 
 
 def options_in(words: Sequence[Word]) -> list[RelationOptions]:
-    """Return the options of all tables of a query. No other clause begins with `WITH (`.
+    """Return the options of all tables in a query. Only options begin with `WITH (`.
 
     Raises:
         SyntaxProblem: an option is malformed.
@@ -228,14 +230,14 @@ def _option_name(words: Sequence[Word], place: int) -> tuple[str, int]:
 
 
 def end_of_version(words: Sequence[Word], place: int) -> int:
-    """Return the index of the word after a table's version, or `place` if there is no version."""
+    """Return the index of the word after the version of a table; `place` if there is no version."""
     start = place + words[place].says("FOR")
     is_version = any(map(words[start].says, _KINDS)) and words[start + 1].says("AS")
     return end_of_value(words, start + 3) if is_version else place
 
 
 def end_of_sample(words: Sequence[Word], place: int) -> int:
-    """Return the index after `TABLESAMPLE (…) [REPEATABLE (…)]`, or `place` if it is absent."""
+    """Return the index after `TABLESAMPLE (…) [REPEATABLE (…)]`; `place` if it is absent."""
     for keyword in ("TABLESAMPLE", "REPEATABLE"):
         if not words[place].says(keyword) or not words[place + 1].says("("):
             break

@@ -1,6 +1,6 @@
 """Decide which expressions DuckDB computes as Spark does.
 
-All other expressions are computed by `expressions`.
+All other expressions are computed by the package `expressions`, with Spark's semantics.
 
 Protocol: none
 """
@@ -59,11 +59,10 @@ if TYPE_CHECKING:
     from deltalog.expressions import Expression
 
 INTEGRALS: Final = (BYTE, SHORT, INTEGER, LONG)
-# The types whose values DuckDB compares in the same way as Spark.
+# The types whose values DuckDB compares as Spark does.
 _COMPARED: Final = frozenset({*INTEGRALS, STRING, DOUBLE, FLOAT, BOOLEAN, DATE, TIMESTAMP, BINARY,
                               TIMESTAMP_NTZ})  # fmt: skip
-# The types that DuckDB adds and multiplies as Spark does: a result out of range is an error in
-# both.
+# The types that DuckDB adds and multiplies as Spark does, with an error for a result out of range.
 _ADDED: Final = frozenset({INTEGER, LONG, DOUBLE})
 _TOO_LARGE: Final = 2**63
 _NATIVE_CONSTANTS: Final = (str, float, Decimal, date, NoneType)
@@ -77,20 +76,20 @@ def is_same_by_duckdb(parsed: Expression, resolved: Expression, schema: StructTy
     """Return whether DuckDB and Spark compute the same result for an expression.
 
     Args:
-        parsed: the expression as written.
+        parsed: the expression as the user wrote it.
         resolved: the same expression with resolved names, types and casts.
-        schema: the schema of its columns.
+        schema: the schema of the columns in the expression.
     """
     return _is_plain(parsed) and _means_the_same(resolved, schema)
 
 
 def check_aggregated(what: ResultType, kind: DataType, shown: str) -> None:
-    """Raise an error if DuckDB computes an aggregate function differently for a type.
+    """Refuse an aggregate function if DuckDB computes it differently from Spark for a type.
 
     Args:
-        what: the function.
-        kind: the type of its argument.
-        shown: the query to show in errors.
+        what: the kind of the function's result.
+        kind: the type of the argument.
+        shown: the query, for the error.
 
     Raises:
         InvalidInputError: DuckDB's result would differ from Spark's.
@@ -111,7 +110,7 @@ def is_ordered_by_duckdb(kind: DataType) -> bool:
 
 
 def is_widened_by_duckdb(source: DataType, to: DataType) -> bool:
-    """Return whether DuckDB casts a type to another type as Spark does and without errors."""
+    """Return whether DuckDB casts every value of a type to another type as Spark does."""
     numbers = (*INTEGRALS, FLOAT, DOUBLE)
     if source in numbers and to in numbers:
         return to not in INTEGRALS or source in INTEGRALS
@@ -121,13 +120,13 @@ def is_widened_by_duckdb(source: DataType, to: DataType) -> bool:
 def problem_of_pair(
     name: str, kinds: Sequence[DataType], session: SqlSession, *, is_put_together: bool
 ) -> str | None:
-    """Return why DuckDB would join by two columns in another way than Spark, or None.
+    """Return the reason why DuckDB would join two columns by name differently from Spark, or None.
 
     Args:
         name: the name of the columns.
         kinds: the types of the columns.
-        session: provides the time zone.
-        is_put_together: whether the join returns one column instead of the two.
+        session: the SQL settings, such as the time zone.
+        is_put_together: whether the join returns one column for both.
     """
     if any(isinstance(part, MapType) for kind in kinds for _, part in walk_types(kind)):
         return f"columns {name} of {kinds[0]} and of {kinds[1]} cannot be compared: they have maps"
@@ -153,12 +152,12 @@ def _are_equal_as_in_spark(kinds: Sequence[DataType], session: SqlSession) -> bo
 
 
 def _is_plain(parsed: Expression) -> bool:
-    """Return whether an expression as written has only constants, columns and operators."""
+    """Return whether an expression as written contains only constants, columns and operators."""
     return all(isinstance(one, _PLAIN) and not _is_lost(one) for one in walk(parsed))
 
 
 def _is_lost(node: Expression) -> bool:
-    """Return whether Spark would cast the constant's type, but DuckDB would not."""
+    """Return whether Spark casts a constant in the expression to a type, but DuckDB would not."""
     if isinstance(node, nodes.Arithmetic):
         sides = (node.left, node.right)
         return any(isinstance(one, Literal) and isinstance(one.value, str | None) for one in sides)
@@ -171,9 +170,9 @@ def _means_the_same(resolved: Expression, schema: StructType) -> bool:
         case nodes.Column():
             return True
         case Literal(type=kind) if kind == YEAR_TO_MONTH:
-            return False  # DuckDB's intervals of months also have days
+            return False  # DuckDB's intervals of months may also contain days
         case Literal():
-            # DuckDB formats the year of a timestamp that is stored as a number differently.
+            # If a timestamp is stored as a number, DuckDB formats its year differently from Spark.
             is_whole = isinstance(resolved.value, int) and not resolved.is_far_moment
             is_small = is_whole and abs(resolved.value) < _TOO_LARGE
             return is_small or isinstance(resolved.value, _NATIVE_CONSTANTS)
@@ -211,7 +210,7 @@ def _are_compared(sides: Sequence[Expression], schema: StructType) -> bool:
     if FINE_MOMENTS.intersection(kinds) and (
         len(set(kinds)) > 1 or not all(isinstance(one, nodes.Column) for one in plain)
     ):
-        return False  # DuckDB would cast one time unit to the other
+        return False  # DuckDB would cast a value to another unit of time
     if FLOAT in kinds and not all(map(_is_compared_with_float, plain, kinds)):
         return False
     return all(
@@ -223,9 +222,10 @@ def _are_compared(sides: Sequence[Expression], schema: StructType) -> bool:
 
 
 def _is_compared_with_float(side: Expression, kind: DataType) -> bool:
-    """Return whether DuckDB compares an operand with a float as Spark does, without losing digits.
+    """Return whether DuckDB compares an operand with a float as Spark does.
 
-    DuckDB casts whole numbers and decimals to float; Spark casts both sides to double.
+    DuckDB casts whole numbers and decimals to float, which loses digits. Spark casts both sides to
+    double.
     """
     if not isinstance(side, Literal):
         return kind in {FLOAT, DOUBLE}
@@ -239,7 +239,7 @@ def _is_compared_with_float(side: Expression, kind: DataType) -> bool:
 
 
 def _widened(node: Expression, schema: StructType) -> Expression:
-    """Return the operand of a lossless cast that DuckDB adds implicitly, or the node itself."""
+    """Return the operand of a lossless cast that DuckDB adds itself; other nodes unchanged."""
     if not isinstance(node, nodes.Cast):
         return node
     source, to = type_of(node.operand, schema), node.to
@@ -251,7 +251,7 @@ def _widened(node: Expression, schema: StructType) -> Expression:
     return node.operand if is_exact or is_other or source == VOID else node
 
 
-# --- Names of types in DuckDB and in tables, and conversions between them
+# --- names of types in DuckDB and in tables, and conversions between them
 
 
 MAX_PRECISION: Final = 38
@@ -262,9 +262,9 @@ _TYPES: Final[dict[DataType, str]] = {
     TIMESTAMP_NANOS: "TIMESTAMPTZ_NS", TIMESTAMP_NANOS_NTZ: "TIMESTAMP_NS",
     DAY_TO_SECOND: "INTERVAL",
 }  # fmt: skip
-# A struct, because an interval of DuckDB combines months, days and microseconds.
+# A struct represents months, because an interval of DuckDB combines months, days and microseconds.
 MONTHS_TEXT: Final = f'STRUCT("{NAMED_MONTHS.field(0).name}" INTEGER)'
-# DuckDB's names of the types of constants.
+# DuckDB's names for the types of constants → DuckDB's names of the types.
 _CONSTANTS: Final = {"INTEGER_LITERAL": "INTEGER", "STRING_LITERAL": "VARCHAR"}
 _INTERVALS: Final[dict[str, DataType]] = {"INTERVAL": DAY_TO_SECOND, MONTHS_TEXT: YEAR_TO_MONTH}
 _DECIMAL: Final = re.compile(r"decimal\((\d+),\s*(-?\d+)\)")
@@ -277,7 +277,7 @@ def decimal_of(kind: DataType) -> tuple[int, int] | None:
 
 
 def as_type_of(column: Any, kind: pa.DataType) -> Any:
-    """Return a column as one array of the given type."""
+    """Return a column as one array of a given type."""
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
     if isinstance(column, pa.ChunkedArray):
@@ -300,13 +300,13 @@ def nullable_type(kind: pa.DataType) -> pa.DataType:
 
 
 def type_named(connection: Any, text: str, shown: str, *, fine: bool = False) -> DataType:
-    """Return the table type for a DuckDB type.
+    """Return the type of a table that corresponds to a type of DuckDB.
 
     Args:
-        connection: connection to DuckDB.
-        text: the type in DuckDB's spelling.
-        shown: the query to show in errors.
-        fine: whether nanoseconds are preserved; if not, they are truncated.
+        connection: the connection to DuckDB.
+        text: the type, in DuckDB's notation.
+        shown: the query, for errors.
+        fine: whether nanoseconds are preserved. If not, timestamps have microseconds.
     """
     if text == '"NULL"':
         return VOID
@@ -332,13 +332,13 @@ _ARROWS: Final[dict[str, pa.DataType]] = {}
 
 
 def column_text(kind: DataType) -> str:
-    """Return the type of a column in DuckDB's spelling; the column may contain months."""
+    """Return the type of a column in DuckDB's notation. A column of months is a struct."""
     return MONTHS_TEXT if kind == YEAR_TO_MONTH else type_text(kind)
 
 
 @lru_cache(maxsize=512)
 def type_text(kind: DataType) -> str:
-    """Return a type in DuckDB's spelling."""
+    """Return a type in DuckDB's notation."""
     match kind:
         case ArrayType():
             return f"{type_text(kind.element_type)}[]"
@@ -361,7 +361,7 @@ def _quoted(name: str) -> str:
 
 
 def divided_types(text: str) -> list[str]:
-    """Split a list of types at commas outside of brackets and quotes."""
+    """Split a list of types at the commas that are not inside brackets or quotes."""
     found, depth, quote, begin = [], 0, "", 0
     for place, sign in enumerate(text):
         if quote:
@@ -377,7 +377,7 @@ def divided_types(text: str) -> list[str]:
 
 
 def fields_of_row(text: str) -> list[tuple[str, str]]:
-    """Return the quoted names and the types of the fields of a struct type in DuckDB's spelling."""
+    """Return the quoted names and the types of the fields of a struct, in DuckDB's notation."""
     inside = text.removeprefix("STRUCT(").removesuffix(")")
     found = []
     for one in divided_types(inside):
@@ -388,18 +388,19 @@ def fields_of_row(text: str) -> list[tuple[str, str]]:
     return found
 
 
-# --- Common types of columns in set operations and VALUES
+# --- common types of columns in set operations and in VALUES
 
 
 _NO_COLUMNS: Final = StructType(())
-# Any time will do, because only the types are used.
+# The time has no effect, because only the types of the results are used.
 _ANY_MOMENT: Final = SqlSession(now=datetime(2000, 1, 1, tzinfo=UTC), time_zone="UTC")
 
 
 def common_type_of_sides(kinds: Sequence[DataType]) -> DataType:
     """Return the common type of two columns in a set operation.
 
-    Structs whose fields have equal types but different names get the field names of the first side.
+    If two structs have equal field types but different field names, the names of the first side are
+    used.
 
     Raises:
         InvalidInputError: the columns have no common type.
@@ -417,10 +418,10 @@ def common_type_of_values(texts: Sequence[str]) -> DataType:
     """Return the common type of the constants in a column of VALUES.
 
     Args:
-        texts: the constants in Spark's dialect.
+        texts: the constants, in Spark's dialect.
 
     Raises:
-        InvalidInputError: a value is not a constant, or the values have no common type.
+        InvalidInputError: a value is not a constant, or the constants have no common type.
     """
     kinds = [
         type_of(resolve(parse_sql(one), _NO_COLUMNS, _ANY_MOMENT), _NO_COLUMNS) for one in texts
@@ -440,7 +441,7 @@ def _common(kinds: Sequence[DataType]) -> DataType | None:
 
 
 def _with_floats(common: DataType, kinds: Sequence[DataType]) -> DataType:
-    """Return the common type with a correction: in VALUES, FLOAT and integers become FLOAT."""
+    """Return the common type, corrected for VALUES: FLOAT and whole numbers become FLOAT."""
     if FLOAT in kinds and common == DOUBLE and {FLOAT, VOID, *INTEGRALS}.issuperset(kinds):
         return FLOAT
     known: list[Any] = [one for one in kinds if one != VOID]
@@ -463,7 +464,7 @@ def _with_floats(common: DataType, kinds: Sequence[DataType]) -> DataType:
             return common
 
 
-# --- The parts of a query that a table can apply before DuckDB reads it
+# --- the parts of a query that a table's scan can apply before DuckDB reads the rows
 
 
 _SIMPLE: Final = (
@@ -471,9 +472,9 @@ _SIMPLE: Final = (
     exp.Is, exp.Like, exp.Null, exp.Literal, exp.Column, exp.Identifier, exp.Placeholder, exp.Neg,
 )  # fmt: skip
 _NANOSECONDS: Final = re.compile(r"\.\d{7}")
-# DuckDB pushes conditions into a dataset itself, unless WHERE contains one of these.
+# DuckDB itself pushes conditions into a dataset, unless WHERE contains one of these nodes.
 _UNKNOWN_TO_DUCKDB: Final = (exp.In, exp.Like)
-# The parts of `SELECT … FROM t LIMIT n`.
+# The clauses of `SELECT … FROM t LIMIT n`.
 _UNCHANGED_ROWS: Final = frozenset({"kind", "expressions", "from_", "limit"})
 
 
@@ -482,12 +483,13 @@ class TableRead:
     """The rows and columns of a table that a query needs.
 
     Args:
-        where: a condition, in Spark's dialect, that is true for every needed row; None if unknown.
-        limit: number of rows that the query needs at most; None means all rows.
-        columns: for a query with a limit, the needed columns; None means all.
-        looked_into: names, in lower case, whose values the query compares, sorts or computes with,
-            and does not only return; None means all names.
-        named: all names in the query, in lower case; None means all names.
+        where: a condition, in Spark's dialect, that is true for every needed row; None means all
+            rows.
+        limit: the number of rows that are sufficient; None means all rows.
+        columns: the columns that a query with a limit needs; None means all columns.
+        looked_into: the names, in lower case, of columns that the query compares, sorts or computes
+            with, instead of only returning their values; None means all names.
+        named: all names in the query, in lower case; None means that any column may be used.
     """
 
     where: str | None = None
@@ -499,10 +501,10 @@ class TableRead:
     def predicate(
         self, parameters: Mapping[str, object], names: Collection[str]
     ) -> Expression | None:
-        """Return the condition with its parameters; None if it has columns that the table lacks.
+        """Return the condition; None if there is none, or if it uses columns that the table lacks.
 
         Args:
-            parameters: the parameters of the query.
+            parameters: the parameters of the query: name → value.
             names: the names of the table's columns.
         """
         if self.where is None:
@@ -519,7 +521,7 @@ EVERYTHING: Final = TableRead()
 
 
 def read_of(node: exp.Table) -> TableRead:
-    """Return the rows and columns of a table that the query needs, given the table's node."""
+    """Return the rows and columns of a table that the query needs. `node` names the table."""
     select = node.parent_select
     if select is None or not isinstance(node.parent, exp.From | exp.Join):
         return EVERYTHING
@@ -544,16 +546,17 @@ def read_of(node: exp.Table) -> TableRead:
 
 
 def names_looked_into(tree: Expr) -> frozenset[str] | None:
-    """Return the names, in lower case, whose values a query uses in other ways than returning them.
+    """Return the names of columns that a query compares, sorts or computes with.
 
-    The result includes names of tables; None means all names. IS NULL does not count as a use.
+    Columns whose values are only returned, or only tested by IS NULL, are excluded. The names are
+    in lower case, and include names of tables. None means all names.
     """
     if not isinstance(tree, exp.Select) or tree.args.get("distinct"):
         return None
     if tree.find(exp.Union, exp.Except, exp.Intersect) or any(
         join.args.get("method") for join in tree.find_all(exp.Join)
     ):
-        return None  # the query uses whole rows or unnamed columns
+        return None  # the query compares whole rows, or columns that it does not name
     if _names_rows(tree):
         return None
     for one in tree.find_all(exp.Ordered, exp.Group, exp.Star):
@@ -569,7 +572,7 @@ def names_looked_into(tree: Expr) -> frozenset[str] | None:
         for one in tree.find_all(exp.Identifier)
         if id(one.parent) not in answered
     }
-    # GROUP BY, ORDER BY and HAVING can use values by the names of result columns.
+    # GROUP BY, ORDER BY and HAVING may refer to a value by the name of the result column.
     given = {id(_bare(one)) for one in tree.expressions if name_key(one.alias) not in called}
     asked = {id(one.this) for one in tree.find_all(exp.Is) if isinstance(one.expression, exp.Null)}
     return frozenset(
@@ -580,9 +583,9 @@ def names_looked_into(tree: Expr) -> frozenset[str] | None:
 
 
 def names_in(tree: Expr) -> frozenset[str] | None:
-    """Return all names in a query, in lower case; None means all names.
+    """Return all names in a query, in lower case; None means that any column may be used.
 
-    A star means all names, and so does a table's name where a column is expected.
+    The result is None for a star, and for a table's name in place of a column.
     """
     if any(not isinstance(one.parent, exp.Count) for one in tree.find_all(exp.Star)):
         return None
@@ -592,7 +595,7 @@ def names_in(tree: Expr) -> frozenset[str] | None:
 
 
 def _names_rows(tree: Expr) -> bool:
-    """Return whether a name may mean a whole row of a table, as in DuckDB."""
+    """Return whether the name of a table is used as a column, which means a whole row in DuckDB."""
     tables = {
         name_key(one.alias_or_name) for one in tree.find_all(exp.Table, exp.Subquery, exp.CTE)
     }
@@ -601,7 +604,7 @@ def _names_rows(tree: Expr) -> bool:
 
 
 def _bare(node: Expr) -> Expr:
-    """Return the expression of a result column without its alias."""
+    """Return the expression of a result column, without its alias."""
     return node.this if isinstance(node, exp.Alias) else node
 
 
@@ -621,8 +624,8 @@ def _is_simple(node: Expr) -> bool:
     for one in node.walk():
         if isinstance(one, exp.Cast) and isinstance(one.this, exp.Literal):
             if _NANOSECONDS.search(one.this.name):
-                return False  # a cast would truncate nanoseconds; a literal does not
-            continue  # DATE'2025-01-31'
+                return False  # a cast would truncate nanoseconds, but a literal preserves them
+            continue  # for example DATE'2025-01-31'
         if isinstance(one, exp.DataType):
             continue
         if not isinstance(one, _SIMPLE) or (isinstance(one, exp.In) and one.args.get("query")):
@@ -633,7 +636,10 @@ def _is_simple(node: Expr) -> bool:
 
 
 def _is_about(node: Expr, alias: str, *, is_alone: bool) -> bool:
-    """Return whether all columns are the table's; an unqualified column may be another table's."""
+    """Return whether all columns are columns of the table `alias`.
+
+    If the table is not alone, an unqualified column may belong to another table.
+    """
     return all(
         name_key(column.table) == name_key(alias) if column.table else is_alone
         for column in node.find_all(exp.Column)
@@ -649,7 +655,7 @@ def _text(node: Expr, alias: str) -> str:
 
 
 def _limited(select: exp.Select) -> TableRead:
-    """Return the number of rows and the columns that `SELECT a, b FROM t LIMIT n` needs."""
+    """Return the rows and columns that a query of the form `SELECT a, b FROM t LIMIT n` needs."""
     said = {name for name, value in select.args.items() if value}
     limit: Any = select.args.get("limit")
     if not isinstance(limit, exp.Limit) or not said <= _UNCHANGED_ROWS:

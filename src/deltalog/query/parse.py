@@ -1,9 +1,9 @@
-"""Parsing a query in Spark's dialect with sqlglot, and the positions of its parts.
+"""Parse a query in Spark's dialect with sqlglot, and record the positions of its parts.
 
-This module rewrites syntax that sqlglot does not know or misreads, and ensures that a query does
-not change data.
+This module rewrites syntax that sqlglot does not support or misreads, and refuses a query that
+would change data.
 
-Protocol: none; Spark's SQL reference
+Protocol: none; follows Spark's SQL reference
 """
 
 from __future__ import annotations
@@ -38,22 +38,22 @@ if TYPE_CHECKING:
 
 _SPAN: Final = "deltalog_span"
 OPTIONS: Final = "deltalog_options"
-"""The key, in the tree, of a table's options other than its version."""
+"""The key under which a table's node stores the options of the table, except its version."""
 _OPTIONS: Final = re.compile(r"\bwith\s*\(", re.IGNORECASE)
 _BEFORE_QUERY: Final = ("(", ")", "UNION", "EXCEPT", "INTERSECT", "MINUS", "ALL", "DISTINCT")
 _DOUBLED: Final = frozenset("'\"")
 _ESCAPE: Final = re.compile(r"\\.|''|\"\"", re.DOTALL)
 TOO_DEEP: Final = "it is nested too deeply"
-# Nodes that change data or access other systems, which a query must not do.
+# Nodes that change data or access other systems. A query must not contain them.
 _STATEMENTS: Final = (
     exp.DDL, exp.DML, exp.Command, exp.Into, exp.Set, exp.Pragma, exp.Copy, exp.Describe,
 )  # fmt: skip
-# Replacements for sqlglot's messages.
+# sqlglot's messages → the messages that replace them.
 _MESSAGES: Final = {
     "Expecting )": "expected )",
     "Invalid expression / Unexpected token": "expected the end, or an operator before this",
 }
-# For malformed input, sqlglot may raise exceptions that its API does not document.
+# The exceptions that sqlglot may raise for invalid SQL; not all of them are documented.
 FAILURES: Final = (
     SqlglotError, LookupError, TypeError, ValueError, AttributeError, AssertionError,
 )  # fmt: skip
@@ -65,9 +65,9 @@ class ReadQuery:
 
     Args:
         tree: the tree of the query.
-        source: the text that sqlglot parsed.
-        plain: that text with spaces instead of comments and table options.
-        options: the options of tables; the key is the position after the table's name and version.
+        source: the text that sqlglot parsed, with the positions in the original text.
+        plain: the same text, in which spaces replace comments and options of tables.
+        options: the position after the name and version of a table → the options of the table.
     """
 
     tree: Expr
@@ -78,7 +78,7 @@ class ReadQuery:
 
 @lru_cache(maxsize=256)
 def read_query(text: str) -> ReadQuery:
-    """Parse a query to a tree, which callers must not modify.
+    """Parse a query to a tree. Callers must not modify the tree, because it is cached.
 
     Raises:
         SyntaxProblem: the text is not a query.
@@ -114,7 +114,7 @@ def read_query(text: str) -> ReadQuery:
 
 
 def _options_of_tables(plain: str) -> dict[int, RelationOptions]:
-    """Return the options of tables; the key is the position after a table's name and version."""
+    """Return the options of tables: the position after a table's name and version → its options."""
     if _OPTIONS.search(plain) is None:
         return {}
     words = split(plain)
@@ -127,7 +127,7 @@ def _note_options(
     options: Mapping[int, RelationOptions],
     source: TextOfParts,
 ) -> None:
-    """Store the options of tables in the nodes of the tree."""
+    """Store the options of tables in the nodes of these tables."""
     left = dict(options)
     for node in tree.find_all(exp.Table):
         end = node.parts[-1].meta.get("end") if node.parts else None
@@ -141,18 +141,18 @@ def _note_options(
 
 
 def start_of(node: Expr) -> int:
-    """Return the position of a node's first character, as far as sqlglot records it."""
+    """Return the position of a node's first character; 0 if sqlglot has not recorded it."""
     starts = (one.meta.get("start") for one in node.walk())
     return min((start for start in starts if isinstance(start, int)), default=0)
 
 
 def span_of(node: Expr) -> tuple[int, int] | None:
-    """Return the start and end of an expression; None if sqlglot did not record them."""
+    """Return the start and end position of an expression; None if they were not recorded."""
     found: tuple[int, int] | None = node.meta.get(_SPAN)
     return found
 
 
-# The rules of sqlglot's grammar for expressions and their parts, from the lowest precedence.
+# Rules of sqlglot's grammar for expressions and their parts, from the lowest precedence on.
 _RULES: Final = (
     "_parse_disjunction", "_parse_equality", "_parse_column", "_parse_function", "_parse_primary",
     "_parse_bitwise", "_parse_atom",
@@ -160,7 +160,7 @@ _RULES: Final = (
 
 
 def _with_spans(name: str) -> Callable[..., Expr | None]:
-    """Wrap a rule of the grammar so that it records the text position in its tree."""
+    """Wrap a rule of the grammar so that it records the positions of a node in the tree."""
     rule: Any = getattr(PipeParser, name)
 
     def read(self: Any, *arguments: Any, **options: Any) -> Expr | None:
@@ -175,13 +175,13 @@ def _with_spans(name: str) -> Callable[..., Expr | None]:
 
 
 class _Queries(Spark):
-    """Spark's dialect, with errors for failing casts, and positions in errors."""
+    """Spark's dialect, changed so that errors contain positions and casts fail as in ANSI mode."""
 
     class Parser(PipeParser):
         STRICT_CAST: ClassVar = True
 
         def raise_error(self, message: str, token: Any = None) -> None:
-            """Add the position of a problem to the error."""
+            """Raise an error that contains the position of the problem."""
             token = token or self._curr or self._prev
             place = token.start if token else 0
             plain = _MESSAGES.get(message, message.partition(" but got <Token")[0])
@@ -199,9 +199,9 @@ _DIALECT: Final = _Queries()
 
 
 def _in_words_of_sqlglot(text: str) -> TextOfParts:
-    """Rewrite syntax that sqlglot does not know or misreads.
+    """Rewrite syntax that sqlglot does not support or misreads.
 
-    `@` and SYSTEM_VERSION become `VERSION AS OF`; TABLE becomes `SELECT * FROM`.
+    `@` and SYSTEM_VERSION become `VERSION AS OF`. `TABLE t` becomes `SELECT * FROM t`.
     """
     try:
         words = split(text)
@@ -220,7 +220,7 @@ def _in_words_of_sqlglot(text: str) -> TextOfParts:
                 by = f"TIMESTAMP AS OF '{version}'"
             parts.replace(word.start, following.end, f" {by} ")
         elif word.kind == "text" and word.text[0] in _DOUBLED:
-            # sqlglot would read two quotes as the end of a string and the beginning of a new one.
+            # sqlglot would treat two quotes as the end of one string and the start of another.
             quote, inner = word.text[0], _with_escapes(word.text)
             if inner != word.text[1:-1]:
                 parts.replace(word.start, word.end, f"{quote}{inner}{quote}")
@@ -236,7 +236,7 @@ def _in_words_of_sqlglot(text: str) -> TextOfParts:
 
 
 def _with_escapes(text: str) -> str:
-    """Return the content of quotes, with doubled quotes replaced by a backslash and a quote."""
+    """Return the content of a quoted string. Doubled quotes become a backslash and a quote."""
     twice = 2 * text[0]
     return _ESCAPE.sub(
         lambda sign: f"\\{text[0]}" if sign[0] == twice else str(sign[0]), text[1:-1]

@@ -1,6 +1,6 @@
-"""Classifying the nodes of a query's tree: expressions over one row, and their columns.
+"""Classify the nodes of a query's tree, such as expressions over one row and their columns.
 
-Protocol: none; Spark's SQL reference
+Protocol: none; follows Spark's SQL reference
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from sqlglot.expressions import Expr
 
-# Nodes that structure a query or combine conditions, so DuckDB can use each child separately.
+# Nodes that structure a query or combine conditions. DuckDB receives their children one by one.
 _STRUCTURE: Final = (
     exp.Select, exp.SetOperation, exp.Subquery, exp.From, exp.Join, exp.Where, exp.Group,
     exp.Having, exp.Qualify, exp.Order, exp.Ordered, exp.Sort, exp.With, exp.CTE, exp.Values,
@@ -33,7 +33,7 @@ _STRUCTURE: Final = (
     exp.Table, exp.Window, exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls, exp.And,
     exp.Or, exp.Paren, exp.Explode, exp.Posexplode, exp.Inline, exp.Unnest, exp.Exists, exp.All,
 )  # fmt: skip
-# Nodes in which brackets enclose several expressions and not a row.
+# Nodes in which brackets enclose several expressions, instead of a row of values.
 _TUPLES: Final = (exp.Values, exp.Group, exp.Cube, exp.Rollup, exp.GroupingSets, exp.In)
 _SIMPLE: Final = (
     exp.And, exp.Or, exp.Not, exp.Paren, exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE,
@@ -48,12 +48,12 @@ _SECRET: Final = uuid4().hex
 
 
 def mark_named(word: str) -> str:
-    """Return a prefix for names that occur in no query, for replacing them in its text."""
+    """Return a prefix for generated names, with random characters that no query contains."""
     return f"deltalog_{word}_{_SECRET}_"
 
 
 def replaced(node: Expr, by: Expr) -> Expr:
-    """Replace a node by another one, and return the new node."""
+    """Replace a node by another node, and return that node."""
     if node is by:
         return by
     if node.parent is None:
@@ -63,7 +63,7 @@ def replaced(node: Expr, by: Expr) -> Expr:
 
 
 def core_of(node: Expr) -> Expr:
-    """Return the function inside OVER, FILTER or IGNORE NULLS, or the node itself."""
+    """Return the function inside OVER, FILTER or IGNORE NULLS; otherwise the node itself."""
     kinds = exp.Window | exp.Filter | exp.WithinGroup | exp.IgnoreNulls | exp.RespectNulls
     while isinstance(node, kinds):
         node = node.this
@@ -71,7 +71,7 @@ def core_of(node: Expr) -> Expr:
 
 
 def with_function(node: Expr, kind: type[Expr]) -> Expr:
-    """Return a copy of the node with another function over the same rows."""
+    """Return a copy of a node that calls another function with the same window and filter."""
     copy = node.copy()
     core = core_of(copy)
     other = kind(this=core.this)
@@ -79,7 +79,7 @@ def with_function(node: Expr, kind: type[Expr]) -> Expr:
 
 
 def parts_around(node: Expr, core: Expr) -> Iterator[Expr]:
-    """Yield the parts of an aggregate function other than its arguments: FILTER and the window."""
+    """Yield the parts around an aggregate function: the filter and the window."""
     while node is not core:
         yield from (child for child in children_of(node) if child is not node.this)
         node = node.this
@@ -94,12 +94,12 @@ def children_of(node: Expr) -> Iterator[Expr]:
 
 
 def simple_operands(node: Expr) -> list[Expr]:
-    """Return the operands of nested ANDs and ORs in order; an empty list if an operand may fail."""
+    """Return the operands of nested ANDs and ORs in order; empty if an operand may fail."""
     if not isinstance(node, exp.And | exp.Or) or has_other(node) or _is_alternative(node):
         return []
     found: list[Expr] = []
     waiting: list[Expr] = [node]
-    # Check only once: in a long chain, each condition contains all earlier conditions.
+    # Compute this only once. In a long chain, each condition contains all earlier conditions.
     has_safe = any(map(is_safe, node.walk()))
     while waiting:
         one = waiting.pop()
@@ -107,7 +107,7 @@ def simple_operands(node: Expr) -> list[Expr]:
             waiting += [one.expression, one.this]
         else:
             found.append(one)
-    # DuckDB accepts a constant of any type as a condition, so deltalog checks its type.
+    # DuckDB accepts a constant of any type as a condition. So deltalog must check its type.
     return [] if any(isinstance(one, exp.Literal) for one in found) else found
 
 
@@ -119,30 +119,33 @@ def has_other(node: Expr) -> bool:
 
 
 def _is_alternative(node: Expr) -> bool:
-    """Return whether conditions form one part, because they are an OR with computed constants."""
+    """Return whether a node is an OR with computed constants, which is computed as one part."""
     return isinstance(node, exp.Or) and any(map(is_safe, node.walk()))
 
 
 def may_fail(node: Expr) -> bool:
-    """Return whether conditions must be evaluated in order; they must not contain a query."""
+    """Return whether a condition may fail, so that its operands must be evaluated in order.
+
+    The condition must not contain a query.
+    """
     has_span = span_of(node) is not None
     is_one = has_other(node) or _is_alternative(node)
     return has_span and node.find(exp.Query, exp.Star) is None and is_one
 
 
 def is_random(node: Expr) -> bool:
-    """Return whether a function is random for each row; DuckDB may compute such a function."""
+    """Return whether a function is random in each row. DuckDB may compute such a function."""
     return isinstance(node, exp.Rand | exp.Uuid) and not list(children_of(node))
 
 
 def is_large(node: Expr) -> bool:
-    """Return whether a constant is a number of more than 64 bits."""
+    """Return whether a constant is a number that does not fit into 64 bits."""
     is_number = isinstance(node, exp.Literal) and not node.is_string
     return is_number and float(node.name) > _MAX_LONG and span_of(node) is not None
 
 
 def is_of_other_type(node: Expr) -> bool:
-    """Return whether DuckDB types a constant differently: it counts the zero of 0.01 as a digit."""
+    """Return whether DuckDB types a constant differently; it counts the first 0 of 0.01."""
     if not isinstance(node, exp.Literal) or node.is_string or span_of(node) is None:
         return False
     whole, point, fraction = node.name.partition(".")
@@ -153,7 +156,7 @@ def is_of_other_type(node: Expr) -> bool:
 
 
 def is_whole_constant(node: Any) -> bool:
-    """Return whether an expression is never NULL, as it has only constants and integer types."""
+    """Return whether an expression consists only of whole-number constants, so it is never NULL."""
     if isinstance(node, exp.Literal):
         return not node.is_string and node.name.isdecimal() and not is_large(node)
     if isinstance(node, exp.Paren | exp.Neg):
@@ -170,20 +173,20 @@ def is_query(node: Any) -> bool:
 
 
 def has_query(node: Expr) -> bool:
-    """Return whether a condition is EXISTS or IN with a query, negated or not."""
+    """Return whether a condition is EXISTS, or IN with a query, or the negation of one of them."""
     if isinstance(node, exp.Not) and span_of(node.this) is None:
         return has_query(node.this)
     return isinstance(node, exp.Exists | exp.In) and is_structure(node)
 
 
 def is_recursive(node: exp.SetOperation) -> bool:
-    """Return whether the first side determines the types of the second, as in a recursive query."""
+    """Return whether a set operation is recursive, so that its first side determines the types."""
     recursive = node.parent.parent if isinstance(node.parent, exp.CTE) else None
     return isinstance(recursive, exp.With) and bool(recursive.args.get("recursive"))
 
 
 def note_groups(select: exp.Select) -> None:
-    """Mark the grouping expressions of a query: they have one value for each group."""
+    """Mark the grouping expressions of a query. They have one value per group."""
     group = select.args.get("group")
     wanted = {
         one.sql().lower()
@@ -201,9 +204,9 @@ def note_groups(select: exp.Select) -> None:
 
 
 def is_structure(node: Expr) -> bool:
-    """Return whether a node structures a query or combines conditions and is not itself a value."""
+    """Return whether a node structures a query or combines conditions, and so is not a value."""
     if isinstance(node, exp.And | exp.Or):
-        # DuckDB accepts a constant of any type as a condition, so deltalog checks its type.
+        # DuckDB accepts a constant of any type as a condition. So deltalog must check its type.
         return not isinstance(node.left, exp.Literal) and not isinstance(node.right, exp.Literal)
     if isinstance(node, exp.Exists):
         return is_query(node.this)
@@ -221,7 +224,7 @@ def is_structure(node: Expr) -> bool:
 
 
 def is_input(node: Expr) -> bool:
-    """Return whether a node is a column, or a field of a column."""
+    """Return whether a node is a column or a field of a column."""
     while isinstance(node, exp.Dot) and isinstance(node.expression, exp.Identifier):
         node = node.this
     return isinstance(node, exp.Column) and not isinstance(node.this, exp.Star)
@@ -232,7 +235,7 @@ def inputs_of(node: Expr, hidden: frozenset[str] = frozenset()) -> Iterator[Expr
 
     Args:
         node: the expression.
-        hidden: names of parameters of enclosing lambdas.
+        hidden: the names of the parameters of the lambda functions around the expression.
     """
     waiting = [(child, _hidden(node, hidden)) for child in reversed([*children_of(node)])]
     while waiting:
@@ -256,50 +259,51 @@ def inputs_of(node: Expr, hidden: frozenset[str] = frozenset()) -> Iterator[Expr
 
 
 def _hidden(node: Expr, hidden: frozenset[str]) -> frozenset[str]:
-    """Return `hidden` with the names of the node's own parameters."""
+    """Return `hidden`, extended by the node's own parameters if the node is a lambda."""
     if not isinstance(node, exp.Lambda):
         return hidden
     return hidden | {name_key(one.name) for one in node.expressions}
 
 
-# --- Aggregate and window functions, which DuckDB computes
+# --- aggregate and window functions, which DuckDB computes
 
 
 class ResultType(StrEnum):
-    """How Spark determines the type of a function's result, if DuckDB does it differently."""
+    """How Spark determines the type of a function's result, if DuckDB determines it differently."""
 
     SAME = "same"
     INTEGER = "INTEGER"
     LIST = "list"
-    """A list without NULL, which is empty if there is no value."""
+    """A list without NULL. It is empty if there is no value."""
     COUNT = "count"
-    """A 64-bit integer, which is 0 if there is no value."""
+    """A 64-bit integer. It is 0 if there is no value."""
     ORDERED = "ordered"
-    """The argument's type. DuckDB sorts NULL inside structs and arrays differently."""
+    """The type of the argument. DuckDB sorts NULL inside structs and arrays differently from
+    Spark."""
     BY = "by"
-    """The second argument's type. DuckDB sorts NULL inside structs and arrays differently."""
+    """The type of the second argument. DuckDB sorts NULL in structs and arrays differently."""
     TEXT = "text"
     """A string. The argument may have any type that DuckDB converts to strings as Spark does."""
     SUM = "sum"
-    """The sum's type, which depends on the type of the argument."""
+    """The type of a sum, which depends on the type of the argument."""
     AVERAGE = "average"
-    """The average's type, which depends on the type of the argument."""
+    """The type of an average, which depends on the type of the argument."""
 
 
 ASKED: Final = frozenset(
     {ResultType.ORDERED, ResultType.BY, ResultType.TEXT, ResultType.SUM, ResultType.AVERAGE}
 )
-"""The result types that can be determined only with the type of an argument."""
+"""The kinds for which the type of the argument must be known."""
 
 
 def _as_double(node: Expr) -> Expr:
-    """Compute a function with doubles, as in Spark; DuckDB would use decimals."""
+    """Make a function compute with doubles, as Spark does. DuckDB would use decimals."""
     node.set("this", exp.cast(node.this, exp.DType.DOUBLE))
     return node
 
 
 def _with_nulls(name: str) -> Callable[[Expr], Expr]:
-    """Return a builder for calls of a DuckDB function that does not skip NULL."""
+    """Return a function that builds a call of a DuckDB function that includes NULL values."""
 
     def written(node: Expr) -> Expr:
         return exp.Anonymous(this=name, expressions=[node.this, node.expression])
@@ -362,9 +366,9 @@ AGGREGATES: Final[dict[type[Expr], _Row]] = {
     exp.Lead: (ResultType.SAME, _same),
     exp.Grouping: (ResultType.SAME, _same),
 }
-"""Maps sqlglot's class to the result type and the SQL for DuckDB."""
+"""A class of sqlglot → the result type, and the SQL for DuckDB."""
 
-# Functions for which sqlglot has no class.
+# The names of functions for which sqlglot's parser creates no class → the class to use.
 BY_NAME: Final[dict[str, type[Expr]]] = {
     "every": exp.LogicalAnd,
     "mean": exp.Avg,
@@ -372,7 +376,7 @@ BY_NAME: Final[dict[str, type[Expr]]] = {
 }
 
 
-# --- Constant parts of a query: `68 + 30`, `CAST('2000-02-01' AS DATE)`
+# --- constant parts of a query, such as `68 + 30` or `CAST('2000-02-01' AS DATE)`
 
 
 _SAFE: Final = "deltalog_safe"
@@ -382,18 +386,18 @@ _CONSTANT: Final = (
     exp.Interval, exp.Var,
 )  # fmt: skip
 _MOST: Final = 100
-"""The minimum number of conditions that form one part: many separate parts would cost more."""
+"""The maximum number of constants whose values are recorded. With more, no value is recorded."""
 _ONE_ROW: Final = pa.RecordBatch.from_pydict({"one": [1]})
 
 
 def note_safe_constants(tree: Expr, text: str) -> None:
-    """Record which parts are constant, and their values.
+    """Record the constant parts of a query, and their values.
 
     Args:
-        tree: tree of a query.
-        text: text of the query.
+        tree: the tree of the query.
+        text: the text of the query.
 
-    Cost: each constant is parsed and computed. If there are very many constants, none is recorded.
+    Cost: each constant is parsed and computed. If there are too many constants, none is recorded.
     """
     found = [
         node
@@ -410,7 +414,7 @@ def note_safe_constants(tree: Expr, text: str) -> None:
 
 
 def is_safe(node: Expr | None) -> bool:
-    """Return whether a node is a constant with a recorded value, or inside such a constant."""
+    """Return whether a node is a constant whose value is recorded, or is inside such a constant."""
     return node is not None and bool(node.meta.get(_SAFE))
 
 

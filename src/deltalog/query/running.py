@@ -1,7 +1,7 @@
-"""Running queries in parts that are computed by DuckDB or by `expressions`.
+"""Run queries whose parts are computed by DuckDB or by the package `expressions`.
 
-DuckDB reports the types of an expression's columns. Depending on them, DuckDB computes the
-expression itself or calls a Python function for each batch.
+DuckDB reports the types of the columns in an expression. These types decide whether DuckDB computes
+the expression itself, or calls a Python function for each batch.
 
 Protocol: none
 """
@@ -83,7 +83,7 @@ if TYPE_CHECKING:
     from deltalog.expressions import Expression
     from deltalog.query.translate import TranslatedQuery
 
-# This function has no arguments, so DuckDB's error for a call with arguments states their types.
+# A function without arguments. If it is called with arguments, DuckDB's error contains their types.
 _PROBE: Final = "pi"
 _PROBED: Final = re.compile(
     rf"'{_PROBE}\(STRUCT\(k(\d+) \w+\)(?:, )?(.*)\)'\. You might", re.DOTALL
@@ -100,19 +100,20 @@ def query_translated(
     shown: str,
     is_of_values: bool = False,
 ) -> pa.RecordBatchReader:
-    """Run a query in Spark's dialect and return its rows as a stream.
+    """Run a query in Spark's dialect, and return its rows as a stream.
 
     Args:
         database: a result of `connect_duckdb`.
         found: the translated query.
-        tables: for each name in the query, an Arrow dataset, table or reader.
-        parameters: values for the query's parameters; others are ignored.
+        tables: a name in the query → an Arrow dataset, table or reader.
+        parameters: the values of parameters: name → value. Names that the query lacks are ignored.
         prefix: the beginning of the statement, such as `EXPLAIN`.
-        shown: the query to show in errors.
-        is_of_values: whether the query is the VALUES of an INSERT, which preserve nanoseconds.
+        shown: the query, for errors.
+        is_of_values: whether the query is the VALUES of an INSERT, in which nanoseconds are
+            preserved.
 
     Raises:
-        InvalidInputError: the types of a part are invalid, or the query fails.
+        InvalidInputError: a part is not valid for the types of its columns, or the query fails.
     """
     fine = any(is_of_table(rows) and has_nanos(rows) for rows in tables.values())
     run = _Run(database, found, parameters, shown, fine, is_of_values)
@@ -126,24 +127,25 @@ def query_translated(
 
 @dataclass(eq=False)
 class _Run:
-    """One run of a query, with the replacements chosen for its parts.
+    """One run of a query, and the replacements that were chosen for its parts.
 
     Args:
         database: the DuckDB in which the query runs.
         query: the query.
-        parameters: the values of its parameters.
-        shown: the query to show in errors.
+        parameters: the values of its parameters: name → value.
+        shown: the query, for errors.
         fine: whether a table has timestamps in nanoseconds.
         is_of_values: whether the query is the VALUES of an INSERT.
-        chosen: for each part, its replacement in DuckDB's dialect, which may contain marks of
-            earlier parts.
-        failure: the error of a Python function that failed.
+        chosen: the number of a part → its replacement in DuckDB's dialect, which may contain marks
+            of earlier parts.
+        failure: the error that a Python function raised.
         gives_spans: whether a part returns intervals.
         functions: the Python functions that compute parts.
-        sides: the column names and types of the sides of set operations that DuckDB has reported so
-            far.
-        joins: the columns of its joins by names; None while DuckDB is asked for them.
-        crossed: the numbers of its NATURAL joins whose sides have no common column.
+        sides: for the sides of set operations that DuckDB has reported so far, the names and types
+            of their columns.
+        joins: the number of a join by column names → its columns; None while they are being
+            determined.
+        crossed: the numbers of the NATURAL joins whose sides have no common column.
     """
 
     database: Database
@@ -164,7 +166,7 @@ class _Run:
         self._session = SqlSession(now=utc_moment(now_ms()), time_zone="UTC")
 
     def start(self, connection: Any, prefix: str) -> Any:
-        """Replace the parts one after the other, and return DuckDB's relation of the query."""
+        """Replace one part after the other; return DuckDB's relation of the query."""
         for number, part in enumerate(self.query.parts):
             if isinstance(part, Computed) and not part.inputs:
                 self._compute(connection, number, part, [])
@@ -175,8 +177,8 @@ class _Run:
         return relation
 
     def _bound(self, connection: Any, prefix: str, text: str) -> Any:
-        """Return DuckDB's relation of a query with marks; DuckDB determines the order of parts."""
-        import duckdb  # noqa: PLC0415  # optional
+        """Return DuckDB's relation of a query with marks; its errors determine the next part."""
+        import duckdb  # noqa: PLC0415  # an optional dependency
 
         while True:
             sql = prefix + self._rendered(text)
@@ -194,10 +196,11 @@ class _Run:
                     raise
 
     def _decide(self, connection: Any, number: int, types: Sequence[str]) -> None:
-        """Choose the replacement of a part, given DuckDB's types of its values."""
+        """Choose the replacement of a part. `types` are DuckDB's types of its inputs."""
         match self.query.parts[number]:
             case Computed() as part:
-                # DuckDB reports one part at a time, and parses the whole query each time.
+                # For each reported part, DuckDB parses the whole query, so replace all similar
+                # parts.
                 for other, one in alike(self.query.parts, number):
                     if other not in self.chosen:
                         self._compute(connection, other, one, types)
@@ -235,7 +238,7 @@ class _Run:
         return without_marks(marked(text_of_query), self.crossed)
 
     def _compute(self, connection: Any, number: int, part: Computed, types: Sequence[str]) -> None:
-        """Decide whether DuckDB or a Python function computes an expression."""
+        """Choose whether DuckDB or a Python function computes an expression."""
         kinds = [self._type(connection, one) for one in types]
         names = [name for name, _ in part.inputs]
         schema = StructType([Field(*one) for one in zip(names, kinds, strict=True)])
@@ -285,9 +288,9 @@ class _Run:
         return error_at(self.shown, part.place, problem, attempt="run")
 
     def _expand(self, connection: Any, number: int, part: Star) -> None:
-        """Replace the star of a query that joins by names by its columns in Spark's order."""
+        """Replace a star of a query that joins by column names by the columns, in Spark's order."""
         joined = self.query.parts[part.join]
-        assert isinstance(joined, Joined)  # noqa: S101  # a star has the number of one
+        assert isinstance(joined, Joined)  # noqa: S101  # `join` is always the number of a join
         found = self._join(connection, part.join, joined)
         try:
             self.chosen[number] = found.expanded(part)
@@ -295,7 +298,7 @@ class _Run:
             raise error_at(self.shown, part.place, str(error), attempt="run") from error
 
     def _join(self, connection: Any, number: int, part: Joined) -> ColumnsOfJoin:
-        """Return the columns of a join by names, from the columns of both sides in DuckDB."""
+        """Return the columns of a join by column names; DuckDB reports the columns of its sides."""
         if number not in self.joins:
             self.joins[number] = None
             self.joins[number] = self._joined(connection, part)
@@ -306,7 +309,7 @@ class _Run:
         return found
 
     def _crosses(self, connection: Any) -> bool:
-        """Check all joins by names; return whether more of them than before lack common columns."""
+        """Check all joins by column names; return whether new ones lack common columns."""
         before = len(self.crossed)
         for number, part in enumerate(self.query.parts):
             if isinstance(part, Joined) and number not in self.joins:
@@ -343,7 +346,7 @@ class _Run:
         }  # fmt: skip
         own = [self.sides[side] for side in sides]
         if len(own) < 2 or len(own[0]) != len(own[1]):
-            return  # DuckDB reports the other side next, or an error.
+            return  # DuckDB will report the other side, or an error
         columns: dict[int, list[str]] = {side: [] for side in sides}
         is_same = True
         for place, pair in enumerate(zip(*own, strict=True)):
@@ -360,14 +363,14 @@ class _Run:
                 self.chosen[side] = f"({chosen})" if one.values else chosen
 
     def _common(self, part: Side, kinds: Sequence[DataType]) -> DataType:
-        """Return the common type of two columns."""
+        """Return the common type of a column in both sides."""
         try:
             return common_type_of_sides(kinds)
         except InvalidInputError as error:
             raise error_at(self.shown, part.place, str(error), attempt="run") from error
 
     def _cast(self, part: Side, column: tuple[str, str], kind: DataType, to: DataType) -> str:
-        """Cast a column to another type; a value that the type cannot represent is an error."""
+        """Cast a column to another type. A value that this type cannot represent is an error."""
         text = column_text(to)
         if is_widened_by_duckdb(kind, to):
             return f"CAST({column[0]} AS {text})"
@@ -416,7 +419,7 @@ class _Run:
         self.chosen[number] = text
 
     def _average(self, part: Aggregated, decimal: tuple[int, int]) -> str:
-        """Return the average of decimals with Spark's number of digits."""
+        """Return the SQL for the average of decimals, with the number of digits as in Spark."""
         precision, scale = (min(one + 4, MAX_PRECISION) for one in decimal)
         result = decimal_type(precision, scale)
         total, count = part.texts[1:]
@@ -438,23 +441,23 @@ class _Run:
         return f"{call}, {total}, {count})"
 
     def _register(self, compute: Callable[..., Any], types: Sequence[str], result: str) -> str:
-        """Register a Python function over batches; return the beginning of its call in SQL."""
+        """Register a Python function of batches; return the beginning of its call in SQL."""
         function = RunFunction(compute, self)
         self.functions.append(function)
         return function.call_in(self.database, types, result)
 
 
-# --- Python functions that DuckDB calls while a query runs
+# --- the Python functions that DuckDB calls while a query runs
 
 
 _NUMBERS: Final = itertools.count()
 
 
 class RunFunction:
-    """A Python function of one run, which keeps a reference as long as DuckDB may call it.
+    """A Python function of one run. The run refers to it as long as DuckDB may call it.
 
     Args:
-        compute: maps arrays of arguments to an array of results.
+        compute: a function that computes an array of results from arrays of arguments.
         run: the run, which stores the function's error, because DuckDB reports only the message.
     """
 
@@ -465,7 +468,7 @@ class RunFunction:
         _FUNCTIONS[self._number] = self
 
     def __call__(self, *columns: Any) -> Any:
-        """Return the array of results for a batch."""
+        """Return the array of the results for a batch."""
         try:
             return self._compute(*columns)
         except DeltaError as error:
@@ -475,27 +478,28 @@ class RunFunction:
             raise
 
     def call_in(self, database: Database, types: Sequence[str], result: str) -> str:
-        """Return the beginning of a call in SQL; the caller appends other arguments and a bracket.
+        """Return the beginning of the call in SQL, to which the caller appends the other arguments.
 
         Args:
             database: the DuckDB in which the function is registered.
-            types: the types of its arguments, in DuckDB's spelling.
-            result: the type of its result.
+            types: the types of the arguments, in DuckDB's notation.
+            result: the type of the result, in DuckDB's notation.
         """
         name, called = _caller((*types, result))
         database.know(name, called, ["BIGINT", *types], result)
         return f"{name}({self._number}"
 
 
-# The functions of running queries, by number.
+# The functions of running queries: number → function.
 _FUNCTIONS: Final[WeakValueDictionary[int, RunFunction]] = WeakValueDictionary()
 
 
 @cache
 def _caller(types: tuple[str, ...]) -> tuple[str, Callable[..., Any]]:
-    """Return a Python function for DuckDB with the given types, the last of which is the result's.
+    """Return a name and a function for DuckDB. The last type is the type of the result.
 
-    DuckDB never releases functions, so all expressions with the same types share one function.
+    DuckDB never releases a function. So all expressions with the same types share this one, whose
+    first argument is the number of the actual function.
     """
 
     def call(number: Any, *columns: Any) -> Any:
@@ -503,7 +507,7 @@ def _caller(types: tuple[str, ...]) -> tuple[str, Callable[..., Any]]:
             return pa.nulls(0)
         return _FUNCTIONS[number[0].as_py()](*columns)
 
-    # DuckDB checks the number of parameters of a Python function.
+    # DuckDB checks the number of the function's parameters, so declare them.
     kind = inspect.Parameter.POSITIONAL_ONLY
     names = ("number", *(f"c{place}" for place in range(len(types) - 1)))
     parameters = [inspect.Parameter(name, kind) for name in names]
@@ -512,10 +516,10 @@ def _caller(types: tuple[str, ...]) -> tuple[str, Callable[..., Any]]:
 
 
 def evaluated(resolved: Expression, batch: pa.RecordBatch) -> Any:
-    """Return an expression's values for a batch.
+    """Return the values of an expression for a batch.
 
-    If a constant condition decides the result, the other operand is not computed and cannot fail,
-    because Spark folds constants before it reads rows.
+    If a constant operand of AND or OR decides the result, errors of the other operand have no
+    effect, because Spark folds constants before it reads rows.
 
     Raises:
         InvalidInputError: the evaluation fails for a row.
@@ -529,7 +533,7 @@ def evaluated(resolved: Expression, batch: pa.RecordBatch) -> Any:
         return evaluate(folded, batch)
 
 
-# --- Results of queries: column names, and values of types that DuckDB lacks
+# --- results of queries: column names, and values of types that DuckDB lacks
 
 
 def has_nanos(rows: Any) -> bool:
@@ -539,11 +543,11 @@ def has_nanos(rows: Any) -> bool:
 
 
 def with_spans(reader: pa.RecordBatchReader, shown: str) -> pa.RecordBatchReader:
-    """Convert DuckDB's intervals in a stream of rows to the interval types of tables.
+    """Convert the intervals of DuckDB in a stream of rows to the interval types of tables.
 
     Args:
         reader: the rows.
-        shown: the query to show in errors.
+        shown: the query, for errors.
     """
     places = [n for n, part in enumerate(reader.schema) if pa.types.is_interval(part.type)]
     if not places:
@@ -567,14 +571,14 @@ def with_spans(reader: pa.RecordBatchReader, shown: str) -> pa.RecordBatchReader
 
 
 def with_months(reader: pa.RecordBatchReader, shown: str) -> pa.RecordBatchReader:
-    """Convert months in a stream of rows to numbers, which are marked in the field metadata.
+    """Convert months in a stream of rows to numbers. Metadata of the field marks them as months.
 
     Args:
-        reader: the rows, with months as `NAMED_MONTHS`.
-        shown: the query to show in errors.
+        reader: the rows, in which months have the type `NAMED_MONTHS`.
+        shown: the query, for errors.
 
     Raises:
-        InvalidInputError: an array, a map or a struct contains months.
+        InvalidInputError: months are inside an array, a map or a struct.
     """
     places = [n for n, part in enumerate(reader.schema) if part.type == NAMED_MONTHS]
     schema = reader.schema
@@ -602,7 +606,7 @@ def with_months(reader: pa.RecordBatchReader, shown: str) -> pa.RecordBatchReade
 
 
 def as_inserted(literal: Literal) -> Literal:
-    """Return a constant of VALUES, with its nanoseconds: the target column may store them."""
+    """Return a constant of VALUES with its nanoseconds, which the target column may store."""
     is_kept = literal.nanos and is_supported("timestampNanos", Support.PREVIEW)
     if not is_kept or literal.type not in {TIMESTAMP, TIMESTAMP_NTZ}:
         return literal
@@ -611,7 +615,7 @@ def as_inserted(literal: Literal) -> Literal:
 
 
 def as_spelled(reader: pa.RecordBatchReader, names: Sequence[str | None]) -> pa.RecordBatchReader:
-    """Return the rows with column names spelled as in the query; DuckDB uses the table's."""
+    """Return the rows with the column names of the query; DuckDB uses the spelling of the table."""
     own = reader.schema.names
     if len(names) != len(own):
         return reader
@@ -629,7 +633,7 @@ def with_names(reader: pa.RecordBatchReader, names: Sequence[str]) -> pa.RecordB
 
 
 def with_schema(reader: pa.RecordBatchReader, schema: pa.Schema) -> pa.RecordBatchReader:
-    """Return the stream of rows with other field names or metadata, but the same types."""
+    """Return the stream of rows with another schema that has the same types."""
     batches = (
         pa.RecordBatch.from_arrays(batch.columns, schema=schema) if batch.num_columns else batch
         for batch in reader
@@ -637,18 +641,18 @@ def with_schema(reader: pa.RecordBatchReader, schema: pa.Schema) -> pa.RecordBat
     return pa.RecordBatchReader.from_batches(schema, batches)
 
 
-# --- Chains of AND and OR, in which equal inputs have equal types
+# --- chains of AND and OR, in which equal inputs have equal types
 
 
 def alike(parts: Sequence[Part], number: int) -> Iterator[tuple[int, Computed]]:
-    """Yield a computed part, and the parts of the same chain with the same inputs.
+    """Yield a part, and all parts of the same chain that have the same inputs.
 
     Args:
         parts: the parts of a query.
         number: the index of the part.
     """
     first = parts[number]
-    assert isinstance(first, Computed)  # noqa: S101  # the caller asks of no other
+    assert isinstance(first, Computed)  # noqa: S101  # callers pass only the number of such a part
     yield number, first
     if first.chain is None:
         return

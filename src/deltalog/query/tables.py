@@ -1,4 +1,4 @@
-"""The rows of a table in a query: the rows of a version, or the changes between versions.
+"""The rows of a table in a query: the rows of a version, or the changes between two versions.
 
 Protocol: none
 """
@@ -36,27 +36,27 @@ if TYPE_CHECKING:
     from deltalog.schema import StructType
 
 _OWN_NAME: Final = "this"
-# The arguments of `load_cdf` for each bound: a version, or a timestamp.
+# The parameters of `load_cdf` for each bound: one for a version, and one for a timestamp.
 _BOUNDS: Final = (
     ("starting_version", "starting_timestamp"), ("ending_version", "ending_timestamp"),
 )  # fmt: skip
 
 
 class VersionedTable(Protocol):
-    """The members of a `DeltaTable` that queries use."""
+    """The members of `DeltaTable` that queries use."""
 
     @property
     def snapshot(self) -> Snapshot:
-        """The version that the table object currently reads."""
+        """The version that the object reads."""
         ...
 
     @classmethod
     def from_context(cls, context: TableContext) -> Self:
-        """Return the newest version of a table."""
+        """Return the latest version of a table."""
         ...
 
     def load_as_version(self, version: Any) -> None:
-        """Switch to another version."""
+        """Make the object read another version."""
         ...
 
     def load_cdf(self) -> Any:
@@ -68,7 +68,7 @@ class VersionedTable(Protocol):
         ...
 
     def scan(self) -> Any:
-        """Plan a read of rows."""
+        """Return a scan of the rows."""
         ...
 
 
@@ -78,7 +78,7 @@ TableT = TypeVar("TableT", bound=VersionedTable)
 def query_table(
     table: VersionedTable, query: str, parameters: Mapping[str, object]
 ) -> pa.RecordBatchReader:
-    """Return the rows of a query over one table, named `this`.
+    """Return the rows of a query over one table, which the query calls `this`.
 
     Raises:
         InvalidInputError: DuckDB is needed but not installed, or rejects the query.
@@ -108,13 +108,13 @@ def query_table(
 
 @dataclass(frozen=True, slots=True)
 class SelectionScan:
-    """A query that consists only of a scan.
+    """A query that one scan answers completely.
 
     Args:
-        scan: the scan that answers it.
-        names: names of the result columns.
+        scan: the scan.
+        names: the names of the result columns.
         place: the position of the condition in the query.
-        shown: the query to show in errors.
+        shown: the query, for errors.
     """
 
     scan: Scan
@@ -126,8 +126,8 @@ class SelectionScan:
         """Return the rows as a stream.
 
         Raises:
-            InvalidInputError: evaluating the condition fails for a row; raised when that row is
-            read.
+            InvalidInputError: the condition cannot be evaluated for a row. Raised when this row is
+                read.
         """
         scan = self.scan
         typed = with_schema(scan.to_reader(), _with_types(scan.schema, scan.table_schema))
@@ -149,18 +149,19 @@ def select(
     *,
     shown: str,
 ) -> SelectionScan | None:
-    """Return a query as a scan, or None if DuckDB must run it or report its error.
+    """Return the scan that answers a query; None if DuckDB must run the query or report its error.
 
     Args:
-        table: the table at its version.
-        selection: the columns, condition and limit of the query.
-        parameters: the parameters of the query.
-        shown: the query to show in errors.
+        table: the table, at the requested version.
+        selection: the columns, the condition and the limit of the query; None if it has other
+            parts.
+        parameters: the parameters of the query: name → value.
+        shown: the query, for errors.
     """
     configuration = table.snapshot.configuration
     session = table.snapshot.context.session
     if selection is None or session.time_zone not in UTC_NAMES:
-        return None  # queries always use UTC
+        return None  # queries of DuckDB always use UTC, so a scan must do so, too
     known = {name_key(name): name for name in configuration.schema.names}
     asked = selection.columns or tuple((name, name) for name in configuration.schema.names)
     wanted = [known.get(name_key(name), "") for name, _ in asked]
@@ -172,7 +173,7 @@ def select(
         if condition is not None and not all(
             name_key(path[0]) in known for path in columns(condition)
         ):
-            return None  # for example, the name is of a result column
+            return None  # for example, the condition names a result column
         scan: Any = table.scan
         found = scan(wanted, condition, limit=selection.limit)
     except InvalidInputError:
@@ -181,12 +182,12 @@ def select(
 
 
 def rows_for(table: VersionedTable, read: TableRead, parameters: Mapping[str, object]) -> Any:
-    """Return the rows of a table for DuckDB, restricted to the rows that the query needs.
+    """Return the rows of a table for DuckDB, without rows that the query does not need.
 
     Args:
-        table: the table at its version.
+        table: the table, at the requested version.
         read: the rows and columns that the query needs.
-        parameters: the parameters of the query.
+        parameters: the parameters of the query: name → value.
     """
     check_looked_into(table, read)
     names = table.snapshot.configuration.schema.names
@@ -202,14 +203,14 @@ def rows_for(table: VersionedTable, read: TableRead, parameters: Mapping[str, ob
     try:
         return dataset(file_pruning_predicate=read.predicate(parameters, names))
     except InvalidInputError:
-        return dataset()  # for example, types that only DuckDB compares
+        return dataset()  # for example, only DuckDB can compare these types
 
 
 def telling_rows(rows: Any) -> Any:
     """Return the rows of a table, with metadata that distinguishes months from whole numbers.
 
-    A data frame has no such metadata, because Arrow has no type for months: there both are
-    integers.
+    Arrow has no type for months, so both are integers. A data frame has no such metadata, so it is
+    returned unchanged.
     """
     if not is_of_table(rows) or not hasattr(rows, "replace_schema"):
         return rows
@@ -226,14 +227,14 @@ def _with_types(shown: pa.Schema, schema: StructType, *, tells_numbers: bool = F
 
 
 def check_looked_into(table: VersionedTable, read: TableRead) -> None:
-    """Refuse a query in which DuckDB would compare values differently than Spark.
+    """Refuse a query in which DuckDB would compare values differently from Spark.
 
-    DuckDB supports neither collations nor the equality of geometries, and its interval type
-    combines months and days.
+    DuckDB does not support collations or the equality of geometries. Its type of intervals combines
+    months and days.
 
     Raises:
-        InvalidInputError: the query uses values of strings with a collation, geometries or
-            intervals, or returns months inside another type.
+        InvalidInputError: the query compares, sorts or computes with strings that have a collation,
+            with geometries or with intervals; or it uses months inside another type.
     """
     schema = table.snapshot.configuration.schema
     for name in schema.names:
@@ -272,7 +273,7 @@ def at_version(table: TableT, version: Version | None) -> TableT:
 
 
 def changes_of(table: VersionedTable, changes: TableChangesCall) -> Any:
-    """Return the change data feed for a call of `table_changes`."""
+    """Return the change data feed that a call of `table_changes` requests."""
     given: dict[str, Any] = {}
     for limit, names in zip((changes.start, changes.end), _BOUNDS, strict=True):
         if limit is not None:
@@ -281,25 +282,25 @@ def changes_of(table: VersionedTable, changes: TableChangesCall) -> Any:
     return feed(**given)
 
 
-# --- Spelling names in a query as in the tables
+# --- spell names in a query as the tables do
 
 
-# Names in these nodes may mean a column of a table; the query defines all other names.
+# A name in these nodes may be a column of a table. The query itself defines all other names.
 _READS: Final = (exp.Column, exp.Dot, exp.Join)
 
 
 def spelled_as_tables(
     text: str, found: TranslatedQuery, tables: Mapping[str, Any]
 ) -> TranslatedQuery:
-    """Return a translated query with column names spelled as in its tables.
+    """Return a translated query whose column names are spelled as in its tables.
 
-    A name does not change if a column has exactly this name, if several columns differ from it only
-    in case, or if the query defines it. Result columns are named as in the query.
+    A name is not changed if a column has exactly this name, if several columns have it in another
+    case, or if the query defines it. Result columns have the names in the query.
 
     Args:
         text: the query.
         found: the translation of the query.
-        tables: for each name in `found`, an Arrow dataset, table or reader.
+        tables: a name in `found` → an Arrow dataset, table or reader.
     """
     if text.isascii() and all(name.isascii() for name in _names_of(tables.values())):
         return found

@@ -1,10 +1,10 @@
-"""Translating queries in Spark's dialect to DuckDB's, and finding their tables.
+"""Translate queries from Spark's dialect to DuckDB's, and find the tables that they read.
 
-sqlglot translates. This module handles how a query names a table: by a path, a name, `@v3`,
-`VERSION AS OF`, `TIMESTAMP AS OF`, or `table_changes(…)`. It also ensures that a query reads only
-tables, and no files or settings of the machine.
+sqlglot translates the syntax. This module handles the ways to name a table: a path, a name, `@v3`,
+`VERSION AS OF`, `TIMESTAMP AS OF`, and `table_changes(…)`. It also ensures that a query reads only
+tables, and neither files nor settings of the machine.
 
-Protocol: none; Spark's SQL reference
+Protocol: none; follows Spark's SQL reference
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from deltalog.query.parse import ReadQuery
 
 CHANGES: Final = frozenset({"table_changes", "table_changes_by_path"})
-"""The table functions of deltalog."""
+"""The table functions for the change data feed of a table."""
 _PREFIX: Final = "deltalog_table_"
 _VERSION: Final = "versionasof"
 _TIMESTAMP: Final = "timestampasof"
@@ -44,7 +44,7 @@ class TableChangesCall:
     """`table_changes(table, start [, end])`: the change data feed of a table.
 
     Args:
-        table: the string argument, with a name or a path.
+        table: the table that the string argument names.
         start: a version, or a timestamp as a string.
         end: a version, or a timestamp as a string; None means the latest version.
     """
@@ -54,7 +54,7 @@ class TableChangesCall:
     end: int | str | VersionExpression | None
 
     def __str__(self) -> str:
-        """Describe the call, for messages."""
+        """Return a description of the call, for messages."""
         return f"table_changes of {self.table}"
 
 
@@ -66,13 +66,14 @@ class TranslatedQuery:
     """A query in DuckDB's dialect.
 
     Args:
-        sql: the query, with a generated name for each table, and marks for its parts.
-        tables: maps each generated name to its table.
-        reads: maps each generated name to the rows and columns that the query needs.
+        sql: the query, in which a generated name replaces each table, and a mark replaces each
+            part.
+        tables: a generated name → its table.
+        reads: a generated name → the rows and columns that the query needs.
         parameters: the names of the query's parameters.
-        parts: the parts that are replaced once the types of their columns are known.
-        names: the result columns as spelled in the query; None for a column without a name there.
-        selection: the query as a scan of its only table; None if it is more than that.
+        parts: the parts, which are replaced as soon as the types of their columns are known.
+        names: the names of the result columns as spelled in the query; None for an expression.
+        selection: the query as a scan of its only table; None if a scan cannot answer the query.
     """
 
     sql: str
@@ -86,7 +87,7 @@ class TranslatedQuery:
 
 @lru_cache(maxsize=256)
 def check_query(text: str) -> frozenset[str]:
-    """Return the names of a query's parameters; raise if the string is not a query.
+    """Return the names of a query's parameters; raise an error if the string is not a query.
 
     Results are cached by string.
 
@@ -101,10 +102,10 @@ def check_query(text: str) -> frozenset[str]:
 
 @lru_cache(maxsize=256)
 def translated(text: str) -> TranslatedQuery:
-    """Translate a query to DuckDB's dialect; results are cached by string.
+    """Translate a query to DuckDB's dialect. Results are cached.
 
     Raises:
-        InvalidInputError: the text is not a query, or DuckDB has no equivalent; the message
+        InvalidInputError: the text is not a query, or DuckDB has no equivalent. The message
             contains the position.
     """
     try:
@@ -113,7 +114,7 @@ def translated(text: str) -> TranslatedQuery:
         tree = found.tree.copy()
         prefix = _PREFIX
         while prefix in text.lower():
-            prefix += "_"  # the query itself contains this prefix
+            prefix += "_"  # because the query contains the prefix
         tables: dict[str, TableReference] = {}
         reads: dict[str, TableRead] = {}
         needed = {id(node): read_of(node) for node in tree.find_all(exp.Table)}
@@ -146,10 +147,10 @@ def translated(text: str) -> TranslatedQuery:
 
 
 def bound(reference: TableReference, parameters: Mapping[str, object]) -> TableReference:
-    """Return a table reference in which version expressions are replaced by their current values.
+    """Return a table reference in which the current values replace version expressions.
 
     Raises:
-        InvalidInputError: the value is neither a version nor a timestamp.
+        InvalidInputError: a value is neither a version nor a timestamp.
     """
     if isinstance(reference, QualifiedName):
         return replace(reference, version=_value(reference.version, parameters))
@@ -162,7 +163,7 @@ def _value(version: Any, parameters: Mapping[str, object]) -> Any:
 
 
 def _spelled(tree: Any) -> tuple[str | None, ...]:
-    """Return the result columns as spelled in the query; the table's spelling may differ."""
+    """Return the names of result columns as the query spells them, not as the table does."""
     selected = getattr(tree, "selects", [])
     if any(one.is_star for one in selected):
         return ()
@@ -170,7 +171,7 @@ def _spelled(tree: Any) -> tuple[str | None, ...]:
 
 
 def is_cte(node: exp.Table) -> bool:
-    """Return whether a name means a common table expression that is visible there."""
+    """Return whether the name in a node is a common table expression that is visible there."""
     if node.args.get("db") or not isinstance(node.this, exp.Identifier):
         return False
     name = name_key(node.name)
@@ -178,7 +179,7 @@ def is_cte(node: exp.Table) -> bool:
 
 
 def _visible(node: Expr) -> Iterator[Expr]:
-    """Yield the common table expressions that are visible at a node: those defined before it."""
+    """Yield the common table expressions that are visible at a node: those before it."""
     inside: list[Expr] = []
     at: Expr | None = node
     while at is not None:
@@ -194,14 +195,15 @@ def _visible(node: Expr) -> Iterator[Expr]:
 
 
 def reference_of(node: exp.Table) -> TableReference:
-    """Return the table reference for a node of the tree.
+    """Return the reference to a table in a node of the tree.
 
     Raises:
         SyntaxProblem: the name or the version is invalid.
     """
     if isinstance(node.this, exp.Func):
         return _changes(node.this)
-    # sqlglot splits a name into three parts at most; the last part contains the rest, with dots.
+    # sqlglot splits a name into three parts at most. The last one contains all further parts with
+    # dots.
     if not all(isinstance(part, exp.Identifier) for part in node.parts):
         raise SyntaxProblem(start_of(node), "expected the name of a table")
     version = node.args.get("version")
@@ -223,7 +225,7 @@ def reference_of(node: exp.Table) -> TableReference:
 
 
 def options_of(node: exp.Table) -> dict[str, str]:
-    """Return the options of a table other than its version."""
+    """Return the options of a table, except its version."""
     found = node.meta.get(OPTIONS, {})
     return {name: value for name, value in found.items() if name not in _TRAVELLING}
 
@@ -282,10 +284,10 @@ def _changes(call: Any) -> TableChangesCall:
 
 
 def _qualified(tree: Expr) -> dict[int, str]:
-    """Shorten the qualifiers of columns to one part; return the aliases that tables need then.
+    """Shorten the qualifiers of columns to one part; return the aliases that tables then need.
 
-    `SELECT s.t.id FROM s.t` becomes `SELECT t.id FROM s.t AS t`. If the last parts of several
-    tables are equal, their aliases contain all of their parts.
+    `SELECT s.t.id FROM s.t` becomes `SELECT t.id FROM s.t AS t`. If several tables have the same
+    last part, the alias of each contains all parts of its name.
     """
     aliases: dict[int, str] = {}
     known: dict[int, dict[tuple[str, ...], str]] = {}
@@ -321,9 +323,9 @@ def _shorten(column: exp.Column, known: Mapping[int, Mapping[tuple[str, ...], st
 
 
 def _rename(node: exp.Table, name: str, alias: str) -> None:
-    """Rename a table, and add an alias for its columns to use."""
+    """Rename a table, and give it an alias that columns can use as their qualifier."""
     known = exp.to_identifier(name, quoted=True)
-    known.meta.update(node.parts[0].meta)  # keep the position in the text for errors
+    known.meta.update(node.parts[0].meta)  # preserve the position, for errors
     for part in ("db", "catalog", "version"):
         node.set(part, None)
     node.set("this", known)
@@ -331,10 +333,10 @@ def _rename(node: exp.Table, name: str, alias: str) -> None:
         node.set("alias", exp.TableAlias(this=exp.to_identifier(alias, quoted=True)))
 
 
-# --- Corrections where sqlglot's translation to DuckDB differs from Spark's meaning
+# --- corrections for constructs that sqlglot translates differently from their meaning in Spark
 
 
-# DuckDB functions that return facts about the machine; settings already block file access.
+# Functions of DuckDB that return facts about the machine. Settings block the access to files.
 _REFUSED: Final = frozenset({"current_setting", "getenv", "getvariable", "write_log"})
 _LATERAL: Final = (
     exp.Subquery, exp.Values, exp.Explode, exp.Inline, exp.Posexplode, exp.Unnest,
@@ -343,12 +345,12 @@ _RANGE_ARGUMENTS: Final = 4
 
 
 def as_duckdb_does(tree: Expr) -> Expr:
-    """Change a Spark query so that it means the same in DuckDB, and return its root.
+    """Change the tree of a Spark query so that it has the same meaning in DuckDB; return its root.
 
     Raises:
-        SyntaxProblem: the query calls a forbidden function.
+        SyntaxProblem: the query calls a function that is not allowed.
     """
-    for node in reversed(list(tree.walk())):  # children before parents
+    for node in reversed(list(tree.walk())):  # visit children before their parents
         match node:
             case exp.Select():
                 node.set("hint", None)
@@ -368,12 +370,12 @@ def as_duckdb_does(tree: Expr) -> Expr:
 
 
 def _name_columns(node: exp.Values) -> None:
-    """Name the columns of VALUES as Spark does: col1, col2, …."""
+    """Name the columns of VALUES as Spark does: `col1`, `col2` and so on."""
     if node.parent is not None and not isinstance(node.parent, exp.From | exp.Join):
         return
     last = node.expressions[-1]
     if isinstance(last, exp.Tuple) and len(last.expressions) == 1:
-        # In `VALUES 1, 2 AS t`, sqlglot parses t as the name of the last value.
+        # In `VALUES 1, 2 AS t`, sqlglot reads `t` as the name of the last value.
         (value,) = last.expressions
         if isinstance(value, exp.Alias) and not node.args.get("alias"):
             node.set("alias", exp.TableAlias(this=value.args["alias"]))
@@ -410,12 +412,12 @@ def _generate(node: exp.Table) -> None:
     node.replace(exp.Subquery(this=exp.select(*columns), alias=alias, joins=node.args.get("joins")))
 
 
-# --- Queries that are only a scan: columns of one table, a condition, a limit
+# --- queries that one scan can answer: columns of one table, a condition, a limit
 
 
 _CLAUSES: Final = frozenset({"expressions", "from_", "where", "limit"})
 _OF_TABLE: Final = frozenset({"this", "db", "catalog", "alias", "version"})
-# Nodes that `expressions` lacks or would interpret differently.
+# Nodes that the package `expressions` does not support or would interpret differently.
 _BEYOND: Final = (exp.Query, exp.AggFunc, exp.Window, exp.Star)
 
 
@@ -424,11 +426,11 @@ class Selection:
     """A query of the form `SELECT columns FROM one table [WHERE condition] [LIMIT n]`.
 
     Args:
-        columns: the columns as spelled in the query, each with its result name; None means all
-            columns of the table.
-        where: the condition in Spark's dialect; None means every row.
+        columns: the columns: the name as spelled in the query, and the name of the result column.
+            None means all columns of the table.
+        where: the condition, in Spark's dialect; None means all rows.
         place: the position of the condition's first character in the query.
-        limit: the maximum number of rows; None means all.
+        limit: the maximum number of rows; None means no limit.
     """
 
     columns: tuple[tuple[str, str], ...] | None
@@ -438,7 +440,7 @@ class Selection:
 
 
 def selection_of(found: ReadQuery) -> Selection | None:
-    """Return a query as a scan of its only table, or None if it is more than that."""
+    """Return the query as a scan of its only table; None if a scan cannot answer the query."""
     tree = found.tree
     if not isinstance(tree, exp.Select) or not _said(tree) <= _CLAUSES:
         return None
@@ -470,7 +472,7 @@ def selection_of(found: ReadQuery) -> Selection | None:
 
 
 def _said(node: Expr) -> set[str]:
-    """Return the names of the arguments of a node that are set."""
+    """Return the names of those arguments of a node that are set."""
     return {name for name, value in node.args.items() if value}
 
 
@@ -489,7 +491,7 @@ def _is_star(node: Expr) -> bool:
 
 
 def _column(node: Expr) -> tuple[str, str] | None:
-    """Return the name of a column and its result name; None if the node is not a plain column."""
+    """Return the names of a column and of its result column; None for other expressions."""
     column = node.this if isinstance(node, exp.Alias) else node
     if not isinstance(column, exp.Column) or len(column.parts) != 1:
         return None

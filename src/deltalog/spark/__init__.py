@@ -1,22 +1,23 @@
 """Delta tables on Spark through PySpark's public API, without a jar.
 
-Translates between Spark's API and the core's API, and distributes work over a cluster. The core
-packages make every decision about the protocol. The packages, from the bottom up:
+The package translates Spark's API to the core's API, and distributes work over a cluster. The core
+packages make every decision about the protocol. The subpackages, from the lowest layer to the
+highest:
 
-- `session`: settings, names, types, workers, and jobs whose tasks report to the driver.
-- `reading`: data frames that use Spark's own Parquet reader or Python workers, the format's batch
-  reader, and the state of tables with very many files.
+- `session`: settings, table names, types, workers, and jobs whose tasks report to the driver.
+- `reading`: data frames that use Spark's own Parquet reader or Python workers; the format's batch
+  reader; pruning in tasks for tables with very many files.
 - `engine`: `SparkEngine`, which runs the core's operations as Spark tasks.
 - `writing`: the function `write`, and the format's batch writer.
-- `streaming`: the format's streams.
+- `streaming`: the format's streaming reader and writer.
 - `sharing`: shared tables.
-- `spellings`: PySpark's own methods, replaced in registered sessions.
+- `spellings`: replacements of PySpark's own methods in registered sessions.
 
 The modules:
 
 - `table`, `create`, `merge`, `results`: the class `DeltaTable` of `delta.tables`, and its builders.
 - `source`, `registration`: the formats, and their registration in a session.
-- `shared_tables`: the function names of the official sharing client.
+- `shared_tables`: the functions of the official sharing client, with the same names.
 - `statements`, `cluster_session`: SQL statements that run on the cluster.
 
 Names are imported on first use, because every Python worker imports this package but uses few of
@@ -66,5 +67,5 @@ __all__ = [
     "write",
 ]
 
-if not TYPE_CHECKING:  # hidden from type checkers, which report a wrong name themselves
+if not TYPE_CHECKING:  # type checkers must not see it, so that they report wrong names
     __getattr__, __dir__ = names_on_demand(__name__, _ORIGINS)

@@ -1,6 +1,6 @@
-"""The session in which SQL statements run on a cluster.
+"""The session of SQL statements that run on a cluster; see `deltalog.statements.Session`.
 
-Resolves table names, and provides rows as data frames. See `deltalog.statements.Session`.
+The session resolves table names, and provides rows as data frames.
 
 Protocol: none
 """
@@ -78,13 +78,13 @@ _OWN_FORMATS: Final = frozenset({"delta", "deltalog"})
 
 
 class ClusterSession:
-    """Session that runs statements on a cluster; see `deltalog.statements.Session`.
+    """Session of SQL statements that run on a cluster; see `deltalog.statements.Session`.
 
     Args:
         spark: the session, classic or remote.
-        storage_options: for tables that are named by their location.
+        storage_options: credentials and settings for tables that a statement names by location.
         own: the names under which the session has registered deltalog's formats.
-        frames: data frames that the statement may use, by name.
+        frames: the data frames that a statement can use: name → data frame.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class ClusterSession:
         self.namespaces: CatalogNames = catalogs_of(spark).names
         self._storage_options = storage_options
         self.engine: Engine = SparkEngine(spark)
-        # The tables that the statement has opened, by root.
+        # The tables that the statement has opened: root → table.
         self._seen: dict[str, DeltaTable] = {}
         # The roots of the tables that queries of the statement have read.
         self._read: set[str] = set()
@@ -110,7 +110,7 @@ class ClusterSession:
         self._full: dict[tuple[str, ...], tuple[str, ...]] = {}
 
     def is_concerned(self, statement: SqlStatement | QualifiedName) -> bool:
-        """Return whether the statement or its query names a table of deltalog."""
+        """Return whether the statement, or a query in it, uses a table of deltalog."""
         makes = isinstance(statement, CreateStatement) and statement.clauses.uses_delta
         if makes or isinstance(statement, ConvertStatement):
             return True
@@ -127,9 +127,9 @@ class ClusterSession:
         )
 
     def makes(self, statement: CreateStatement) -> bool:
-        """Return whether deltalog creates the new table.
+        """Return whether deltalog creates the new table of a statement.
 
-        The clauses of the statement, the table's name or the session's default format decide.
+        This depends on the clauses, the name of the table, and the session's default format.
         """
         name = statement.table
         if statement.clauses.uses_delta or name.format in self._own or self.namespaces.keeps(name):
@@ -142,7 +142,7 @@ class ClusterSession:
         return enforces_retention(self._spark)
 
     def full_name(self, name: QualifiedName) -> QualifiedName:
-        """Return the table's full name if Spark's catalog contains it; else return `name`."""
+        """Return a table's full name in Spark's catalog; other names are returned unchanged."""
         if self._location(name) is None or name.location is not None:
             return name
         full = self._full.get(name.key, name.key)
@@ -155,7 +155,7 @@ class ClusterSession:
         found = self._table(name)
         if found is None:
             return None
-        # A statement reads each table at one version.
+        # All reads of a table in a statement are of the same version.
         core = self._seen.setdefault(found.core.snapshot.store.root, found.core)
         return at_version(core, name.known_version)
 
@@ -181,20 +181,20 @@ class ClusterSession:
         return context if has_table(context.store) else None
 
     def _named(self, name: QualifiedName) -> NamedTable | None:
-        """Return a table of the session's catalogs; None if no catalog or a view has the name."""
+        """Return a table of the session's catalogs; None if a view of Spark has the name."""
         if self.namespaces.is_empty or self._is_of_spark(name):
             return None
         return self.namespaces.named(replace(name, version=None))
 
     def _shown(self, name: QualifiedName) -> TableContext | None:
-        """Return the table of a catalog that a temporary view shows; None if there is no view."""
+        """Return the table that a temporary view reads if only a catalog can open it."""
         return shown_by(self._spark, name.parts[0]) if len(name.parts) == 1 else None
 
     def _is_of_spark(self, name: QualifiedName) -> bool:
         return len(name.parts) == 1 and self._spark.catalog.tableExists(quoted(name.parts[0]))
 
     def open(self, name: QualifiedName) -> DeltaTable:
-        """Open a table by name, at the version in the name, else at the latest version."""
+        """Open a table by name, at the version that the name contains, or at the latest version."""
         found = self.find(name)
         if found is None:
             absence = self.namespaces.absence(name)
@@ -211,7 +211,7 @@ class ClusterSession:
         return table.snapshot.store.root in self._read
 
     def place(self, name: QualifiedName, location: str | None) -> TablePlace:
-        """Return the location of a new table."""
+        """Return the location of a new table, and its context."""
         bare = replace(name, version=None)
         found = place_of_name(self._spark, bare, location or self._viewed(bare))
         if found is None:
@@ -225,10 +225,10 @@ class ClusterSession:
         return view_location(self._spark, str(name)) or view_location(self._spark, name.parts[-1])
 
     def note(self, name: QualifiedName, table: DeltaTable) -> None:
-        """Register a table under its name, or update its entry.
+        """Register a table under its name, or update the entry.
 
-        If the session has registered a format, this creates an entry in Spark's catalog; otherwise
-        it creates a temporary view.
+        The entry is in Spark's catalog if the session has registered a format. Otherwise it is a
+        temporary view.
         """
         self._seen.clear()
         self._located.clear()
@@ -243,14 +243,14 @@ class ClusterSession:
             view.createOrReplaceTempView(name.parts[0])
 
     def forget(self, name: QualifiedName) -> bool:
-        """Drop a table from its catalog, or drop its view."""
+        """Drop a table from its catalog, or drop the view with this name."""
         self._located.clear()
         if self.namespaces.keeps(name):
             return self.namespaces.forget(name)
         return forget_table(self._spark, name)
 
     def rename(self, name: QualifiedName, to: QualifiedName) -> None:
-        """Rename a table or its view."""
+        """Rename a table in its catalog, or rename the view."""
         self._located.clear()
         if self.namespaces.keeps(name):
             self.namespaces.rename(name, to)
@@ -263,7 +263,7 @@ class ClusterSession:
         self.forget(name)
 
     def relocate(self, name: QualifiedName, location: str) -> None:
-        """Set the location of a table or view in its catalog."""
+        """Set the location of a table in its catalog, or of a view."""
         self.open(name)
         if self.namespaces.keeps(name):
             self.namespaces.relocate(name, location)
@@ -294,7 +294,7 @@ class ClusterSession:
         return self.namespaces.entry(name)
 
     def select(self, query: Query) -> DataFrame:
-        """Return the rows of a query; Spark reads deltalog's tables as temporary views."""
+        """Return the rows of a query. Data frames replace deltalog's tables in the query."""
         found = located(query.text)
         frames: dict[str, DataFrame] = {}
         tables: list[TableFrame] = []
@@ -309,7 +309,7 @@ class ClusterSession:
         return self._spark.sql(text, args=dict(query.parameters), **frames)
 
     def values(self, query: Query) -> pa.Table:
-        """Return the rows of a subquery in a condition."""
+        """Return the rows of a subquery of a condition."""
         return self.select(query).toArrow()
 
     def expression(
@@ -320,13 +320,13 @@ class ClusterSession:
         *,
         keeps_last: bool = False,
     ) -> Expression | str:
-        """Return the expression of a condition; a string if only Spark can evaluate it."""
+        """Return a condition as an expression, or as a string if only Spark can evaluate it."""
         if not given.is_foreign:
             return resolved(self.values, given, columns)
         return foreign_text(self.values, given, columns, qualifiers, keeps_last=keeps_last)
 
     def known_part(self, condition: Any, table: DeltaTable) -> Expression | None:
-        """Return the part of a condition that can prune files; None if no part can."""
+        """Return the part of a condition that can prune files; None if there is no such part."""
         if condition is None:
             return None
         schema, session = table.snapshot.configuration.schema, table.snapshot.context.session
@@ -334,11 +334,11 @@ class ClusterSession:
         return condition if found.is_known else found.pruning
 
     def replacing(self, write: Write, table: DeltaTable) -> Write:
-        """Return the write with its `replaceWhere` predicate prepared for Spark."""
+        """Return the write, prepared so that Spark evaluates the predicate if deltalog cannot."""
         return replacing_by_spark(write, table)
 
     def explain(self, query: Query) -> str:
-        """Return Spark's plan of a query."""
+        """Return Spark's plan of a query, as a string."""
         text = "".join(str(row[0]) for row in self._explained(query))
         return text.strip()
 
@@ -358,7 +358,7 @@ class ClusterSession:
         alias: str | None = None,
     ) -> DataFrame:
         """Return the rows of a query or table as a data frame."""
-        del target  # `_frame_of` reads the version that the statement has opened
+        del target  # unused, because `_frame_of` reads the version that the statement has opened
         if isinstance(rows, QualifiedName):
             version = "" if rows.version is None else f" VERSION AS OF {rows.version}"
             if isinstance(rows.version, str):
@@ -420,8 +420,8 @@ class ClusterSession:
             kind = "versionAsOf" if isinstance(name.version, int) else "timestampAsOf"
             options[kind] = str(name.version)
         elif self._seen:
-            # Pin the version of a table that the statement changes. Spark evaluates the data frame
-            # later, perhaps more than once, and the table may have new versions by then.
+            # Fix the version of a table that the statement changes. Spark evaluates the data frame
+            # later, perhaps several times, and the table may have new versions by then.
             root = self._root_of(named, location)
             if root in self._seen:
                 self._read.add(root)
@@ -432,7 +432,7 @@ class ClusterSession:
         return self._spark.read.format(_FORMAT).options(**options).load()
 
     def _full_name(self, table: QualifiedName | TableChangesCall) -> tuple[str, ...]:
-        """Return the table's full name in its catalog, in lower case."""
+        """Return the full name of a table in its catalog, in lower case."""
         if isinstance(table, TableChangesCall):
             return table.table.key[-1:]
         if table.location is not None:
@@ -446,7 +446,7 @@ class ClusterSession:
         return open_latest(location, options, doing="read", time_zone=zone).store.root
 
     def _location(self, name: QualifiedName) -> str | None:
-        """Return the location of a Delta table by its name; None if no Delta table has the name.
+        """Return the location of a Delta table by its name; None for other names.
 
         Cost: a few calls to Spark and a listing, once for each name in a statement.
         """
@@ -462,7 +462,7 @@ class ClusterSession:
     def _look_up(self, bare: QualifiedName) -> str | None:
         entry, may_be_elsewhere = look_up(self._spark, bare)
         if entry is None and not may_be_elsewhere:
-            # The name is a view of deltalog, or a catalog entry without a location.
+            # The name is a view of deltalog, or the catalog's entry has no location.
             found = view_location(self._spark, str(bare))
             return found if found is not None and self._context_at(found) is not None else None
         if entry is not None:

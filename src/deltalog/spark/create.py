@@ -1,4 +1,4 @@
-"""Create tables column by column, with the method names of `delta.tables`.
+"""Create tables column by column, with the methods of `delta.tables`.
 
 Protocol: Generated Columns, Identity Columns
 """
@@ -74,12 +74,13 @@ class IdentityGenerator:
 
 
 class DeltaTableBuilder:
-    """Builder of a table definition; nothing happens before `execute`.
+    """Builder of the definition of a table. Only `execute` creates the table.
 
     Args:
         spark: the session, whose settings apply to a new table.
-        way: how the table is created: `create`, `createIfNotExists`, `replace` or another way.
-        load_version: a function that creates the result of `execute`.
+        way: how the table is created: `create`, `createIfNotExists`, `replace` or
+            `createOrReplace`.
+        load_version: a function that returns the result of `execute`, the created table.
         storage_options: credentials and settings for the store.
     """
 
@@ -102,11 +103,13 @@ class DeltaTableBuilder:
         self._clusters: tuple[str, ...] | None = None
         self._properties: dict[str, str] = {}
 
-    def tableName(self, identifier: str) -> Self:  # noqa: N802  # Delta's
-        """Set the table's name; ``delta.`/path``` and `uc://…` set its location instead.
+    def tableName(self, identifier: str) -> Self:  # noqa: N802  # Delta's name
+        """Set the name of the table.
 
-        `execute` creates the entry in a catalog that the session has registered, or in Spark's
-        catalog if the session has registered a format. Without a location, the catalog chooses one.
+        ``delta.`/path``` and `uc://…` set the location instead. For any other name, `execute`
+        creates
+        an entry: in a catalog of the session, or in Spark's catalog if the session has registered a
+        format. If no location is set, the catalog chooses one.
         """
         check_type(identifier, str, "tableName", "a name")
         path = identifier if is_by_name(identifier) else location_of(identifier)
@@ -124,17 +127,17 @@ class DeltaTableBuilder:
 
     def comment(self, comment: str) -> Self:
         """Set the table's comment."""
-        check_type(comment, str, "comment", "a text")
+        check_type(comment, str, "comment", "a string")
         self._comment = comment
         return self
 
-    def addColumn(  # noqa: N802  # Delta's
+    def addColumn(  # noqa: N802  # Delta's name
         self,
-        colName: str,  # noqa: N803  # Delta's
-        dataType: str | spark_types.DataType,  # noqa: N803  # Delta's
-        nullable: bool = True,  # noqa: FBT001, FBT002  # Delta's
-        generatedAlwaysAs: str | IdentityGenerator | None = None,  # noqa: N803  # Delta's
-        generatedByDefaultAs: IdentityGenerator | None = None,  # noqa: N803  # Delta's
+        colName: str,  # noqa: N803  # Delta's name
+        dataType: str | spark_types.DataType,  # noqa: N803  # Delta's name
+        nullable: bool = True,  # noqa: FBT001, FBT002  # Delta's signature
+        generatedAlwaysAs: str | IdentityGenerator | None = None,  # noqa: N803  # Delta's name
+        generatedByDefaultAs: IdentityGenerator | None = None,  # noqa: N803  # Delta's name
         comment: str | None = None,
     ) -> Self:
         """Add a column.
@@ -144,7 +147,8 @@ class DeltaTableBuilder:
             dataType: Spark's type, or its name in SQL.
             nullable: whether the column may contain NULL.
             generatedAlwaysAs: Spark SQL that computes the values, or an `IdentityGenerator`.
-            generatedByDefaultAs: an `IdentityGenerator`; writers may also insert their own values.
+            generatedByDefaultAs: an `IdentityGenerator`, whose values writers may replace by their
+                own.
             comment: the comment of the column.
 
         Raises:
@@ -179,7 +183,7 @@ class DeltaTableBuilder:
         self._fields.append(Field(parsed.name, parsed.type, nullable=nullable, metadata=metadata))
         return self
 
-    def addColumns(self, cols: spark_types.StructType | list[spark_types.StructField]) -> Self:  # noqa: N802  # Delta's
+    def addColumns(self, cols: spark_types.StructType | list[spark_types.StructField]) -> Self:  # noqa: N802  # Delta's name
         """Add the columns of a Spark schema, with their metadata."""
         words = "a StructType or a list of StructField"
         check_type(cols, (spark_types.StructType, list), "addColumns", words)
@@ -189,20 +193,20 @@ class DeltaTableBuilder:
         self._fields += defined_schema(struct).fields
         return self
 
-    def partitionedBy(self, *cols: Any) -> Self:  # noqa: N802  # Delta's
+    def partitionedBy(self, *cols: Any) -> Self:  # noqa: N802  # Delta's name
         """Partition the table by columns."""
         self._partitions = names_of(cols)
         return self
 
-    def clusterBy(self, *cols: Any) -> Self:  # noqa: N802  # Delta's
+    def clusterBy(self, *cols: Any) -> Self:  # noqa: N802  # Delta's name
         """Cluster the table by columns. Clustering and partitioning cannot be combined."""
         self._clusters = names_of(cols)
         return self
 
     def property(self, key: str, value: str) -> Self:
         """Set a table property."""
-        check_type(key, str, "property: key", "a text")
-        check_type(value, str, f"property {key!r}: value", "a text")
+        check_type(key, str, "property: key", "a string")
+        check_type(value, str, f"property {key!r}: value", "a string")
         self._properties[key] = value
         return self
 
@@ -210,8 +214,8 @@ class DeltaTableBuilder:
         """Create and open the table.
 
         Raises:
-            TableExistsError: `create`, but the table exists.
-            TableNotFoundError: `replace`, but the table does not exist.
+            TableExistsError: the way is `create`, but the table exists.
+            TableNotFoundError: the way is `replace`, but the table does not exist.
             InvalidInputError: no location is set, and no catalog chooses one for the name.
         """
         with as_spark_does():
@@ -274,7 +278,7 @@ def _fields_of(text: str) -> list[Field]:
 
 
 def _field_of(name: str, type_text: str) -> Field:
-    """Return a column with a SQL type; refuse a string that contains more than the type."""
+    """Return a column with a SQL type. A string that contains more than the type is an error."""
     fields = _fields_of(f"{quoted(name)} {type_text}")
     said = {key for field in fields for key in field.metadata} - {CHAR_VARCHAR_KEY}
     if len(fields) != 1 or not fields[0].nullable or said:
@@ -291,7 +295,7 @@ def _check_column(name: object, data_type: object, nullable: object, comment: ob
     check_type(data_type, kinds, f"column {name!r}: dataType", "a type of Spark or its name")
     check_type(nullable, bool, f"column {name!r}: nullable", "True or False")
     if comment is not None:
-        check_type(comment, str, f"column {name!r}: comment", "a text")
+        check_type(comment, str, f"column {name!r}: comment", "a string")
 
 
 def _check_generated(name: str, always: object, by_default: object) -> None:
@@ -306,7 +310,7 @@ def _check_generated(name: str, always: object, by_default: object) -> None:
 
 
 def names_of(given: tuple[Any, ...]) -> tuple[str, ...]:
-    """Return the column names, which the caller passes as separate arguments or as one list."""
+    """Return column names that the caller passes as separate arguments or as one list."""
     if len(given) == 1 and isinstance(given[0], list | tuple):
         given = tuple(given[0])
     if not all(isinstance(name, str) for name in given):

@@ -1,7 +1,7 @@
-"""Conflict errors with the names of `delta.exceptions`, and errors that concern Spark.
+"""Conflict errors with the names in `delta.exceptions`, and errors that only Spark code raises.
 
-The conflict errors are aliases of deltalog's own classes, so code that catches Delta's errors only
-has to change its import.
+The conflict errors are aliases of deltalog's own classes. So code that catches Delta's errors needs
+to change only its import.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""MERGE and OPTIMIZE with the method names of `delta.tables`.
+"""MERGE and OPTIMIZE with the methods of `delta.tables`.
 
 Protocol: none
 """
@@ -29,17 +29,17 @@ if TYPE_CHECKING:
 
 
 class DeltaMergeBuilder:
-    """Builder of a merge; nothing happens before `execute`.
+    """Builder of a merge. Only `execute` changes the table.
 
     There are three groups of clauses: matched, not matched, and not matched by source. In each
-    group, the first clause whose condition is true for a row applies. Conditions and values are
-    Spark SQL or Spark columns.
-    Every method returns a new builder and leaves this one unchanged.
+    group, the first clause whose condition is true for a row applies to the row. Conditions and
+    values are Spark SQL or Spark columns. Every method returns a new builder, and does not change
+    this builder.
 
     Args:
         spark: the session.
         table: the core's table, with the engine of the session.
-        merge: the merge with the clauses that were added before.
+        merge: the merge with its clauses so far.
         options: the options of the commit.
     """
 
@@ -51,49 +51,49 @@ class DeltaMergeBuilder:
         self._merge = merge
         self._options = options
 
-    def whenMatchedUpdate(  # noqa: N802  # Delta's
+    def whenMatchedUpdate(  # noqa: N802  # Delta's name
         self,
         condition: str | Column | None = None,
-        set: Mapping[str, str | Column] | None = None,  # noqa: A002  # Delta's
+        set: Mapping[str, str | Column] | None = None,  # noqa: A002  # Delta's name
     ) -> Self:
-        """Update matched rows."""
+        """Update rows of the table that a source row matches."""
         return self._with(When.MATCHED, Action.UPDATE, condition, _given(set, "set"))
 
-    def whenMatchedUpdateAll(self, condition: str | Column | None = None) -> Self:  # noqa: N802  # Delta's
-        """Update all columns of matched rows from the source."""
+    def whenMatchedUpdateAll(self, condition: str | Column | None = None) -> Self:  # noqa: N802  # Delta's name
+        """Update all columns of matched rows with the values of the source."""
         return self._with(When.MATCHED, Action.UPDATE, condition)
 
-    def whenMatchedDelete(self, condition: str | Column | None = None) -> Self:  # noqa: N802  # Delta's
-        """Delete matched rows."""
+    def whenMatchedDelete(self, condition: str | Column | None = None) -> Self:  # noqa: N802  # Delta's name
+        """Delete rows of the table that a source row matches."""
         return self._with(When.MATCHED, Action.DELETE, condition)
 
-    def whenNotMatchedInsert(  # noqa: N802  # Delta's
+    def whenNotMatchedInsert(  # noqa: N802  # Delta's name
         self,
         condition: str | Column | None = None,
         values: Mapping[str, str | Column] | None = None,
     ) -> Self:
-        """Insert source rows without a match; columns not in `values` get their default or NULL."""
+        """Insert source rows without a match. Other columns get their default or NULL."""
         return self._with(When.NOT_MATCHED, Action.INSERT, condition, _given(values, "values"))
 
-    def whenNotMatchedInsertAll(self, condition: str | Column | None = None) -> Self:  # noqa: N802  # Delta's
-        """Insert all columns of source rows without a match."""
+    def whenNotMatchedInsertAll(self, condition: str | Column | None = None) -> Self:  # noqa: N802  # Delta's name
+        """Insert source rows without a match, with all their columns."""
         return self._with(When.NOT_MATCHED, Action.INSERT, condition)
 
-    def whenNotMatchedBySourceUpdate(  # noqa: N802  # Delta's
+    def whenNotMatchedBySourceUpdate(  # noqa: N802  # Delta's name
         self,
         condition: str | Column | None = None,
-        set: Mapping[str, str | Column] | None = None,  # noqa: A002  # Delta's
+        set: Mapping[str, str | Column] | None = None,  # noqa: A002  # Delta's name
     ) -> Self:
         """Update the table's rows that no source row matches."""
         values = _given(set, "set")
         return self._with(When.NOT_MATCHED_BY_SOURCE, Action.UPDATE, condition, values)
 
-    def whenNotMatchedBySourceDelete(self, condition: str | Column | None = None) -> Self:  # noqa: N802  # Delta's
+    def whenNotMatchedBySourceDelete(self, condition: str | Column | None = None) -> Self:  # noqa: N802  # Delta's name
         """Delete the table's rows that no source row matches."""
         return self._with(When.NOT_MATCHED_BY_SOURCE, Action.DELETE, condition)
 
-    def withSchemaEvolution(self) -> Self:  # noqa: N802  # Delta's
-        """Let the merge add columns to the table that only the source has."""
+    def withSchemaEvolution(self) -> Self:  # noqa: N802  # Delta's name
+        """Let the merge add columns of the source that the table lacks."""
         request = replace(self._merge.request, merge_schema=True)
         return self._begun(replace(self._merge, request=request))
 
@@ -109,7 +109,7 @@ class DeltaMergeBuilder:
             InvalidInputError: the clauses contradict each other.
             SchemaMismatchError: a column is missing, or has an incompatible type.
             ConstraintViolationError: a new row violates a constraint of the table.
-            CommitFailedError: every retry conflicted with a commit of another writer.
+            CommitFailedError: commits of other writers conflicted with the merge in every attempt.
         """
         done = self._table.execute(self._merge, self._options)
         rows: RowCounts = RowCounts() if done.value is None else done.value.changed.rows
@@ -145,13 +145,13 @@ def _given(values: Mapping[str, Any] | None, name: str) -> Mapping[str, Any]:
 
 
 class DeltaOptimizeBuilder:
-    """Builder of an optimization.
+    """Builder of an OPTIMIZE, which `executeCompaction` or `executeZOrderBy` runs.
 
     Args:
         spark: the session.
         table: the core's table, with the engine of the session.
         commit_properties: the properties of the commits.
-        target_bytes: the size of the new files; None means the table's setting.
+        target_bytes: the size of the new files in bytes; None means the table's setting.
     """
 
     def __init__(
@@ -167,14 +167,14 @@ class DeltaOptimizeBuilder:
         self._target_bytes = target_bytes
         self._filters: tuple[str, ...] = ()
 
-    def where(self, partitionFilter: str) -> Self:  # noqa: N803  # Delta's
-        """Optimize only partitions for which this and all earlier filters are true."""
+    def where(self, partitionFilter: str) -> Self:  # noqa: N803  # Delta's name
+        """Optimize only partitions for which this filter and all earlier filters are true."""
         check_type(partitionFilter, str, "partitionFilter", "Spark SQL")
         self._filters = (*self._filters, f"({partitionFilter})")
         return self
 
-    def executeCompaction(self) -> DataFrame:  # noqa: N802  # Delta's
-        """Compact small files, and purge rows that deletion vectors mark as deleted.
+    def executeCompaction(self) -> DataFrame:  # noqa: N802  # Delta's name
+        """Compact small files. Rows that deletion vectors mark as deleted are removed.
 
         Raises:
             InvalidInputError: a filter uses a column that is not a partition column.
@@ -185,7 +185,7 @@ class DeltaOptimizeBuilder:
         )
         return optimized_frame(self._spark, self._table.table_uri, found)
 
-    def executeZOrderBy(self, *cols: str | list[str]) -> DataFrame:  # noqa: N802  # Delta's
+    def executeZOrderBy(self, *cols: str | list[str]) -> DataFrame:  # noqa: N802  # Delta's name
         """Sort rows in Z-order, so that a predicate on any of the columns prunes many files."""
         names = list(names_of(cols))
         self._check_filters()
@@ -210,7 +210,7 @@ class DeltaOptimizeBuilder:
         return tuple(self._table.metadata().partition_columns)
 
     def _check_filters(self) -> None:
-        """Refuse filters that use data columns, because OPTIMIZE rewrites whole files."""
+        """Refuse filters on data columns, because OPTIMIZE selects whole partitions."""
         snapshot = self._table.snapshot
         schema, session = snapshot.configuration.schema, snapshot.context.session
         where = self._where()

@@ -1,8 +1,9 @@
-"""Registration of the formats in a session.
+"""Register deltalog's formats in a session.
 
-PySpark finds `deltalog` and `deltalog_sharing` by itself if the driver's Python has this package.
-`register` also replaces PySpark's own methods in the session, adds the formats to sessions that do
-not search for them (such as remote sessions), and can register the format as `delta`.
+PySpark finds the formats `deltalog` and `deltalog_sharing` without registration if the driver's
+Python has this package. `register` also replaces PySpark's own methods in the session, adds the
+formats to sessions that do not search for formats (such as remote sessions), and can register the
+format under the name `delta`.
 """
 
 from __future__ import annotations
@@ -59,21 +60,22 @@ def register(
 ) -> None:
     """Register the formats for Delta tables and for shared tables in a session.
 
-    PySpark's own methods then use deltalog for the format `name`. `spark.read` plans batches like
-    `deltalog.spark.read`, and `df.write` writes like `deltalog.spark.write`. `spark.sql`,
-    `spark.table`, `spark.catalog`, `saveAsTable`, `insertInto` and `toTable` find the format's
-    tables by their names in Spark's catalog. `unregister` restores PySpark's methods.
+    PySpark's own methods then call deltalog for the format `name`. `spark.read` plans batch reads
+    like `deltalog.spark.read`, and `df.write` writes like `deltalog.spark.write`. `spark.sql`,
+    `spark.table`, `spark.catalog`, `saveAsTable`, `insertInto` and `toTable` find tables of the
+    format by their names in Spark's catalog. `unregister` restores PySpark's methods.
 
     Args:
         spark: the session, classic or remote.
-        name: `delta` lets pipelines with `format("delta")` run without Delta's jar.
-        push_filters: whether Spark may push filters to Python sources. Spark's default is no.
-        native: False does not replace PySpark's own methods, and Python workers read all files.
+        name: the name of the format. With `delta`, code that uses `format("delta")` runs without
+            Delta's jar.
+        push_filters: whether Spark may push filters down to Python sources. Spark's default is no.
+        native: if False, PySpark's own methods are not replaced, and Python workers read all files.
         catalogs: name → catalog. `DeltaTable.forName`, `DeltaTable.create` and
             `deltalog.spark.sql` then find the catalog's tables by names that begin with this
             name, such as `uc.main.sales.orders`. A string is `uc://` for the Unity Catalog of the
             environment, the URL of a Unity Catalog, `glue`, or a directory. The registration
-            applies to this session in this process. None preserves registered catalogs.
+            applies to this session in this process. None does not change the registered catalogs.
 
     Raises:
         InvalidInputError: `name` is another string; Spark already has a format with this name, for
@@ -103,7 +105,7 @@ def register(
 
 
 def unregister(spark: SparkSession, *, name: Literal["deltalog", "delta"] = "deltalog") -> None:
-    """Restore PySpark's own methods for a format, as before `register`.
+    """Restore PySpark's own methods for a format, which `register` has replaced.
 
     Spark cannot remove a format, so the format itself remains registered in the session.
 
@@ -123,7 +125,7 @@ def _check_name(name: str) -> None:
         raise InvalidInputError(f"cannot register {name!r}: expected one of {sorted(_NAMED)}")
 
 
-# --- PySpark's own methods in registered sessions
+# --- replacements of PySpark's own methods
 
 
 _OF_SESSIONS: Final = {
@@ -131,7 +133,7 @@ _OF_SESSIONS: Final = {
     "readStream": (NotingStreamReader, Noted),
     "catalog": (NotingCatalog, Noted),
 }
-"""Property of a session → the class that records calls, and the class that runs them."""
+"""Property of a session → the class that records calls, and the replacements of methods."""
 _OF_FRAMES: Final = {
     "write": (NotingWriter, AskedWrite),
     "writeStream": (NotingStreamWriter, AskedStream),
@@ -142,7 +144,7 @@ _installed: Final[dict[type, _Spellings]] = {}
 
 
 def install_spellings(spark: SparkSession, name: str) -> None:
-    """Make PySpark's own methods use deltalog for a session's format; idempotent.
+    """Make PySpark's own methods call deltalog for a format in a session; idempotent.
 
     Args:
         spark: the session, classic or remote.
@@ -159,9 +161,9 @@ def install_spellings(spark: SparkSession, name: str) -> None:
 
 
 def uninstall_spellings(spark: SparkSession, name: str) -> None:
-    """Stop using deltalog for a session's format.
+    """Make PySpark's own methods of a session ignore a format.
 
-    PySpark's methods are restored when no session uses the replacements any more.
+    The original methods are restored when no session needs the replacements any more.
     """
     with _lock:
         left = formats_of(spark) - {name}
@@ -181,12 +183,12 @@ def _owner_of(kind: type, name: str) -> type:
 
 @dataclass(slots=True)
 class _Hanging:
-    """One attribute of a PySpark class and its replacement.
+    """An attribute of a PySpark class, and its replacement.
 
     Args:
         owner: the class.
         name: the name of the attribute.
-        replaced: a function that returns the replacement of the original attribute.
+        replaced: a function that returns the replacement for the original attribute.
     """
 
     owner: Any
@@ -203,7 +205,7 @@ class _Hanging:
 
     @property
     def is_ours(self) -> bool:
-        """Whether the replacement is still in place."""
+        """Whether the class still has the replacement."""
         return vars(self.owner)[self.name] is self.hung
 
     def unhang(self) -> None:
@@ -228,7 +230,7 @@ def _hangings(session: type, frame: type) -> list[_Hanging]:
 
 
 def _noting(noting: type, asked: Callable[[Any], object]) -> Callable[[Any], Any]:
-    """Return a function that wraps a property, so that its values record the calls of methods."""
+    """Return a function that wraps a property so that the property's values record their calls."""
 
     def replaced(before: Any) -> property:
         def get(owner: Any) -> Any:
@@ -241,7 +243,7 @@ def _noting(noting: type, asked: Callable[[Any], object]) -> Callable[[Any], Any
 
 def _sql(before: Any) -> Any:
     @wraps(before)
-    def sql(spark: SparkSession, sqlQuery: str, args: Any = None, **kwargs: Any) -> Any:  # noqa: N803  # PySpark's
+    def sql(spark: SparkSession, sqlQuery: str, args: Any = None, **kwargs: Any) -> Any:  # noqa: N803  # PySpark's name
         found = statement_rows(spark, sqlQuery, args, kwargs)
         return before(spark, sqlQuery, args, **kwargs) if found is None else found
 
@@ -250,7 +252,7 @@ def _sql(before: Any) -> Any:
 
 def _table(before: Any) -> Any:
     @wraps(before)
-    def table(spark: SparkSession, tableName: str) -> Any:  # noqa: N803  # PySpark's
+    def table(spark: SparkSession, tableName: str) -> Any:  # noqa: N803  # PySpark's name
         found = table_rows(spark, tableName)
         return before(spark, tableName) if found is None else found
 
@@ -259,7 +261,7 @@ def _table(before: Any) -> Any:
 
 def _write_to(before: Any) -> Any:
     @wraps(before)
-    def writeTo(frame: DataFrame, table: str) -> Any:  # noqa: N802  # PySpark's
+    def writeTo(frame: DataFrame, table: str) -> Any:  # noqa: N802  # PySpark's name
         return begin_noting(before(frame, table), NotingTableWriter, AskedTable(frame, table))
 
     return writeTo
@@ -267,7 +269,7 @@ def _write_to(before: Any) -> Any:
 
 def _merge_into(before: Any) -> Any:
     @wraps(before)
-    def mergeInto(frame: DataFrame, table: str, condition: Any) -> Any:  # noqa: N802  # PySpark's
+    def mergeInto(frame: DataFrame, table: str, condition: Any) -> Any:  # noqa: N802  # PySpark's name
         found = merge_into(frame, table, condition)
         return before(frame, table, condition) if found is None else found
 
@@ -275,10 +277,10 @@ def _merge_into(before: Any) -> Any:
 
 
 class _Spellings:
-    """The replaced attributes of one class of sessions and of its data frames.
+    """The replaced attributes of one class of sessions, and of its class of data frames.
 
     Args:
-        hangings: the attributes.
+        hangings: the attributes and their replacements.
     """
 
     def __init__(self, hangings: list[_Hanging]) -> None:
@@ -291,7 +293,7 @@ class _Spellings:
             one.hang()
 
     def unhang(self) -> bool:
-        """Restore the attributes; return False if other code has replaced one of them since."""
+        """Restore the attributes. Return False if other code has replaced one of them since."""
         if not all(one.is_ours for one in self._hangings):
             return False
         for one in self._hangings:

@@ -1,4 +1,4 @@
-"""Results of operations as Spark data frames with the columns of Delta Spark.
+"""Convert results of operations to Spark data frames with Delta Spark's columns.
 
 Protocol: none
 """
@@ -54,7 +54,7 @@ _FILES: Final = (
 
 
 def _counted(files: str, *names: str) -> str:
-    """Return the DDL of a struct of metrics; names that end in `Files` have the type `files`."""
+    """Return the DDL of a struct of metrics. Metrics that end in `Files` have the type `files`."""
     return ", ".join(f"{name}: {files if name.endswith('Files') else 'BIGINT'}" for name in names)
 
 
@@ -110,19 +110,19 @@ _RESTORED: Final = {
 
 
 def numbers(spark: SparkSession, found: Mapping[str, int | None]) -> DataFrame:
-    """Return one row of whole numbers."""
+    """Return a frame of one row, with a BIGINT column for each number."""
     schema = ", ".join(f"{name} BIGINT" for name in found)
     return spark.createDataFrame([tuple(found.values())], schema)
 
 
 def history_frame(spark: SparkSession, commits: Sequence[Mapping[str, Any]]) -> DataFrame:
-    """Return one row per commit, newest first."""
+    """Return a frame with one row per commit, in the given order."""
     rows = [_commit(commit) for commit in commits]
     return spark.createDataFrame(rows, _HISTORY)
 
 
 def detail_frame(spark: SparkSession, detail: Mapping[str, Any]) -> DataFrame:
-    """Return one row that describes the table."""
+    """Return a frame of one row that describes the table."""
     moments = {name: _moment(detail.get(name)) for name in ("createdAt", "lastModified")}
     return spark.createDataFrame([_named(_DETAIL, {**detail, **moments})], _DETAIL)
 
@@ -130,7 +130,7 @@ def detail_frame(spark: SparkSession, detail: Mapping[str, Any]) -> DataFrame:
 def optimized_frame(
     spark: SparkSession, path: str, found: Mapping[str, Any], *, is_z_order: bool = False
 ) -> DataFrame:
-    """Return one row with the result of an optimization."""
+    """Return a frame of one row with the result of an OPTIMIZE."""
     metrics = {name: found.get(name) for name in _METRICS}
     if is_z_order:
         metrics["zOrderStats"] = _z_ordered(found)
@@ -142,7 +142,7 @@ def optimized_frame(
 
 
 def _z_ordered(found: Mapping[str, Any]) -> dict[str, Any]:
-    """Return Delta's metrics of a Z-order; each partition is one ZCube."""
+    """Return Delta's metrics of a Z-order. Each partition counts as one ZCube."""
     removed = found.get("filesRemoved") or {}
     none = {"num": 0, "size": 0}
     merged = {"num": found.get("numFilesRemoved"), "size": removed.get("totalSize")}
@@ -158,7 +158,7 @@ def _z_ordered(found: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def restored_frame(spark: SparkSession, detail: Mapping[str, Any], found: Any) -> DataFrame:
-    """Return one row with the result of a restore."""
+    """Return a frame of one row with the result of a restore."""
     counts = {name: found.get(key) for name, key in _RESTORED.items()}
     size = {
         "table_size_after_restore": detail["sizeInBytes"],
@@ -168,7 +168,7 @@ def restored_frame(spark: SparkSession, detail: Mapping[str, Any], found: Any) -
 
 
 def paths_frame(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
-    """Return one row per path."""
+    """Return a frame with one row per path."""
     return spark.createDataFrame([(path,) for path in paths], "path STRING")
 
 
@@ -183,12 +183,12 @@ def _commit(commit: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def _named(schema: str, values: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return the values in the order and with the types of a schema's columns."""
+    """Return the values as a row of a schema: in the order and with the types of its columns."""
     return tuple(_as(kind, values.get(name)) for name, kind in _top_level(schema))
 
 
 def _as(kind: str, value: Any) -> Any:
-    """Convert a value to the column's type, because other writers may log another type."""
+    """Convert a value to the type of its column. Other writers may log another type."""
     match kind.partition("<")[0], value:
         case "BIGINT" | "INT", str() if value.strip().isdecimal():
             return int(value)
@@ -205,7 +205,7 @@ def _as(kind: str, value: Any) -> Any:
 
 
 def _top_level(schema: str) -> list[tuple[str, str]]:
-    """Return the name and type of each column."""
+    """Return the name and the type of each top-level column of a DDL schema."""
     found, depth, start = [], 0, 0
     for place, sign in enumerate(schema + ","):
         depth += (sign == "<") - (sign == ">")
@@ -217,14 +217,14 @@ def _top_level(schema: str) -> list[tuple[str, str]]:
 
 
 def _moment(millis: Any) -> datetime | None:
-    """Return a timestamp; None if Python's `datetime` cannot represent its year."""
+    """Convert milliseconds since 1970; None if Python's `datetime` cannot represent the year."""
     try:
         return None if millis is None else datetime.fromtimestamp(millis / 1000, UTC)
     except (OverflowError, ValueError):
         return None
 
 
-# --- vacuum, restore and convert, which depend on the session's settings
+# --- vacuum, restore and convert, for which settings of the session matter
 
 
 def vacuumed(
@@ -233,9 +233,9 @@ def vacuumed(
     """Delete files that no version within the retention period needs; return their paths.
 
     Args:
-        spark: the session, whose settings may allow a retention shorter than the table's.
+        spark: the session. Its settings may allow a retention period shorter than the table's.
         table: the table at its latest version.
-        retention_hours: the retention period; None means the table's.
+        retention_hours: the retention period; None means the table's period.
         options: the options of the commits that record the vacuum.
     """
     vacuum = TableVacuum(table)
@@ -269,10 +269,10 @@ def restorable_moment(spark: SparkSession, timestamp: str | datetime) -> str:
 
 
 def convert(spark: SparkSession, path: str, partitions: str | StructType | None) -> None:
-    """Convert Parquet files to a Delta table in place; a Delta table stays unchanged.
+    """Convert Parquet files to a Delta table in place. An existing Delta table is not changed.
 
     Args:
-        spark: the session, whose time zone applies to timestamps in the names of directories.
+        spark: the session. Its time zone applies to timestamps in the names of directories.
         path: the directory.
         partitions: the partition columns; None infers them from the directories.
     """
@@ -287,9 +287,9 @@ def convert(spark: SparkSession, path: str, partitions: str | StructType | None)
 
 
 def forget_table(spark: SparkSession, name: QualifiedName) -> bool:
-    """Drop a table from Spark's catalog, or drop its view; return whether it existed.
+    """Drop a table from Spark's catalog, or drop a view; return whether the name existed.
 
-    The files are deleted too if deltalog chose their location, as for a managed table of Spark.
+    If deltalog chose the location, the files are deleted, too, as for a managed table of Spark.
     """
     entry = find_entry(spark, name)
     if entry is None:
@@ -297,7 +297,7 @@ def forget_table(spark: SparkSession, name: QualifiedName) -> bool:
     store = None
     if entry.is_managed and entry.location is not None:
         store = open_to_write(entry.location).context.store
-        check_deletable(store)  # before the entry in the catalog is removed
+        check_deletable(store)  # raise an error before the entry in the catalog is removed
     drop_entry(spark, name)
     if store is not None:
         delete_table_files(store)

@@ -1,7 +1,7 @@
-"""Shared tables as DataFrames, with the function names of the official client, `delta_sharing`.
+"""Shared tables as DataFrames, with the functions of the official client, `delta_sharing`.
 
-The rows come from the format `deltalog_sharing`, which is registered in the session with pushed
-filters.
+The format `deltalog_sharing` reads the rows. It is registered in the session, in which Spark may
+push filters down.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ def load_as_spark(
     """Return a shared table as a DataFrame of the active session.
 
     Args:
-        url: `<profile>#<share>.<schema>.<table>`, or only the last three parts with
-            `delta_sharing_profile`.
-        version: the version of the table, if the server shares the table's history.
-        timestamp: selects the version at this time. A timestamp without a time zone is in the
+        url: `<profile>#<share>.<schema>.<table>`. Without `<profile>#` if `delta_sharing_profile`
+            is set.
+        version: the version of the table. The server must share the history of the table.
+        timestamp: the time that selects the version. A timestamp without a time zone is in the
             session's time zone.
         delta_sharing_profile: the location of the profile.
 
@@ -58,7 +58,7 @@ def load_table_changes_as_spark(
     Args:
         url: `<profile>#<share>.<schema>.<table>`.
         starting_version: the first version; required unless `starting_timestamp` is set.
-        ending_version: the last version. Without an end, the latest version is the last one.
+        ending_version: the last version. None without `ending_timestamp` means the latest version.
         starting_timestamp: the time of the first version. A timestamp without a time zone is in
             the session's time zone.
         ending_timestamp: the time of the last version, in the same form.
@@ -68,7 +68,8 @@ def load_table_changes_as_spark(
 
     Raises:
         InvalidInputError: no start is given, or there is no active session.
-        AnalysisException: PySpark's error, which contains deltalog's message.
+        AnalysisException: the profile or table does not exist, or the server refuses access. The
+            error contains deltalog's message.
     """
     if starting_version is None and starting_timestamp is None:
         raise InvalidInputError(

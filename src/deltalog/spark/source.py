@@ -1,8 +1,8 @@
 """The format `deltalog`, for PySpark's Python Data Source API.
 
-Chooses the reader or writer for a request. The modules for streams and writes are imported on
-first use, because Spark starts several processes for each stream, and each process imports this
-module.
+This module chooses the reader or writer for a request. The modules for streams and writes are
+imported on first use. Spark starts several processes for each stream, and each process imports this
+module, so the import must be fast.
 
 Protocol: none
 """
@@ -35,10 +35,10 @@ if TYPE_CHECKING:
 
 
 class DeltalogSource(DataSource):
-    """The format `deltalog`: reads and writes Delta tables in batches and streams."""
+    """The format `deltalog`, which reads and writes Delta tables in batches and in streams."""
 
     _shown: tuple[str | NamedTable, int | None] | None = None
-    """The table at the version of `schema`. PySpark reuses this object, so the version is fixed."""
+    """The table at the version of `schema`. Stored here, because PySpark uses this object again."""
 
     @classmethod
     def name(cls) -> str:
@@ -52,20 +52,20 @@ class DeltalogSource(DataSource):
         return to_spark_schema(rows)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Return a reader of one table version, or of a range of versions of the change feed."""
+        """Return a reader of one version of the table, or of a range of its change feed."""
         options = parse_read_options(self.options)
         if self._shown is not None:
             options = replace(options, path=self._shown[0], version=self._shown[1], timestamp=None)
         return BatchReader(options, schema)
 
-    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  # PySpark's
-        """Return a reader that follows the table."""
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  # PySpark's name
+        """Return a reader of a stream that follows the table."""
         from deltalog.spark.streaming.source import StreamReader
 
         version = None if self._shown is None else self._shown[1]
         return StreamReader(parse_stream_options(self.options), schema, version)
 
-    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001  # PySpark's
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001  # PySpark's signature
         """Return a writer of one data frame."""
         from deltalog.spark.writing.options import parse_write_options
         from deltalog.spark.writing.plan import open_to_write
@@ -74,8 +74,8 @@ class DeltalogSource(DataSource):
         path, storage, options = parse_write_options(self.options, overwrite=overwrite)
         return BatchWriter(open_to_write(path, storage), schema, options)
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: FBT001, N802  # PySpark's
-        """Return a writer of a stream's batches. In complete mode, a batch overwrites the table."""
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: FBT001, N802  # PySpark's signature
+        """Return a writer of a stream. In complete mode, each batch overwrites the table."""
         from deltalog.spark.streaming.sink import StreamWriter
         from deltalog.spark.writing.options import parse_write_options
         from deltalog.spark.writing.plan import open_to_write
@@ -86,7 +86,7 @@ class DeltalogSource(DataSource):
 
 
 class DeltaSource(DeltalogSource):
-    """The same format with the name `delta`, for existing pipelines."""
+    """The same format under the name `delta`, for existing code."""
 
     @classmethod
     def name(cls) -> str:

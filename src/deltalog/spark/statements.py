@@ -1,7 +1,7 @@
 """`deltalog.spark.sql`: run statements about Delta tables on a cluster.
 
-`deltalog.statements` interprets a statement. Spark runs queries and all statements without a Delta
-table. Spark tasks run the operations on Delta tables (`cluster_session`).
+`deltalog.statements` interprets a statement about Delta tables, and Spark tasks run its operations
+(see `cluster_session`). Spark runs queries, and all statements without a Delta table.
 
 Protocol: none
 """
@@ -47,7 +47,7 @@ _OF_DELTA: Final = re.compile(
     r"\bdelta(?:log)?\b|^\s*(?:convert|fsck|generate|optimize|reorg|restore|vacuum)\b",
     re.IGNORECASE,
 )
-"""Statements for which deltalog's parser has a better error than Spark's."""
+"""The pattern of statements for which deltalog's parser reports a better error than Spark's."""
 
 
 def sql(
@@ -59,19 +59,19 @@ def sql(
 ) -> DataFrame:
     """Run an SQL statement on a cluster, and return its rows.
 
-    deltalog runs statements about Delta tables, in the SQL of Spark and Delta Lake. A query may use
-    other tables, too. Statements without a Delta table go to `spark.sql`.
+    deltalog runs statements about Delta tables, in the SQL dialect of Spark and Delta Lake. A query
+    may also use other tables. Spark runs statements without a Delta table.
 
     Args:
         spark: the session, classic or remote.
-        statement: one statement. A table's name is ``delta.`/path```, a name in the session's
+        statement: one statement. The name of a table is ``delta.`/path```, a name in the session's
             catalog that has a location, or the name of a view that deltalog created.
-        parameters: values for `?` (a sequence) or `:name` (a mapping).
+        parameters: values for `?` (a sequence) or for `:name` (a mapping).
         storage_options: credentials and settings for tables that are named by their location.
 
     Raises:
         InvalidInputError: a statement about a Delta table is not valid SQL.
-        DeltaError: an error of the operation that the statement runs.
+        DeltaError: the operation of the statement failed.
     """
     check_session(spark)
     session = ClusterSession(spark, storage_options)
@@ -115,12 +115,12 @@ def run_statement(
     Args:
         spark: the session.
         statement: the argument of `spark.sql`.
-        parameters: the values of its parameters.
+        parameters: the values of the statement's parameters.
         own: the names under which the session has registered deltalog's formats.
-        frames: data frames that the statement uses, by name.
+        frames: the data frames that the statement can use: name → data frame.
 
     Raises:
-        DeltaError: an error of the operation that the statement runs.
+        DeltaError: the operation of the statement failed.
     """
     session = ClusterSession(spark, None, own=own, frames=frames)
     text, values = with_names(spark, statement, parameters)
@@ -159,7 +159,7 @@ def _of_others(
     parameters: Parameters,
     own: frozenset[str],
 ) -> DataFrame | None:
-    """Run a statement that only Spark's grammar has; None if Spark must run it unchanged."""
+    """Run a statement that only Spark's grammar contains; None if Spark must run it unchanged."""
 
     def run(text: str, given: Parameters) -> DataFrame | None:
         return run_statement(spark, text, given, own=own, frames={})
@@ -173,7 +173,7 @@ def _has_columns(parameters: Parameters) -> bool:
 
 
 def _with_values(spark: SparkSession, parameters: Any) -> Parameters:
-    """Return the parameters, with Spark columns replaced by their values."""
+    """Return the parameters. Each Spark column in them is replaced by its value."""
     names = list(parameters) if isinstance(parameters, Mapping) else range(len(parameters))
     asked = [name for name in names if isinstance(parameters[name], Column)]
     columns = [parameters[name].alias(f"c{place}") for place, name in enumerate(asked)]
@@ -185,7 +185,7 @@ def _with_values(spark: SparkSession, parameters: Any) -> Parameters:
 
 
 def _answer(spark: SparkSession, session: ClusterSession, found: SqlStatement) -> DataFrame | None:
-    """Run a statement and return its rows; None if it uses no deltalog table."""
+    """Run a statement and return its rows; None if it uses no table of deltalog."""
     if not session.is_concerned(found):
         if isinstance(found, UseStatement):
             catalogs_of(spark).names.leave()
@@ -201,7 +201,7 @@ def _answer(spark: SparkSession, session: ClusterSession, found: SqlStatement) -
 def _by_spark(
     spark: SparkSession, statement: str, parameters: Parameters, error: DeltaError | None
 ) -> DataFrame:
-    """Run a statement in Spark; if Spark cannot parse it either, raise deltalog's error."""
+    """Run a statement in Spark. If Spark cannot parse it either, deltalog's error is raised."""
     given: Any = parameters if isinstance(parameters, dict) or parameters is None else [*parameters]
     try:
         with left_to_spark():
@@ -212,7 +212,7 @@ def _by_spark(
         raise
 
 
-# --- statements that only Spark's grammar has: EXECUTE IMMEDIATE, CREATE VIEW, CACHE TABLE
+# --- statements that only Spark's grammar contains: EXECUTE IMMEDIATE, CREATE VIEW, CACHE TABLE
 
 
 # After these words, `TABLE name` is not a query.
@@ -220,7 +220,7 @@ _BEFORE_TABLE: Final = ("INTO", "OVERWRITE", "CREATE", "REPLACE", "EXTERNAL")
 
 
 class _OtherReader(StatementReader):
-    """Parser for statements of which deltalog can parse only the queries."""
+    """Parser of statements in which deltalog can parse only the queries."""
 
     def before_query(self) -> str:
         """Skip to the next query, and return the words before it."""
@@ -239,14 +239,14 @@ def other_rows(
 
     Args:
         spark: the session.
-        session: finds tables.
+        session: the session that finds tables by name.
         text: the statement.
-        parameters: values of its parameters.
+        parameters: the values of its parameters.
         run: a function that runs a nested statement.
 
     Raises:
-        InvalidInputError: the statement names a deltalog table where Spark accepts only its own
-            tables.
+        InvalidInputError: the statement uses a deltalog table in a place where Spark supports only
+            its own tables.
     """
     try:
         reader = _OtherReader(text, parameters, takes_foreign=True)
@@ -260,7 +260,7 @@ def other_rows(
         else:
             act = _read_inserted(spark, session, reader, parameters)
     except InvalidInputError:
-        return None  # Spark reports the error
+        return None  # Spark reports the error in the statement
     return None if act is None else act()
 
 
@@ -360,7 +360,7 @@ def _read_cached(session: ClusterSession, reader: StatementReader) -> Act:
 def _read_created(
     spark: SparkSession, session: ClusterSession, text: str, parameters: Parameters
 ) -> Act | None:
-    """Parse `CREATE TABLE … AS SELECT` for a table in another format."""
+    """Parse `CREATE TABLE … AS SELECT`, if the new table has another format."""
     reader = _OtherReader(text, parameters, takes_foreign=True)
     reader.expect("CREATE")
     reader.take("EXTERNAL")
@@ -373,7 +373,7 @@ def _read_created(
 def _read_inserted(
     spark: SparkSession, session: ClusterSession, reader: _OtherReader, parameters: Parameters
 ) -> Act | None:
-    """Parse one INSERT into another library's table, or several after FROM."""
+    """Parse INSERT into a table of another format, or several such INSERTs after FROM."""
     has_relation = reader.take_clauses(("INSERT",))
     found: list[tuple[str, Query]] = []
     while not found or (has_relation and not reader.is_at_end):
@@ -390,13 +390,13 @@ def _writing(
     parts: Sequence[tuple[str, Query]],
     parameters: Parameters,
 ) -> Act:
-    """Return a function that lets Spark insert the rows of queries.
+    """Return a function that makes Spark insert the rows of queries into other tables.
 
     Args:
         spark: the session.
-        session: finds tables.
-        parts: each query, with the words before it.
-        parameters: values of the statement's parameters.
+        session: the session that finds tables by name.
+        parts: each query, with the words of the statement before it.
+        parameters: the values of the statement's parameters.
     """
 
     def act() -> DataFrame | None:
@@ -427,7 +427,7 @@ def _read_viewed(session: ClusterSession, reader: StatementReader) -> Act | None
     name = reader.table()
     is_plain = reader.take("AS")
     if not is_plain:
-        return None  # column names or a comment follow the view's name
+        return None  # not supported here: column names or a comment follow the name of the view
     query = reader.query()
     reader.expect_end()
 
@@ -447,17 +447,17 @@ def _read_viewed(session: ClusterSession, reader: StatementReader) -> Act | None
     return act
 
 
-# --- `IDENTIFIER(…)` in Spark's SQL: a constant expression whose value is a name
+# --- `IDENTIFIER(…)` in Spark's SQL, whose argument is a constant expression for a name
 
 
 _CALLED: Final = re.compile(r"\bidentifier\s*\(", re.IGNORECASE)
 
 
 def with_names(spark: SparkSession, text: Any, parameters: Parameters) -> tuple[str, Parameters]:
-    """Replace `IDENTIFIER(…)` by names; return the statement and the remaining parameters.
+    """Replace `IDENTIFIER(…)` by names. Return the statement and the parameters that remain.
 
-    An expression without a constant value is not replaced, because `identifier` may be the name of
-    a function or table.
+    If the value of an expression is not a constant, the expression is not replaced, because
+    `identifier` may also be the name of a function or table.
 
     Args:
         spark: the session, which evaluates expressions.
@@ -506,7 +506,7 @@ def _name(spark: SparkSession, expression: str, given: Any) -> QualifiedName | N
         return None
 
 
-# --- errors for statements about deltalog's tables that only Spark can parse
+# --- errors for statements that use deltalog's tables and that only Spark can parse
 
 
 _BEFORE_UNREAD: Final = ("JOIN", "INTO", "TABLE", "UPDATE", "USING", "OVERWRITE")
@@ -515,7 +515,7 @@ _BY_ITSELF: Final = re.compile(
     r"PYTHON_DATA_SOURCE_ERROR|NOT_SUPPORTED_COMMAND_FOR_V2_TABLE|INVALID_PARTITION_OPERATION"
     r"|UNSUPPORTED_FEATURE\.TABLE_OPERATION|[Tt]able does not support"
 )
-# A parser error after the first word. An error at the first word would list all statements.
+# Matches a parser error after the first word. An error at the first word lists all statements.
 _PLACE: Final = re.compile(r"at line (?!1, character 1:)\d+, character \d+: .*", re.DOTALL)
 _EXCERPT: Final = 80
 _KIND_WORDS: Final = 6
@@ -527,16 +527,16 @@ def left_alone(
     problem: InvalidInputError,
     run: Callable[[], DataFrame],
 ) -> DataFrame | None:
-    """Let Spark run a statement that names a deltalog table; return None if it names none.
+    """Make Spark run a statement that names a deltalog table; return None for others.
 
     Args:
-        session: finds tables.
+        session: the session that finds tables by name.
         text: the statement.
-        problem: why deltalog cannot parse it.
+        problem: deltalog's error, which explains why deltalog cannot parse the statement.
         run: a function that runs the statement in Spark.
 
     Raises:
-        InvalidInputError: Spark would read or change the deltalog table without deltalog.
+        InvalidInputError: Spark would read or change the table without deltalog.
     """
     try:
         words = split(text)
@@ -583,14 +583,14 @@ def left_alone(
 
 
 def _tables(words: Sequence[Word]) -> Iterator[QualifiedName]:
-    """Yield the names that stand where SQL expects a table, except names that WITH defines."""
+    """Yield the names in places where SQL expects a table, except names that WITH defines."""
     given = {
         name_key(unquoted(word.text))
         for place, word in enumerate(words[:-2])
         if words[place + 1].says("AS") and words[place + 2].says("(")
     }
-    # For each open parenthesis: whether it contains a query, and whether that query's FROM clause
-    # is still open, so that a comma is followed by a table.
+    # For each open parenthesis: whether it contains a query, and whether this query is in its FROM
+    # clause, in which a comma is followed by a table.
     around = [[True, False]]
     for place, word in enumerate(words[:-1]):
         before = words[place - 1] if place else words[-1]
@@ -613,7 +613,7 @@ def _tables(words: Sequence[Word]) -> Iterator[QualifiedName]:
 
 
 def _path(words: Sequence[Word], place: int) -> tuple[str, ...]:
-    """Return the parts of the dotted name that begins at a word; empty if no name begins there."""
+    """Return the parts of the dotted name that starts at a word; empty if no name starts there."""
     parts: list[str] = []
     while words[place].kind in {"word", "quoted"}:
         parts.append(unquoted(words[place].text))

@@ -1,7 +1,7 @@
-"""`deltalog.spark.DeltaTable`: the class of `delta.tables`, implemented with deltalog.
+"""`deltalog.spark.DeltaTable`: the class of `delta.tables`, implemented without Delta's jar.
 
-Owns the names, arguments and results of Delta's methods. Each method runs an operation of the core
-or calls the core's table. Spark tasks process rows and files.
+This module contains the names, arguments and results of Delta's methods. Each method runs an
+operation of the core, or calls the core's table. Spark tasks process rows and files.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class DeltaTable:
 
     @classmethod
     def from_context(cls, spark: SparkSession, context: TableContext) -> Self:
-        """Open the latest version of a table from its context, which a catalog's `open` returns."""
+        """Open the latest version of a table, from a context such as a catalog's `open` returns."""
         table = cls.__new__(cls)
         context = replace(context, time_zone=session_time_zone(spark))
         with as_spark_does():
@@ -107,17 +107,17 @@ class DeltaTable:
 
     @property
     def core(self) -> CoreTable:
-        """The core's table, with an engine that runs operations as tasks of the session."""
+        """The core's table. Its engine runs operations as Spark tasks of the session."""
         return self._table
 
     # --- open a table
 
     @classmethod
-    def forPath(  # noqa: N802  # Delta's
+    def forPath(  # noqa: N802  # Delta's name
         cls,
-        sparkSession: SparkSession,  # noqa: N803  # Delta's
+        sparkSession: SparkSession,  # noqa: N803  # Delta's name
         path: str | PurePath | Store | NamedTable,
-        hadoopConf: Mapping[str, str] | None = None,  # noqa: N803  # Delta's
+        hadoopConf: Mapping[str, str] | None = None,  # noqa: N803  # Delta's name
         *,
         storage_options: Mapping[str, Any] | None = None,
         native: bool | None = None,
@@ -141,7 +141,7 @@ class DeltaTable:
         return cls(sparkSession, path, storage_options=storage_options, native=native)
 
     @classmethod
-    def forName(cls, sparkSession: SparkSession, tableOrViewName: str) -> Self:  # noqa: N802, N803  # Delta's
+    def forName(cls, sparkSession: SparkSession, tableOrViewName: str) -> Self:  # noqa: N802, N803  # Delta's name
         """Open a table by name.
 
         The name is ``delta.`/path```, `uc://…`, a view from `createOrReplaceTempView`, a table in a
@@ -156,18 +156,18 @@ class DeltaTable:
             return cls.from_context(sparkSession, open_by_name(sparkSession, tableOrViewName))
 
     @classmethod
-    def isDeltaTable(cls, sparkSession: SparkSession, identifier: str) -> bool:  # noqa: N802, N803  # Delta's
-        """Return whether there is a Delta table at a location, or with this name in a catalog."""
+    def isDeltaTable(cls, sparkSession: SparkSession, identifier: str) -> bool:  # noqa: N802, N803  # Delta's name
+        """Return whether there is a Delta table at a location, or under a name in a catalog."""
         check_session(sparkSession)
         check_type(identifier, str, "identifier", "a path")
         return bool(CoreTable.is_deltatable(named_or_location(sparkSession, identifier)))
 
     @classmethod
-    def convertToDelta(  # noqa: N802  # Delta's
+    def convertToDelta(  # noqa: N802  # Delta's name
         cls,
-        sparkSession: SparkSession,  # noqa: N803  # Delta's
+        sparkSession: SparkSession,  # noqa: N803  # Delta's name
         identifier: str,
-        partitionSchema: str | spark_types.StructType | None = None,  # noqa: N803  # Delta's
+        partitionSchema: str | spark_types.StructType | None = None,  # noqa: N803  # Delta's name
     ) -> Self:
         """Convert Parquet files or an Iceberg table to a Delta table in place.
 
@@ -188,7 +188,7 @@ class DeltaTable:
     @classmethod
     def create(
         cls,
-        sparkSession: SparkSession | None = None,  # noqa: N803  # Delta's
+        sparkSession: SparkSession | None = None,  # noqa: N803  # Delta's name
         *,
         storage_options: Mapping[str, Any] | None = None,
     ) -> DeltaTableBuilder:
@@ -196,33 +196,33 @@ class DeltaTable:
         return cls._builder("create", sparkSession, storage_options)
 
     @classmethod
-    def createIfNotExists(  # noqa: N802  # Delta's
+    def createIfNotExists(  # noqa: N802  # Delta's name
         cls,
-        sparkSession: SparkSession | None = None,  # noqa: N803  # Delta's
+        sparkSession: SparkSession | None = None,  # noqa: N803  # Delta's name
         *,
         storage_options: Mapping[str, Any] | None = None,
     ) -> DeltaTableBuilder:
-        """Begin the definition of a table; `execute` opens the table if it already exists."""
+        """Begin the definition of a table. If the table exists, `execute` only opens it."""
         return cls._builder("createIfNotExists", sparkSession, storage_options)
 
     @classmethod
     def replace(
         cls,
-        sparkSession: SparkSession | None = None,  # noqa: N803  # Delta's
+        sparkSession: SparkSession | None = None,  # noqa: N803  # Delta's name
         *,
         storage_options: Mapping[str, Any] | None = None,
     ) -> DeltaTableBuilder:
-        """Begin the definition of a table that replaces an existing table."""
+        """Begin the definition of a table that replaces an existing table, which must exist."""
         return cls._builder("replace", sparkSession, storage_options)
 
     @classmethod
-    def createOrReplace(  # noqa: N802  # Delta's
+    def createOrReplace(  # noqa: N802  # Delta's name
         cls,
-        sparkSession: SparkSession | None = None,  # noqa: N803  # Delta's
+        sparkSession: SparkSession | None = None,  # noqa: N803  # Delta's name
         *,
         storage_options: Mapping[str, Any] | None = None,
     ) -> DeltaTableBuilder:
-        """Begin the definition of a table that is created, or replaces an existing table."""
+        """Begin the definition of a table, which is created or replaces an existing table."""
         return cls._builder("createOrReplace", sparkSession, storage_options)
 
     @classmethod
@@ -239,31 +239,31 @@ class DeltaTable:
 
     # --- rows
 
-    def toDF(self) -> DataFrame:  # noqa: N802  # Delta's
+    def toDF(self) -> DataFrame:  # noqa: N802  # Delta's name
         """Return the rows of the latest version."""
         check_reads(self._spark)
         self._table.update_incremental()
         frame = self._engine.scan(self._table.snapshot).to_df()
         return frame if self._alias is None else frame.alias(self._alias)
 
-    def createOrReplaceTempView(self, name: str) -> None:  # noqa: N802  # as of data frames
-        """Create a view of the latest version's rows, for SQL and for `forName`."""
+    def createOrReplaceTempView(self, name: str) -> None:  # noqa: N802  # PySpark's name
+        """Create a temporary view of the latest version's rows, for SQL and for `forName`."""
         check_type(name, str, "name", "a name")
         self.toDF().createOrReplaceTempView(name)
         note_view(self._spark, name, self._table.snapshot.context)
 
-    def alias(self, aliasName: str) -> Self:  # noqa: N803  # Delta's
-        """Return the same table with an alias for conditions."""
+    def alias(self, aliasName: str) -> Self:  # noqa: N803  # Delta's name
+        """Return the same table with an alias, which conditions can use."""
         check_type(aliasName, str, "aliasName", "a name")
         other = copy(self)
         other._alias = aliasName  # noqa: SLF001  # of the same class
         return other
 
-    def inTransaction(self, appId: str, version: int) -> Self:  # noqa: N802, N803  # as Delta's would be
-        """Return the same table, whose next change records an application transaction.
+    def inTransaction(self, appId: str, version: int) -> Self:  # noqa: N802, N803  # in Delta's style
+        """Return the same table; its next change records an application transaction.
 
-        This makes the change idempotent: if the log already contains `version` for `appId`, the
-        change is skipped.
+        This makes a repeated change have no effect: if the log already contains `version` for
+        `appId`, the change is skipped.
 
         Args:
             appId: a name that the application chooses.
@@ -276,7 +276,7 @@ class DeltaTable:
         return other
 
     def delete(self, condition: str | Column | None = None) -> DataFrame:
-        """Delete the rows for which a condition is true; without a condition, all rows.
+        """Delete the rows for which a condition is true. Without a condition, delete all rows.
 
         Returns:
             One row with the column `num_affected_rows`.
@@ -287,13 +287,14 @@ class DeltaTable:
     def update(
         self,
         condition: str | Column | None = None,
-        set: Mapping[str, str | Column] | None = None,  # noqa: A002  # Delta's
+        set: Mapping[str, str | Column] | None = None,  # noqa: A002  # Delta's name
     ) -> DataFrame:
-        """Update the rows for which a condition is true; without a condition, all rows.
+        """Update the rows for which a condition is true. Without a condition, update all rows.
 
         Args:
             condition: Spark SQL or a Spark column.
-            set: column → Spark SQL or a Spark column that computes the new value from the old row.
+            set: the name of a column → Spark SQL or a Spark column that computes its new value from
+                the old row.
 
         Returns:
             One row with the column `num_affected_rows`.
@@ -310,11 +311,12 @@ class DeltaTable:
         return numbers(self._spark, {"num_affected_rows": count})
 
     def merge(self, source: DataFrame, condition: str | Column) -> DeltaMergeBuilder:
-        """Begin a merge, which updates, deletes and inserts rows by comparison with a source.
+        """Begin a merge: a comparison with source rows decides which rows change.
 
         Args:
-            source: the rows. The condition refers to both sides by their aliases.
-            condition: Spark SQL or a Spark column that is true for rows that match.
+            source: the source rows. The condition uses the aliases of the source and of this table.
+            condition: Spark SQL or a Spark column that is true for a row of the table and a source
+                row that match.
         """
         check_source(source)
         check_condition(condition, is_required=True)
@@ -328,7 +330,7 @@ class DeltaTable:
     # --- maintenance
 
     def history(self, limit: int | None = None) -> DataFrame:
-        """Return the commits, newest first."""
+        """Return one row per commit, newest first."""
         check_optional(limit, int, "limit", "a whole number")
         self._table.update_incremental()
         return history_frame(self._spark, self._table.history(limit))
@@ -339,17 +341,17 @@ class DeltaTable:
         return detail_frame(self._spark, self._table.detail())
 
     def optimize(self) -> DeltaOptimizeBuilder:
-        """Begin an optimization, which writes the same rows to better files."""
+        """Begin an OPTIMIZE, which rewrites rows to fewer or better sorted files."""
         settings = session_settings(self._spark)
         properties = settings.commit_properties(self._app)
         return DeltaOptimizeBuilder(self._spark, self._table, properties, settings.optimized_bytes)
 
-    def vacuum(self, retentionHours: float | None = None) -> DataFrame:  # noqa: N803  # Delta's
+    def vacuum(self, retentionHours: float | None = None) -> DataFrame:  # noqa: N803  # Delta's name
         """Delete files that no version within the retention period needs.
 
         Args:
-            retentionHours: the retention period; None means the table's. A period shorter than the
-                table's is refused unless the session's setting
+            retentionHours: the retention period; None means the table's period. A period shorter
+                than the table's is refused unless the session's setting
                 `spark.databricks.delta.retentionDurationCheck.enabled` is `false`.
 
         Returns:
@@ -370,40 +372,40 @@ class DeltaTable:
         self._table.update_incremental(same_table=True)
         self._table.generate()
 
-    def restoreToVersion(self, version: int) -> DataFrame:  # noqa: N802  # Delta's
-        """Restore the state of an earlier version, as a new version."""
+    def restoreToVersion(self, version: int) -> DataFrame:  # noqa: N802  # Delta's name
+        """Create a new version with the state of an earlier version."""
         check_type(version, int, "version", "a whole number")
         return self._restore(version)
 
-    def restoreToTimestamp(self, timestamp: str) -> DataFrame:  # noqa: N802  # Delta's
-        """Restore the state at a timestamp, by default in the session's time zone."""
-        check_type(timestamp, (str, datetime), "timestamp", "a text")
+    def restoreToTimestamp(self, timestamp: str) -> DataFrame:  # noqa: N802  # Delta's name
+        """Create a new version with the state at a timestamp, by default in the session's zone."""
+        check_type(timestamp, (str, datetime), "timestamp", "a string")
         return self._restore(restorable_moment(self._spark, timestamp))
 
     def _restore(self, target: int | str) -> DataFrame:
         found = self._table.restore(target, commit_properties=self._commit_properties())
         return restored_frame(self._spark, self._table.detail(), found)
 
-    def upgradeTableProtocol(self, readerVersion: int, writerVersion: int) -> None:  # noqa: N802, N803  # Delta's
-        """Raise the protocol to at least these versions; it is never lowered."""
+    def upgradeTableProtocol(self, readerVersion: int, writerVersion: int) -> None:  # noqa: N802, N803  # Delta's name
+        """Raise the versions of the protocol to at least these numbers; never lower them."""
         check_type(readerVersion, int, "readerVersion", "a whole number")
         check_type(writerVersion, int, "writerVersion", "a whole number")
         self._table.alter.upgrade_protocol(readerVersion, writerVersion, self._commit_properties())
 
-    def addFeatureSupport(self, featureName: str) -> None:  # noqa: N802, N803  # Delta's
-        """Add a table feature; engines without support for it can no longer use the table."""
+    def addFeatureSupport(self, featureName: str) -> None:  # noqa: N802, N803  # Delta's name
+        """Add a table feature. Engines that do not support it can no longer use the table."""
         check_type(featureName, str, "featureName", "a name")
         self._table.alter.set_table_properties(
             {f"{FEATURE_PREFIX}{featureName}": "supported"},
             commit_properties=self._commit_properties(),
         )
 
-    def dropFeatureSupport(  # noqa: N802  # Delta's
+    def dropFeatureSupport(  # noqa: N802  # Delta's name
         self,
-        featureName: str,  # noqa: N803  # Delta's
-        truncateHistory: bool | None = None,  # noqa: N803, FBT001  # Delta's
+        featureName: str,  # noqa: N803  # Delta's name
+        truncateHistory: bool | None = None,  # noqa: N803, FBT001  # Delta's signature
     ) -> None:
-        """Drop a table feature after removing everything that uses it."""
+        """Remove a table feature, and first everything in the table that uses the feature."""
         check_type(featureName, str, "featureName", "a name")
         check_optional(truncateHistory, bool, "truncateHistory", "True or False")
         self._table.alter.drop_feature(
@@ -412,7 +414,7 @@ class DeltaTable:
             commit_properties=self._commit_properties(),
         )
 
-    def checkpoint(self, partFiles: int | None = None) -> DataFrame:  # noqa: N803  # as Delta's
+    def checkpoint(self, partFiles: int | None = None) -> DataFrame:  # noqa: N803  # Delta's name
         """Write a checkpoint of the latest version with tasks; see `deltalog.spark.checkpoint`.
 
         Args:
@@ -440,21 +442,21 @@ class DeltaTable:
     def clone(
         self,
         target: str | PurePath | Store | NamedTable,
-        isShallow: bool = False,  # noqa: FBT001, FBT002, N803  # Delta's
-        replace: bool = False,  # noqa: FBT001, FBT002  # Delta's
+        isShallow: bool = False,  # noqa: FBT001, FBT002, N803  # Delta's signature
+        replace: bool = False,  # noqa: FBT001, FBT002  # Delta's signature
         properties: Mapping[str, str] | None = None,
         *,
-        allowForeignFiles: bool = False,  # noqa: N803  # as the others
+        allowForeignFiles: bool = False,  # noqa: N803  # in Delta's style
     ) -> Self:
         """Clone the latest version to another location.
 
         Args:
             target: the new location.
-            isShallow: refer to this table's files instead of copying them.
+            isShallow: whether the clone refers to this table's files instead of copying them.
             replace: whether a table at the target may be replaced.
             properties: table properties to set in addition to this table's.
-            allowForeignFiles: whether to clone files outside of this table's directory that its log
-                refers to. The log of a shallow clone refers to such files.
+            allowForeignFiles: whether to clone files outside of this table's directory that the log
+                refers to. If this table is a shallow clone, it has such files.
 
         Raises:
             UnsafePathError: the log refers to files outside of the table's directory, and
@@ -469,15 +471,15 @@ class DeltaTable:
             allow_foreign_files=allowForeignFiles,
         )
 
-    def cloneAtVersion(  # noqa: N802  # Delta's
+    def cloneAtVersion(  # noqa: N802  # Delta's name
         self,
         version: int,
         target: str | PurePath | Store | NamedTable,
-        isShallow: bool = False,  # noqa: FBT001, FBT002, N803  # Delta's
-        replace: bool = False,  # noqa: FBT001, FBT002  # Delta's
+        isShallow: bool = False,  # noqa: FBT001, FBT002, N803  # Delta's signature
+        replace: bool = False,  # noqa: FBT001, FBT002  # Delta's signature
         properties: Mapping[str, str] | None = None,
         *,
-        allowForeignFiles: bool = False,  # noqa: N803  # as the others
+        allowForeignFiles: bool = False,  # noqa: N803  # in Delta's style
     ) -> Self:
         """Clone a version to another location; see `clone`."""
         check_type(version, int, "version", "a whole number")
@@ -490,18 +492,18 @@ class DeltaTable:
             allow_foreign_files=allowForeignFiles,
         )
 
-    def cloneAtTimestamp(  # noqa: N802  # Delta's
+    def cloneAtTimestamp(  # noqa: N802  # Delta's name
         self,
         timestamp: str,
         target: str | PurePath | Store | NamedTable,
-        isShallow: bool = False,  # noqa: FBT001, FBT002, N803  # Delta's
-        replace: bool = False,  # noqa: FBT001, FBT002  # Delta's
+        isShallow: bool = False,  # noqa: FBT001, FBT002, N803  # Delta's signature
+        replace: bool = False,  # noqa: FBT001, FBT002  # Delta's signature
         properties: Mapping[str, str] | None = None,
         *,
-        allowForeignFiles: bool = False,  # noqa: N803  # as the others
+        allowForeignFiles: bool = False,  # noqa: N803  # in Delta's style
     ) -> Self:
         """Clone the version at a timestamp to another location; see `clone`."""
-        check_type(timestamp, (str, datetime), "timestamp", "a text")
+        check_type(timestamp, (str, datetime), "timestamp", "a string")
         moment = moment_text(timestamp, session_time_zone(self._spark))
         return self._clone(
             moment,
@@ -518,8 +520,8 @@ class DeltaTable:
         check_type(options["replace"], bool, "replace", "True or False")
         check_optional(options["properties"], Mapping, "properties", "a dictionary of strings")
         for name, value in (options["properties"] or {}).items():
-            check_type(name, str, "properties: key", "a text")
-            check_type(value, str, f"property {name!r}: value", "a text")
+            check_type(name, str, "properties: key", "a string")
+            check_type(value, str, f"property {name!r}: value", "a string")
         source = CoreTable.from_context(self._table.snapshot.context, self._engine)
         if at is not None:
             source.load_as_version(at)

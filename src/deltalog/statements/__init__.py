@@ -1,14 +1,18 @@
 """SQL statements over named tables, and a PEP 249 connection.
 
-A statement (see `statement`) is a frozen value. Its grammar is in the same module, and its first
-words are a row in `grammar`. A session runs the statement, in this process (`local`) or on a
-cluster (in `spark`), with one or more operations of `operations`.
+A statement (see `statement`) is a frozen value. Its class and its grammar are in the same module;
+the table in `grammar` maps the first words of a statement to its parser. A session runs the
+statement: `local` in this process, or `deltalog.spark.cluster_session` on a cluster. To run a
+statement means to run one or more operations of `operations`.
 
-- `changes`: INSERT, DELETE, UPDATE, MERGE, TRUNCATE. `create`: CREATE, DROP and CONVERT, also for
-schemas. `alter`: ALTER and COMMENT. `maintenance`: OPTIMIZE, VACUUM, RESTORE and others.
-- `select`: queries, which `query` runs, and EXPLAIN. `shows`: DESCRIBE and SHOW of one table.
-- `catalog_names`: names that a catalog resolves; USE, SHOW TABLES and SHOW SCHEMAS.
-- `connection`: `connect` and `sql`. `results`: results. `reader`: reads words. `magic`: notebooks.
+- `changes`: INSERT, DELETE, UPDATE, MERGE, TRUNCATE. `alter`: ALTER and COMMENT.
+- `create`: CREATE, DROP and CONVERT, for tables and schemas.
+- `maintenance`: OPTIMIZE, VACUUM, RESTORE and others.
+- `select`: queries, which the package `query` runs, and EXPLAIN.
+- `shows`: DESCRIBE and SHOW of one table.
+- `catalog_names`: the names of tables in catalogs; USE, SHOW TABLES and SHOW SCHEMAS.
+- `connection`: `connect` and `sql`. `results`: the results of statements.
+- `reader`: parses the words of a statement. `magic`: notebooks.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`ALTER TABLE` and `COMMENT ON`.
 
-Protocol: none; Spark's SQL reference
+Protocol: none; follows Spark's SQL reference
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class AlterStatement(SqlStatement):
-    """Changes the schema, properties or constraints of a table, in one version."""
+    """`ALTER TABLE …`: changes the schema, properties or constraints of a table, in one version."""
 
     table: QualifiedName
     operations: tuple[Operation[Any], ...]
 
     def run(self, session: Session) -> StatementAnswer:
-        """Run the operations."""
+        """Run the operations, in one commit."""
         table = session.open(self.table)
         if len(self.operations) == 1:
             execute(session, table, self.operations[0])
@@ -57,7 +57,7 @@ class AlterStatement(SqlStatement):
 
 @dataclass(frozen=True, slots=True)
 class ChangeColumnStatement(SqlStatement):
-    """Hive's `CHANGE COLUMN`, which repeats the column's type even if it does not change."""
+    """Hive's `CHANGE COLUMN`, in which the type of the column must be repeated."""
 
     table: QualifiedName
     column: Path
@@ -66,7 +66,7 @@ class ChangeColumnStatement(SqlStatement):
     where: Where | None
 
     def run(self, session: Session) -> StatementAnswer:
-        """Change those properties of the column that differ."""
+        """Change those properties of the column that differ from the statement."""
         schema = session.open(self.table).snapshot.configuration.schema
         own = find_field(schema, canonical_path_of(schema, self.column))
         operations: list[Operation[Any]] = []
@@ -89,12 +89,12 @@ class ChangeColumnStatement(SqlStatement):
 
 @dataclass(frozen=True, slots=True)
 class ReplaceColumnsStatement(SqlStatement):
-    """`ALTER TABLE … REPLACE COLUMNS (column TYPE, …)`: replaces the schema."""
+    """`ALTER TABLE … REPLACE COLUMNS (column TYPE, …)`, which replaces the schema."""
 
     table: QualifiedName
     fields: tuple[Field, ...]
     by_bytes: frozenset[Path]
-    """Paths, in lower case, of the strings with an explicit default collation."""
+    """The paths, in lower case, of the string columns with an explicit default collation."""
 
     def run(self, session: Session) -> StatementAnswer:
         """Add, drop, change and move columns."""
@@ -113,7 +113,7 @@ class DropKnownColumnsStatement(SqlStatement):
     columns: tuple[Path, ...]
 
     def run(self, session: Session) -> StatementAnswer:
-        """Remove the listed columns that exist."""
+        """Remove those columns of the list that exist."""
         schema = session.open(self.table).snapshot.configuration.schema
         known = {path_key(path) for path, _ in walk(schema)}
         paths = [path for path in self.columns if path_key(path) in known]
@@ -131,7 +131,7 @@ class DropFeatureStatement(SqlStatement):
     truncates_history: bool
 
     def run(self, session: Session) -> StatementAnswer:
-        """Remove all uses of the feature from the table, then the feature itself."""
+        """Remove everything that uses the feature from the table, then the feature itself."""
         table = session.open(self.table)
         table.alter.drop_feature(self.feature, truncate_history=self.truncates_history)
         session.note(self.table, table)
@@ -159,7 +159,7 @@ class LocationStatement(SqlStatement):
     location: str
 
     def run(self, session: Session) -> StatementAnswer:
-        """Point the name to another location."""
+        """Set the location of the name to another directory."""
         session.relocate(self.table, self.location)
         return StatementAnswer(None)
 
@@ -198,7 +198,7 @@ def _add_columns(reader: StatementReader, table: QualifiedName) -> SqlStatement:
     for number, (parent, field, where) in enumerate(found):
         together.append(field)
         following = found[number + 1] if number + 1 < len(found) else None
-        # Add columns at the end of the same struct with one operation.
+        # Columns that are added at the end of the same struct can share one operation.
         if where == "last" and following is not None and following[::2] == (parent, "last"):
             continue
         operations.append(alter.AddColumns(together, parent=parent, where=where))

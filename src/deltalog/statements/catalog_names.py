@@ -1,7 +1,7 @@
-"""Names of tables in catalogs; `USE`, `SHOW TABLES`, `SHOW SCHEMAS`, `SHOW CATALOGS`.
+"""Names of tables in catalogs; `USE`, `SHOW TABLES`, `SHOW SCHEMAS` and `SHOW CATALOGS`.
 
-This module decides which catalog a name belongs to, from an alias of a catalog in the name or from
-the default schema of the session.
+This module finds the catalog that a name belongs to, by the alias at the beginning of the name or
+by the default schema of the session.
 
 Protocol: none
 """
@@ -45,17 +45,17 @@ if TYPE_CHECKING:
 
 
 class CatalogNames:
-    """The tables of one or several catalogs, by their names in statements.
+    """The catalogs of a session, and the rules by which names in statements refer to their tables.
 
     Args:
-        catalog: the session's catalog, or a mapping from aliases, with which names begin, to
-            catalogs.
-        schema: the default schema, such as `sales` or `main.sales`; it is prepended to shorter
-        names.
+        catalog: the session's only catalog, or a mapping of aliases to catalogs. With a mapping, a
+            name must begin with an alias.
+        schema: the default schema, such as `sales` or `main.sales`. It is prepended to shorter
+            names.
         storage_options: options for a catalog that is given as a string; see `open_catalog`.
 
     Raises:
-        InvalidInputError: `catalog` is not a catalog, or `schema` is not a schema name.
+        InvalidInputError: `catalog` is not a catalog, or `schema` is not the name of a schema.
     """
 
     def __init__(
@@ -73,11 +73,11 @@ class CatalogNames:
         elif catalog is not None:
             self._only = _opened(catalog, storage_options)
         self._schema = () if schema is None else QualifiedName.parse(schema).parts
-        self._depth = len(self._schema) + 1  # number of parts of a full name
+        self._depth = len(self._schema) + 1  # the number of parts of a full name
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is no catalog."""
+        """Whether the session has no catalog."""
         return self._only is None and not self._aliased
 
     def begins(self, name: QualifiedName) -> bool:
@@ -85,17 +85,17 @@ class CatalogNames:
         return len(name.parts) > 1 and name_key(name.parts[0]) in self._aliased
 
     def named(self, name: QualifiedName) -> NamedTable | None:
-        """Return the catalog and the name of a table there, even if the table does not exist."""
+        """Return the catalog of a table and the name in it, even if the table does not exist."""
         found = self._resolved(name)
         return None if found is None else NamedTable(catalog=found[0], name=found[1])
 
     def entry(self, name: QualifiedName) -> CatalogTable | None:
-        """Return the catalog's entry for a table; None if the name belongs to no catalog."""
+        """Return a table's entry in its catalog; None if no catalog is responsible for the name."""
         found = self._resolved(name)
         return None if found is None else found[0].find(found[1])
 
     def find(self, name: QualifiedName) -> DeltaTable | None:
-        """Return the newest version of a table; None if no catalog contains it."""
+        """Return the latest version of a table; None if no catalog contains it."""
         found = self._resolved(name)
         if found is None:
             return None
@@ -105,7 +105,7 @@ class CatalogNames:
         return DeltaTable.from_context(catalog.open(parts))
 
     def absence(self, name: QualifiedName) -> str | None:
-        """Return why a table is missing in its catalog; None if the name belongs to no catalog."""
+        """Return the reason why a catalog has no such table; None if the name is in no catalog."""
         found = self._resolved(name)
         if found is None:
             return None
@@ -132,9 +132,10 @@ class CatalogNames:
         return self._resolved(name) is not None
 
     def forget(self, name: QualifiedName) -> bool:
-        """Drop a table from its catalog; return whether it existed.
+        """Drop a table from its catalog; return whether the table existed.
 
-        As in Spark, the files of a managed table are deleted, but not those of an external table.
+        As in Spark, the files of a managed table are deleted, and the files of an external table
+        are not.
         """
         found = self._resolved(name)
         table = None if found is None else found[0].find(found[1])
@@ -162,7 +163,7 @@ class CatalogNames:
     def use(self, namespace: Sequence[str], *, is_catalog: bool = False) -> None:
         """Set the schema or catalog that is prepended to shorter names.
 
-        A schema name without a catalog refers to the current catalog.
+        The name of a schema without a catalog refers to the current catalog.
 
         Raises:
             InvalidInputError: the session has no catalog.
@@ -240,7 +241,7 @@ class CatalogNames:
         return catalog
 
     def _whole(self, namespace: Sequence[str]) -> Name:
-        """Return a schema name, with the current catalog prepended if the name contains none."""
+        """Return a full schema name: the current catalog is prepended if the name contains none."""
         wanted = tuple(namespace)
         if wanted and name_key(wanted[0]) in self._aliased:
             return wanted
@@ -248,16 +249,16 @@ class CatalogNames:
         return (*self._schema[: max(0, missing)], *wanted)
 
     def leave(self) -> None:
-        """Reset the current schema and catalog to the session's defaults."""
+        """Reset the current schema and catalog to the state without a default schema."""
         self._schema, self._depth = (), 1
 
     def catalogs(self) -> list[str]:
-        """Return the aliases of the catalogs, or the catalogs inside a catalog of catalogs."""
+        """Return the aliases of the catalogs, or the catalogs inside the session's only catalog."""
         own = _own_catalogs(self._only)
         return sorted(self._aliased) if own is None else own
 
     def schemas(self, within: Sequence[str]) -> list[Name]:
-        """Return the schemas of a catalog, without its name; empty means the current catalog."""
+        """Return the schemas of a catalog, without its name; empty: of the current catalog."""
         wanted = tuple(within) or self._schema[: self._depth - 2]
         catalog, rest = self._within(wanted)
         if catalog is None:
@@ -265,7 +266,7 @@ class CatalogNames:
         return [name[len(rest) :] for name in catalog.list_schemas(rest)]
 
     def tables(self, schema: Sequence[str]) -> list[QualifiedName]:
-        """Return the tables of a schema; an empty name means the default schema."""
+        """Return the tables of a schema. An empty name means the default schema."""
         wanted = self._whole(schema)
         catalog, rest = self._within(wanted)
         if catalog is None or not rest:
@@ -274,20 +275,20 @@ class CatalogNames:
         return [QualifiedName((*alias, *name)) for name in catalog.list_tables(rest)]
 
     def keeps_namespace(self, namespace: Sequence[str]) -> bool:
-        """Return whether a catalog or schema exists here; empty means the current schema."""
+        """Return whether a catalog is responsible for a schema. Empty: the current schema."""
         wanted = tuple(namespace) or self._schema
         if wanted and name_key(wanted[0]) in self._aliased:
             return True
         return self._only is not None or bool(self._schema)
 
     def _within(self, namespace: Name) -> tuple[TableCatalog | None, Name]:
-        """Split a namespace into its catalog and the rest of the name."""
+        """Split the name of a schema into the catalog and the name inside the catalog."""
         if namespace and name_key(namespace[0]) in self._aliased:
             return self._aliased[name_key(namespace[0])], namespace[1:]
         return self._only, namespace
 
     def _resolved(self, name: QualifiedName) -> tuple[TableCatalog, Name] | None:
-        """Split a table name into its catalog and the name in that catalog."""
+        """Split the name of a table into the catalog and the name inside the catalog."""
         if name.location is not None:
             return None
         parts = name.parts
@@ -336,14 +337,14 @@ SCHEMAS: Final = ("SCHEMAS", "DATABASES", "NAMESPACES")
 
 
 class NamespaceStatement(SqlStatement):
-    """A statement about a catalog or a schema, not about a table."""
+    """Base class of statements about a catalog or a schema, instead of a table."""
 
     __slots__ = ()
 
     @property
     @abstractmethod
     def namespace(self) -> tuple[str, ...]:
-        """The catalog or schema; empty means the session's current one."""
+        """The catalog or schema. An empty name means the current one of the session."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -354,7 +355,7 @@ class UseStatement(NamespaceStatement):
     is_catalog: bool = False
 
     def run(self, session: Session) -> StatementAnswer:
-        """Prepend the schema to shorter names from now on."""
+        """Make the session prepend this schema or catalog to shorter names."""
         session.namespaces.use(self.namespace, is_catalog=self.is_catalog)
         return StatementAnswer(None)
 
@@ -436,11 +437,11 @@ def _matches(name: str, pattern: str | None) -> bool:
     return any(fnmatchcase(name_key(name), option.strip()) for option in options)
 
 
-# --- The tables that a statement names, in its clauses and its queries
+# --- the tables that a statement names, in its clauses and its queries
 
 
 def names_in(value: object) -> Iterator[QualifiedName]:
-    """Return all tables in a statement, including those in its queries."""
+    """Yield the tables in a statement, including the tables in its queries."""
     if isinstance(value, QualifiedName):
         yield value
     elif isinstance(value, Query):

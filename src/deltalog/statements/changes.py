@@ -1,6 +1,6 @@
 """`INSERT`, `DELETE`, `UPDATE`, `TRUNCATE` and `MERGE`.
 
-Protocol: none; Spark's SQL reference
+Protocol: none; follows Spark's SQL reference
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from deltalog.table import DeltaTable
 
 Path = tuple[str, ...]
-# Marks a value as DEFAULT, which means the default of the column.
+# The value of an assignment that means DEFAULT, the default of the column.
 _DEFAULT = None
 
 
@@ -146,7 +146,7 @@ class MergeStatement(SqlStatement):
     evolves: bool
 
     def run(self, session: Session) -> StatementAnswer:
-        """Merge, and return the numbers of changed rows."""
+        """Merge the source into the table, and return the numbers of changed rows."""
         table = session.open(self.table)
         found = result_of(session, table, self._operation(session, table))
         updated, deleted, inserted = (
@@ -161,7 +161,7 @@ class MergeStatement(SqlStatement):
         )
 
     def explain(self, session: Session) -> str:
-        """Return the plan of the merge: keys, conditions, and the files that it would read."""
+        """Return the plan of the merge: its keys, its conditions, and the files it would read."""
         table = session.open(self.table)
         return explain(self._operation(session, table), table.snapshot, table.engine)
 
@@ -173,7 +173,7 @@ class MergeStatement(SqlStatement):
             source_alias = alias_of(self.source, None)
             names.append(self.source)
             if self.table.location and name_key(source_alias) == self.table.key[-1]:
-                alias = source_alias = None  # both names are equal, so use `target` and `source`
+                alias = source_alias = None  # the names are equal, so use `target` and `source`
         qualifiers = qualifiers_of(self.table, self.alias)
         longer = tuple(one for name in names for one in qualifiers_of(name) if len(one) > 1)
 
@@ -209,10 +209,10 @@ class MergeStatement(SqlStatement):
         )
 
     def _left_out(self, given: Sequence[str], table: DeltaTable) -> tuple[str, ...]:
-        """Return the columns of the source that `*` ignores because the table lacks them.
+        """Return the columns of the source that `*` ignores, because the table lacks them.
 
         Raises:
-            InvalidInputError: the source also lacks columns of the table.
+            InvalidInputError: the source lacks columns of the table, too.
         """
         if not any(clause.is_star for clause in self.clauses):
             return ()
@@ -323,7 +323,7 @@ def _read_values(reader: StatementReader, *stops: str) -> dict[Path, SqlConditio
 
 
 def _read_value(reader: StatementReader, *stops: str) -> SqlCondition | None:
-    # `default` may be a schema: `default.sales.amount`.
+    # DEFAULT before a dot is the name of a schema: `default.sales.amount`.
     is_default = reader.is_at("DEFAULT") and not reader.is_at("DEFAULT .")
     if is_default and reader.take("DEFAULT"):
         return _DEFAULT
@@ -345,13 +345,13 @@ def _once(
 def _columns(
     values: Mapping[Path, SqlCondition | None], table: DeltaTable, qualifiers: Qualifiers
 ) -> dict[Path, SqlCondition | None]:
-    """Return the assignments with columns that are no longer qualified by the table's name."""
+    """Return the assignments. The table's name is removed from their columns."""
     names = table.schema().names
     return {bare(path, qualifiers, names): value for path, value in values.items()}
 
 
 def _with_short_names(condition: Expression, longer: Qualifiers) -> Expression:
-    """Shorten `schema.table.column` to `table.column` in a condition of a MERGE."""
+    """Shorten each `schema.table.column` in a condition of a MERGE to `table.column`."""
 
     def short(column: Column) -> Column:
         key = path_key(column.path)
@@ -377,18 +377,21 @@ class Replaces(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InsertStatement(SqlStatement):
-    """`INSERT`.
+    """`INSERT INTO`, `INSERT OVERWRITE` and `INSERT INTO … REPLACE WHERE`.
 
     Args:
         table: the table into which the rows are inserted.
         query: the query that returns the rows.
-        columns: columns of the table, in the order of the query's columns; None means all columns.
-        is_by_name: whether the query's columns are matched by name.
-        partition: the constants of `PARTITION (column = value)`; None means a column of the query.
-        replaces: which rows are removed.
+        columns: the columns of the table, in the order of the query's columns; None means all
+            columns.
+        is_by_name: whether columns are matched by name.
+        partition: the constants of `PARTITION (column = value)`. None means that the query returns
+            the values of this column.
+        replaces: the rows that are removed.
         where: the condition of `REPLACE WHERE`.
-        evolves: whether columns that only the query has are added to the table.
-        defaults: for each row of VALUES, the names of the parameters that mean DEFAULT.
+        evolves: whether columns of the query that the table lacks are added to the table.
+        defaults: for each row of VALUES and each item, the parameter that replaces DEFAULT, or
+            None.
     """
 
     table: QualifiedName
@@ -406,7 +409,7 @@ class InsertStatement(SqlStatement):
         return _written(session, *self.prepared(session))
 
     def prepared(self, session: Session) -> tuple[DeltaTable, Write]:
-        """Return the table, and the write operation."""
+        """Return the table and the write operation, which has not run yet."""
         table = session.open(self.table)
         self._check_partition(table)
         constants = self._constants(session, table)
@@ -440,10 +443,10 @@ class InsertStatement(SqlStatement):
     def _check_count(
         self, session: Session, query: Query, table: DeltaTable, columns: Sequence[str]
     ) -> None:
-        """Refuse more values than column names: a list of columns must be complete.
+        """Refuse a query with more columns than column names: a list of columns must be complete.
 
         Raises:
-            SchemaMismatchError: the query has more columns.
+            SchemaMismatchError: the query returns more columns than the list contains.
         """
         given = session.columns(session.source(query, target=self.table))
         if len(given) > len(columns):
@@ -469,10 +472,10 @@ class InsertStatement(SqlStatement):
         return found
 
     def _columns(self, table: DeltaTable, constants: Mapping[str, Any]) -> Sequence[str]:
-        """Return the names of the query's columns in the table.
+        """Return the column of the table for each column of the query.
 
-        Without names in the statement, the columns are in the table's order, as in Delta Spark. In
-        contrast to Hive, PARTITION does not move a column to the end.
+        Without a list of columns in the statement, the columns are in the table's order, as in
+        Delta Spark. Unlike in Hive, PARTITION does not move a column to the end.
         """
         fixed = {name_key(name) for name in constants}
         names = table.schema().names if self.columns is None else self.columns
@@ -481,15 +484,17 @@ class InsertStatement(SqlStatement):
     def _with_defaults(
         self, table: DeltaTable, columns: Sequence[str]
     ) -> tuple[Query, Sequence[str]]:
-        """Return the rows and their columns, with the values of DEFAULT inserted.
+        """Return the query and its columns. Each DEFAULT is replaced by its value.
+
+        Columns whose values the table computes are removed from the query.
 
         Columns that the table computes are removed from the rows.
 
         Raises:
-            InvalidInputError: for such a column, some rows have a value and others have DEFAULT.
+            InvalidInputError: for such a column, some rows contain a value and other rows DEFAULT.
         """
         if any(len(row) != len(columns) for row in self.defaults):
-            return self.query, columns  # another number of columns becomes an error later
+            return self.query, columns  # a wrong number of columns becomes an error later
         computed = {name_key(name) for name in computed_columns(table)}
         values: dict[str, object] = {}
         kept: list[int] = []
@@ -522,8 +527,8 @@ class InsertStatement(SqlStatement):
     ) -> Any:
         """Return the condition of the rows to replace; None means all rows.
 
-        These are the rows of the partitions in PARTITION, as with Spark's static
-        `partitionOverwriteMode`.
+        With PARTITION, these are the rows of the given partitions, as with Spark's setting
+        `partitionOverwriteMode=static`.
         """
         if self.replaces is Replaces.WHERE:
             return condition_of(session, self.where, table, qualifiers_of(self.table))
@@ -541,17 +546,18 @@ class InsertStatement(SqlStatement):
 class SeveralInserts(SqlStatement):
     """`FROM relation INSERT … SELECT … INSERT … SELECT …`.
 
-    Each INSERT commits its own version. All of them read the tables as they were before the first
+    Each INSERT commits its own version. All of them read the tables in the state before the first
     INSERT.
     """
 
     inserts: tuple[InsertStatement, ...]
 
     def run(self, session: Session) -> StatementAnswer:
-        """Write the rows of all INSERTs, and return their number."""
+        """Write the rows of all INSERTs, and return the number of these rows."""
         prepared = [one.prepared(session) for one in self.inserts]
         if len(prepared) > 1:
-            # Open all queries first: a later query may read a table that an earlier INSERT changes.
+            # Open all queries first, because a query may read a table that an earlier INSERT
+            # changes.
             prepared = [(table, _opened(operation)) for table, operation in prepared]
         answers = [_written(session, table, operation) for table, operation in prepared]
         if len(answers) == 1:
@@ -573,7 +579,7 @@ def _written(session: Session, table: DeltaTable, operation: Write) -> Statement
 
 
 def read_inserts(reader: StatementReader) -> SqlStatement:
-    """Parse one or more `INSERT … SELECT …` after the relation that they read."""
+    """Parse one or more `INSERT … SELECT …` after `FROM relation`."""
     found: list[InsertStatement] = []
     while not found or not reader.is_at_end:
         reader.expect("INSERT")

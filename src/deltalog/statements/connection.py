@@ -1,6 +1,6 @@
 """`connect` and `sql`: statements over named tables, and a PEP 249 connection.
 
-Protocol: none; PEP 249
+Protocol: none; follows PEP 249
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
     from deltalog.storage.fsspec_store import StorageOptions
 
 
-# --- Scripts: several statements, separated by semicolons
+# --- scripts: several statements, separated by semicolons
 
 
 def statements_of(script: str) -> list[str]:
-    """Split a script into its statements, without empty ones.
+    """Split a script into its statements. Empty statements are removed.
 
     Raises:
         InvalidInputError: a quote or a comment is not closed.
@@ -64,11 +64,11 @@ def is_complete(text: str) -> bool:
     return len(words) > 1 and words[-2].says(";")
 
 
-# --- Names that PEP 249 requires in addition to `connect`: errors, constructors, kinds of types
+# --- the names that PEP 249 requires besides `connect`: errors, constructors, and kinds of types
 
 
 apilevel: Final = "2.0"
-threadsafety: Final = 1  # threads may share the module but no connection
+threadsafety: Final = 1  # threads may share the module, but not a connection
 paramstyle: Final = "qmark"
 
 Warning = UserWarning  # noqa: A001  # PEP 249's name
@@ -100,11 +100,11 @@ def TimestampFromTicks(ticks: float) -> dt.datetime:  # noqa: N802  # PEP 249's 
 
 
 class TypeKind:
-    """A kind of types, which equals all Arrow types of that kind in a cursor's `description`.
+    """A kind of types, which equals all its Arrow types in a cursor's `description` (PEP 249).
 
     Args:
         name: the name in PEP 249.
-        tests: pyarrow's functions that test for the Arrow types of the kind.
+        tests: functions that return whether an Arrow type belongs to the kind.
     """
 
     def __init__(self, name: str, *tests: Callable[[Any], bool]) -> None:
@@ -112,13 +112,13 @@ class TypeKind:
         self._tests = tests
 
     def __eq__(self, other: object) -> bool:
-        """Return whether a type is of this kind."""
+        """Return whether the other object is an Arrow type of this kind, or this kind itself."""
         if isinstance(other, TypeKind):
             return self is other
         return any(test(other) for test in self._tests)
 
     def __hash__(self) -> int:
-        """Return the hash of the kind; types have other hashes, so they cannot look up a kind."""
+        """Return a hash. It differs from the hashes of types, so a type cannot look up its kind."""
         return hash(self._name)
 
     def __repr__(self) -> str:
@@ -133,17 +133,17 @@ DATETIME: Final = TypeKind("DATETIME", pt.is_temporal)
 ROWID: Final = TypeKind("ROWID")
 
 
-# --- `connect`, `sql`, connections and cursors
+# --- `connect` and `sql`, and their connections and cursors
 
 
 class Connection:
-    """Runs SQL statements in this process (PEP 249); DuckDB runs the queries.
+    """A connection (PEP 249), which runs SQL statements in this process. DuckDB runs the queries.
 
-    Every statement commits its own version: `commit` does nothing, and `rollback` raises an error.
-    Use `connect` to open a connection.
+    Every statement commits its own version. So `commit` does nothing, and `rollback` raises an
+    error. Use `connect` to open a connection.
 
     Args:
-        session: resolves the names of tables.
+        session: the session that resolves the names of tables.
     """
 
     Warning = Warning
@@ -161,15 +161,15 @@ class Connection:
         self._session: LocalSession | None = session
 
     def sql(self, statement: str, parameters: Parameters = None) -> SqlResult:
-        """Run a statement, and return its rows and the numbers of its changes.
+        """Run a statement; return its rows and the numbers of changed rows and files.
 
         Args:
             statement: one statement in Spark's dialect.
             parameters: values for `?` (a sequence) or `:name` (a mapping).
 
         Raises:
-            InvalidInputError: the string is not a statement; the message contains the position.
-            DeltaError: the operation of the statement fails.
+            InvalidInputError: the string is not a statement. The message contains the position.
+            DeltaError: the operation of the statement failed.
         """
         session = self._open_session()
         session.begin()
@@ -178,8 +178,8 @@ class Connection:
     def execute_script(self, script: str) -> list[SqlResult]:
         """Run statements separated by semicolons, and return their results.
 
-        All statements are checked before the first one runs. An error does not undo earlier
-        statements.
+        All statements are parsed before the first one runs. If a statement fails, the statements
+        before it are not undone.
         """
         statements = statements_of(script)
         for statement in statements:
@@ -190,7 +190,7 @@ class Connection:
         """Register a table or other rows under a name.
 
         Args:
-            name: the name in statements; it may have several parts.
+            name: the name in statements, which may have several parts.
             rows: a `DeltaTable`, a location, or rows that `write_deltalake` accepts.
         """
         self._open_session().register(name, rows)
@@ -206,14 +206,14 @@ class Connection:
         return Cursor(self)
 
     def commit(self) -> None:
-        """Do nothing: each statement commits by itself (PEP 249)."""
+        """Do nothing, because each statement commits by itself (PEP 249)."""
         self._open_session()
 
     def rollback(self) -> None:
         """Raise an error, because each statement commits by itself (PEP 249).
 
         Raises:
-            InvalidInputError: always; to restore an older version, use RESTORE TABLE.
+            InvalidInputError: always. RESTORE TABLE restores an older version.
         """
         self._open_session()
         raise InvalidInputError(
@@ -222,11 +222,11 @@ class Connection:
         )
 
     def close(self) -> None:
-        """Close the connection; registered tables are not changed (PEP 249)."""
+        """Close the connection (PEP 249). Registered tables are not changed."""
         self._session = None
 
     def __enter__(self) -> Self:
-        """Return the connection; the end of the block closes it."""
+        """Return the connection, which is closed at the end of the block."""
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -240,11 +240,11 @@ class Connection:
 
 
 class Cursor:
-    """A cursor (PEP 249): runs statements, and returns rows as tuples or as Arrow data.
+    """A cursor (PEP 249), which runs statements and returns rows as tuples or as Arrow data.
 
     Attributes:
         arraysize: the default number of rows for `fetchmany`.
-        rowcount: the number of rows that the last statement changed; -1 for queries, or if unknown.
+        rowcount: the number of rows that the last statement changed; -1 if unknown, or for a query.
 
     Args:
         connection: the connection that runs the statements.
@@ -254,14 +254,14 @@ class Cursor:
         self.connection = connection
         self.arraysize = 1
         self.rowcount: int = -1
-        self.lastrowid: None = None  # Delta rows have no ids as in PEP 249
+        self.lastrowid: None = None  # always None, because rows of Delta tables have no such id
         self._result: SqlResult | None = None
         self._rows: Any = None
         self._is_closed = False
 
     @property
     def description(self) -> list[tuple[Any, ...]] | None:
-        """The columns of the last result: name, Arrow type, and None five times (PEP 249)."""
+        """The columns of the last result: name, Arrow type, four times None, nullability."""
         if self._result is None or not self._result.schema.names:
             return None
         return [
@@ -270,7 +270,7 @@ class Cursor:
         ]
 
     def execute(self, operation: str, parameters: Parameters = None) -> Self:
-        """Run a statement, whose rows can be fetched afterwards."""
+        """Run a statement. Its rows can be fetched afterwards."""
         self._check_open()
         self._result = self._rows = None
         self._result = self.connection.sql(operation, parameters)
@@ -281,13 +281,13 @@ class Cursor:
     def executemany(
         self, operation: str, seq_of_parameters: Iterable[Sequence[object] | Mapping[str, object]]
     ) -> Self:
-        """Run a statement once for each list of values; each run commits its own version."""
+        """Run a statement once per list of values. Each run commits its own version."""
         counts = [self.execute(operation, one).rowcount for one in seq_of_parameters]
         self.rowcount = -1 if -1 in counts else sum(counts)
         return self
 
     def fetchone(self) -> tuple[Any, ...] | None:
-        """Return the next row; None after the last one."""
+        """Return the next row; None after the last row."""
         return next(self._tuples(), None)
 
     def fetchmany(self, size: int | None = None) -> list[tuple[Any, ...]]:
@@ -305,7 +305,7 @@ class Cursor:
         return list(self._tuples())
 
     def nextset(self) -> None:
-        """Discard the rows: a statement has only one result set (PEP 249)."""
+        """Discard the rows, because a statement has only one result (PEP 249)."""
         self._last()
         self._rows = iter(())
 
@@ -318,12 +318,12 @@ class Cursor:
         return self._last().to_reader()
 
     def close(self) -> None:
-        """Discard the rows; further calls raise an error (PEP 249)."""
+        """Discard the rows (PEP 249). All later calls raise an error."""
         self._result = self._rows = None
         self._is_closed = True
 
     def __enter__(self) -> Self:
-        """Return the cursor; the end of the block closes it."""
+        """Return the cursor, which is closed at the end of the block."""
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -376,17 +376,19 @@ def connect(
     """Open a connection that runs SQL statements in this process.
 
     Args:
-        tables: maps names to a `DeltaTable`, its location, or rows that `write_deltalake` accepts.
-        catalog: resolves names of tables (see `deltalog.catalogs`). A mapping from aliases to
-            catalogs means that names begin with an alias. A string is `uc://` for the Unity Catalog
-            of the environment, the URL of a catalog, `glue`, or a directory of tables.
-        schema: the default schema, prepended to shorter names: `sales` or `main.sales`.
+        tables: name → `DeltaTable`, location of a table, or rows that `write_deltalake` accepts.
+        catalog: the catalog that resolves other names (see `deltalog.catalogs`). A mapping of
+            aliases to catalogs provides several catalogs; names then begin with an alias. A string
+            is `uc://` for the Unity Catalog of the environment, the URL of a catalog, `glue`, or a
+            directory of tables.
+        schema: the default schema, such as `sales` or `main.sales`. It is prepended to shorter
+            names.
         storage_options: options for tables that a statement names by location, and for a catalog
             that is given as a string.
-        settings: DuckDB's settings.
+        settings: the settings of DuckDB: name → value.
 
     Raises:
-        InvalidInputError: DuckDB is not installed, or has no such setting.
+        InvalidInputError: DuckDB is not installed, or has no setting with such a name.
     """
     session = LocalSession(
         tables,
@@ -406,16 +408,16 @@ def _run(session: LocalSession, statement: str, parameters: Parameters) -> SqlRe
 
 
 def sql(statement: str, parameters: Parameters = None, **tables: Any) -> SqlResult:
-    """Run a SQL statement over tables, and return its rows and the numbers of its changes.
+    """Run a SQL statement over tables; return its rows and the numbers of changed rows and files.
 
     Args:
         statement: one statement in Spark's dialect.
-        parameters: values for `?` (a sequence) or `:name` (a mapping), which do not become part of
-            the SQL.
-        tables: maps names to a `DeltaTable`, its location, or rows that `write_deltalake` accepts.
+        parameters: values for `?` (a sequence) or `:name` (a mapping). Values are never inserted
+            into the SQL string.
+        tables: name → `DeltaTable`, location of a table, or rows that `write_deltalake` accepts.
 
     Raises:
-        InvalidInputError: the string is not a statement; the message contains the position.
-        DeltaError: the operation of the statement fails.
+        InvalidInputError: the string is not a statement. The message contains the position.
+        DeltaError: the operation of the statement failed.
     """
     return _run(LocalSession(tables), statement, parameters)

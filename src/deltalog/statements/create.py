@@ -1,6 +1,6 @@
 """`CREATE TABLE` with columns, `AS SELECT`, `LIKE` and `CLONE`; `CONVERT`; `DROP`; schemas.
 
-Protocol: none; Spark's SQL reference
+Protocol: none; follows Spark's SQL reference
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _CLAUSES: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableClauses:
-    """The clauses of a table definition other than its columns; None for absent clauses."""
+    """The clauses of a table definition, except its columns. An absent clause is None."""
 
     partition_by: Sequence[str] | None = None
     cluster_by: Sequence[tuple[str, ...]] | None = None
@@ -73,12 +73,12 @@ class CreateStatement(SqlStatement):
     Args:
         table: the name of the new table.
         mode: `error`, `ignore` or `overwrite`; see `DeltaTable.create`.
-        must_exist: True for `REPLACE TABLE`.
+        must_exist: whether the table must exist already, as for `REPLACE TABLE`.
         fields: the columns in `(column TYPE, …)`.
         clauses: the clauses after the columns.
         query: the query after `AS SELECT`.
-        like: the table whose columns the new table has.
-        constraints: for each `CONSTRAINT name CHECK (…)`, the name and the SQL.
+        like: the table after `LIKE`, whose columns the new table has.
+        constraints: the constraints `CONSTRAINT name CHECK (…)`: the name and the SQL of each.
     """
 
     table: QualifiedName
@@ -91,7 +91,7 @@ class CreateStatement(SqlStatement):
     constraints: dict[str, str] = field(default_factory=dict)
 
     def run(self, session: Session) -> StatementAnswer:
-        """Create the table, and insert the rows of the query if there is a query."""
+        """Create the table. If there is a query, insert its rows."""
         clauses = self.clauses
         if self.query is not None and self.fields:
             raise InvalidInputError(
@@ -163,7 +163,7 @@ class CloneStatement(SqlStatement):
     location: str | None = None
 
     def run(self, session: Session) -> StatementAnswer:
-        """Clone the table, and return the numbers of copied files."""
+        """Clone the table, and return the numbers and sizes of the copied files."""
         place = session.place(self.table, self.location)
         if self.mode == "ignore" and has_table(place.context.store):
             session.note(self.table, DeltaTable.from_context(keep_table(place), session.engine))
@@ -193,7 +193,7 @@ class CloneStatement(SqlStatement):
         return counted(found, **{name: _number(found.get(key)) for name, key in names.items()})
 
     def _source(self, session: Session) -> tuple[Snapshot, Origin]:
-        """Return the version to clone, and the format of the source."""
+        """Return the version of the source to clone, and the format of the source."""
         kind = self.source.format
         if kind not in {"iceberg", "parquet"}:
             return session.open(self.source).snapshot, DELTA
@@ -221,7 +221,7 @@ class ConvertStatement(SqlStatement):
     partitions: Sequence[Field] | None = None
 
     def run(self, session: Session) -> StatementAnswer:
-        """Write a log for the existing files; do nothing if the table is already a Delta table."""
+        """Write a log for the existing files. Do nothing if there is a Delta table already."""
         name, source = _foreign(session, self.table)
         context = session.place(name, None).context
         if has_table(context.store):
@@ -241,7 +241,7 @@ class DropStatement(SqlStatement):
     if_exists: bool = False
 
     def run(self, session: Session) -> StatementAnswer:
-        """Remove the table from its catalog; the files of an external table are not deleted."""
+        """Remove the table from its catalog. The files of an external table are not deleted."""
         if self.table.location is not None:
             raise InvalidInputError(
                 f"cannot drop {self.table}: it is a location, not a table in a catalog; delete its "
@@ -253,7 +253,7 @@ class DropStatement(SqlStatement):
 
 
 def _foreign(session: Session, name: QualifiedName) -> tuple[QualifiedName, ForeignSource]:
-    """Return the directory of a name such as ``iceberg.`path` `` as a name, and its files."""
+    """Return the directory in ``iceberg.`path` `` or ``parquet.`path` ``, and its files."""
     location, metadata_name = divided_location(name.location or "")
     place = replace(name, version=None)
     if metadata_name is not None:
@@ -354,7 +354,7 @@ def _read_part(reader: StatementReader) -> Field | dict[str, str]:
 
 
 def _read_clauses(reader: StatementReader, fields: list[Field] | None = None) -> TableClauses:
-    """Parse the clauses of a table, in any order, at most once each."""
+    """Parse the clauses of a table, in any order. Each clause may occur once."""
     found: dict[str, Any] = {}
     while clause := reader.take_one(*_CLAUSES):
         start = reader.word
@@ -385,7 +385,7 @@ def _read_clause(reader: StatementReader, clause: str, fields: list[Field] | Non
 
 
 def _read_partition_column(reader: StatementReader, fields: list[Field] | None) -> str:
-    """Parse a partition column; if a type follows, it is a new column, as in Hive."""
+    """Parse a partition column; as in Hive, its type may follow, which defines the column."""
     name = reader.name("a column")
     if not reader.is_at(",") and not reader.is_at(")"):
         defined = read_definition(reader, name)
@@ -396,7 +396,7 @@ def _read_partition_column(reader: StatementReader, fields: list[Field] | None) 
 
 
 def read_clustering(reader: StatementReader) -> list[tuple[str, ...]]:
-    """Parse the columns after `CLUSTER BY`; NONE or `()` means no columns."""
+    """Parse the columns after `CLUSTER BY`. NONE and `()` mean no columns."""
     if reader.take("NONE"):
         return []
     if reader.is_at("( )"):
@@ -406,7 +406,7 @@ def read_clustering(reader: StatementReader) -> list[tuple[str, ...]]:
 
 
 def _kept(model: DeltaTable) -> dict[str, str]:
-    """Return the properties that `LIKE` copies, which excludes internal counters of writers."""
+    """Return the properties that `LIKE` copies. Properties that only writers set are excluded."""
     own = model.metadata().configuration
     return {key: text for key, text in own.items() if not is_set_by_writers(key)}
 
@@ -504,11 +504,11 @@ _CLAUSES_NAMESPACE_CHANGES: Final = {
 }
 
 
-# --- Properties: `('key' = 'value', …)`
+# --- properties: `('key' = 'value', …)`
 
 
 def read_properties(reader: StatementReader) -> dict[str, str]:
-    """Read `('key' = 'value', …)`; a key may be a name with dots."""
+    """Read `('key' = 'value', …)`. A key may also be a name with dots."""
 
     def read() -> tuple[str, str]:
         key = read_key(reader)
@@ -525,7 +525,7 @@ def read_key(reader: StatementReader) -> str:
     return reader.text() if reader.word.kind == "text" else ".".join(reader.path("a key"))
 
 
-# --- Definitions of columns: `name TYPE [NOT NULL] [DEFAULT …] [GENERATED …] [COMMENT …]`
+# --- definitions of columns: `name TYPE [NOT NULL] [DEFAULT …] [GENERATED …] [COMMENT …]`
 
 
 CLAUSES: Final = ("NOT NULL", "NULL", "DEFAULT", "GENERATED", "COMMENT", "FIRST", "AFTER")
@@ -539,7 +539,7 @@ def read_column(reader: StatementReader) -> Field:
 def read_definition(
     reader: StatementReader, name: str, written: WrittenType | None = None
 ) -> Field:
-    """Parse the type of a column, unless it was already read, and the rest of the definition."""
+    """Parse a column definition after the name; `written` is the type, if already read."""
     found = reader.type(*CLAUSES) if written is None else written
     metadata: dict[str, Any] = {CHAR_VARCHAR_KEY: found.limited} if found.limited else {}
     is_nullable = True

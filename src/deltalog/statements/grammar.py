@@ -1,6 +1,6 @@
-"""The table of statements: for each statement, the first words and the parser of the rest.
+"""The table of all statements: the first words of a statement → the parser of the rest.
 
-Protocol: none; Spark's and Delta Lake's SQL references
+Protocol: none; follows Spark's and Delta Lake's SQL references
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 
 def _read_explain(reader: StatementReader) -> SqlStatement:
-    reader.take_one("EXTENDED", "FORMATTED", "CODEGEN", "COST")  # all of them return the same plan
+    reader.take_one("EXTENDED", "FORMATTED", "CODEGEN", "COST")  # ignored: there is only one plan
     return ExplainStatement(_read(reader))
 
 
@@ -87,11 +87,11 @@ def parse_statement(
     Args:
         sql: one statement, optionally followed by a semicolon.
         parameters: values for `?` (a sequence) or `:name` (a mapping).
-        takes_foreign: whether the session's engine evaluates conditions, so that more expressions
-            are valid.
+        takes_foreign: whether the session's engine evaluates conditions. Conditions may then
+            contain expressions that deltalog lacks.
 
     Raises:
-        InvalidInputError: the string is not a valid statement; the message contains the position.
+        InvalidInputError: the string is not a valid statement. The message contains the position.
     """
     reader = StatementReader(sql, parameters, takes_foreign=takes_foreign)
     try:

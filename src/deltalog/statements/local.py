@@ -1,4 +1,4 @@
-"""The session of this process, which resolves names of tables and runs queries with DuckDB.
+"""The session that runs statements in this process, with DuckDB for queries.
 
 Protocol: none
 """
@@ -61,13 +61,13 @@ if TYPE_CHECKING:
 
 
 class LocalSession:
-    """Runs statements in this process.
+    """Session that runs statements in this process; see `Session`.
 
     Args:
-        tables: maps names to a `DeltaTable`, its location, or rows that `write_deltalake` accepts.
-        catalogs: the catalogs that contain further tables.
+        tables: name → `DeltaTable`, location of a table, or rows that `write_deltalake` accepts.
+        catalogs: the catalogs in which further names are searched.
         storage_options: options for tables that a statement names by location.
-        settings: DuckDB's settings.
+        settings: the settings of DuckDB: name → value.
     """
 
     def __init__(
@@ -84,11 +84,12 @@ class LocalSession:
         self._registered: dict[tuple[str, ...], tuple[QualifiedName, Any]] = {}
         self.engine: Engine = LocalEngine()
         self.enforces_retention = True
-        # The tables of the current statement, each at one version, and the tables that queries have
-        # read.
+        # The tables that the current statement has opened, each at one version, and the roots of
+        # the
+        # tables that its queries have read.
         self._seen: dict[tuple[str, ...], DeltaTable] = {}
         self._read: set[str] = set()
-        self._opened: set[tuple[str, ...]] = set()  # registered locations, opened since `begin`
+        self._opened: set[tuple[str, ...]] = set()  # locations in `tables`, opened since `begin`
         for name, rows in (tables or {}).items():
             self.register(name, rows)
 
@@ -107,15 +108,15 @@ class LocalSession:
         self._registered[parts.key] = parts, rows
 
     def begin(self) -> None:
-        """Make the next statement use the newest versions of its tables."""
+        """Make the next statement use the latest versions of its tables."""
         self._seen.clear()
         self._read.clear()
         self._opened.clear()
 
-    # --- Tables by name
+    # --- tables by name
 
     def find(self, name: QualifiedName) -> DeltaTable | None:
-        """Return the table with a name; None if the name is unknown."""
+        """Return the table with this name; None if the name is unknown."""
         key = name.key if name.location is None else ("", name.location)
         if key not in self._seen:
             found = self._newest(name)
@@ -145,7 +146,7 @@ class LocalSession:
         return table.table_uri in self._read
 
     def open(self, name: QualifiedName) -> DeltaTable:
-        """Return the table with a name, at the version in the name."""
+        """Return the table with this name, at the version that the name contains."""
         found = self.find(name)
         if found is not None:
             return found
@@ -158,8 +159,8 @@ class LocalSession:
             raise TableNotFoundError(f"cannot find the table {name}: {absence}")
         known = ", ".join(str(own) for own, _ in self._registered.values()) or "none"
         raise TableNotFoundError(
-            f"cannot find the table {name}; registered are: {known}; a table without a name is "
-            "addressed by its location: delta.`/path`"
+            f"cannot find the table {name}: it is not one of the registered tables ({known}); to "
+            "use a table without a name, write its location: delta.`/path`"
         )
 
     def place(self, name: QualifiedName, location: str | None) -> TablePlace:
@@ -176,7 +177,7 @@ class LocalSession:
             return TablePlace(context=known[1].snapshot.context)
         raise InvalidInputError(
             f"cannot choose a location for the table {name}: it is in no catalog; "
-            "give its LOCATION, or name it delta.`/path`"
+            "set its LOCATION, or use the name delta.`/path`"
         )
 
     def note(self, name: QualifiedName, table: DeltaTable) -> None:
@@ -188,7 +189,7 @@ class LocalSession:
             self._registered[bare.key] = bare, table
 
     def forget(self, name: QualifiedName) -> bool:
-        """Remove a table's name; the files of a table that is in no catalog are not deleted."""
+        """Remove the name of a table. If the table is in no catalog, its files are not deleted."""
         self._seen.clear()
         if name.key not in self._registered:
             return self.namespaces.forget(name)
@@ -208,7 +209,7 @@ class LocalSession:
         self.note(to, table)
 
     def relocate(self, name: QualifiedName, location: str) -> None:
-        """Point a name to another location."""
+        """Set the location of a name."""
         self.open(name)
         if name.key not in self._registered:
             self._seen.clear()
@@ -223,10 +224,10 @@ class LocalSession:
         return [*own, *self.namespaces.tables(schema)]
 
     def entry(self, name: QualifiedName) -> CatalogTable | None:
-        """Return the catalog's entry for a table; None if the name belongs to no catalog."""
+        """Return a table's entry in its catalog; None if no catalog is responsible for the name."""
         return None if name.key in self._registered else self.namespaces.entry(name)
 
-    # --- Rows
+    # --- rows
 
     def select(self, query: Query) -> pa.RecordBatchReader:
         """Return the rows of a query as a stream."""
@@ -241,23 +242,23 @@ class LocalSession:
         *,
         keeps_last: bool = False,
     ) -> Expression:
-        """Return the expression of a condition, with its queries replaced by their results."""
+        """Return a condition as an expression, with results in place of its queries."""
         del qualifiers, keeps_last
         return resolved(self.values, given, columns)
 
     def known_part(self, condition: Any, table: DeltaTable) -> Expression | None:
-        """Return the part of a condition that can prune files; here the whole condition."""
+        """Return the part of a condition that can prune files: here, the whole condition."""
         del table
         found: Expression | None = condition
         return found
 
     def replacing(self, write: Write, table: DeltaTable) -> Write:
-        """Return the operation unchanged: it already replaces the matching rows."""
+        """Return the operation unchanged, because it evaluates the predicate itself."""
         del table
         return write
 
     def values(self, query: Query) -> pa.Table:
-        """Return the rows of a query that is part of a condition."""
+        """Return all rows of a query that is part of a condition."""
         return self.select(query).read_all()
 
     def source(
@@ -268,7 +269,7 @@ class LocalSession:
         alias: str | None = None,
     ) -> Any:
         """Return the rows of a query or a table in a form that the local engine can open."""
-        del alias  # the operation knows the alias
+        del alias  # not needed, because the operation contains the alias
         if isinstance(rows, QualifiedName):
             return telling_rows(self._rows_of(rows))
         if target is not None and self._reads(rows, target):
@@ -276,10 +277,10 @@ class LocalSession:
         return RowsOfQuery(self, rows)
 
     def columns(self, source: Any) -> Sequence[str]:
-        """Return the column names of rows that `source` returned."""
+        """Return the column names of a result of `source`."""
         rows = source.opened() if isinstance(source, RereadableRows) else source
         if not isinstance(getattr(rows, "schema", None), pa.Schema):
-            rows = open_batches(rows)  # for example, a data frame
+            rows = open_batches(rows)  # the source is, for example, a data frame
         found: list[str] = rows.schema.names
         return found
 
@@ -293,14 +294,14 @@ class LocalSession:
         target: QualifiedName,
         evolves: bool,
     ) -> Any:
-        """Return the rows of a query with the columns and types of a table."""
+        """Return the rows of a query, cast to the columns and types of a table."""
         fitted = FittedRows(
             self.source(query, target=target), table, columns, constants, evolves=evolves
         )
         return fitted if not self._reads(query, target) else open_batches(fitted)
 
     def explain(self, query: Query) -> str:
-        """Return the plan of a query: of its scan if it is only a scan, otherwise DuckDB's."""
+        """Return the plan of the scan if the query is only a scan; otherwise DuckDB's plan."""
         selected = self._selected(query)
         if selected is not None:
             return str(selected.scan.explain())
@@ -308,7 +309,7 @@ class LocalSession:
         return "\n".join(str(text) for text in rows.read_all().column(1).to_pylist())
 
     def _selected(self, query: Query) -> SelectionScan | None:
-        """Return a query as a scan of a Delta table, if it is only that."""
+        """Return the scan that answers a query; None if the query needs DuckDB."""
         found, given = translated(query.text), query.parameters
         if found.selection is None:
             return None
@@ -342,7 +343,7 @@ class LocalSession:
         read: TableRead = EVERYTHING,
         parameters: Mapping[str, object] | None = None,
     ) -> Any:
-        """Return the rows for DuckDB to read for a table of a query."""
+        """Return the rows of a table of a query, in a form that DuckDB can read."""
         if isinstance(name, TableChangesCall):
             table = self.open(name.table)
             check_looked_into(table, read)
@@ -358,7 +359,7 @@ class LocalSession:
         return rows_for(table, read, parameters or {})
 
     def _reads(self, query: Query, target: QualifiedName) -> bool:
-        """Return whether a query reads a table."""
+        """Return whether a query reads the table `target`, at any version."""
         own = self.find(target)
         roots = set() if own is None else {own.table_uri}
         for name in translated(query.text).tables.values():
@@ -369,11 +370,11 @@ class LocalSession:
         return False
 
 
-# --- Rows for the operations of statements: from a query, from a stream, or cast to a table's types
+# --- rows for operations: from a query, from a stream, or cast to the types of a table
 
 
 class OnceRows:
-    """Rows that can be read only once. A second attempt to read them raises an error.
+    """Rows that can be read only once. The second attempt to read them raises an error.
 
     Args:
         name: the name of the rows in statements.
@@ -401,20 +402,20 @@ class OnceRows:
 
 @dataclass(frozen=True, slots=True)
 class RowsOfQuery(RereadableRows):
-    """The rows of a query, which runs again each time the rows are opened."""
+    """The rows of a query. The query runs again each time the rows are opened."""
 
     session: Session
     query: Query
 
     def opened(self) -> pa.RecordBatchReader:
-        """Return the rows as a reader."""
+        """Run the query, and return its rows."""
         return with_integer_types(self.session.select(self.query))
 
 
 def with_integer_types(reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
-    """Mark the whole numbers of a query for MERGE as numbers, not months.
+    """Mark whole numbers in the result of a query as numbers, so that MERGE does not read months.
 
-    Whole numbers of a data frame may be months, because Arrow has no separate type for months.
+    Arrow has no separate type for months, so whole numbers of a data frame may be months.
     """
     schema = reader.schema
     for place, part in enumerate(schema):
@@ -425,16 +426,16 @@ def with_integer_types(reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
 
 @dataclass(frozen=True, slots=True)
 class FittedRows(RereadableRows):
-    """Rows cast to the columns and types of a table by Spark's assignment rules.
+    """Rows that are cast to the columns and types of a table, by Spark's rules for assignments.
 
     Args:
-        rows: in any form that `open_batches` accepts.
-        table: the table that defines the columns and types.
-        columns: columns of the table, in the order of the rows' columns; None matches columns by
-            name.
-        constants: for some columns, the value in each row.
-        evolves: whether columns and fields that the table lacks are added: by name, or by position
-            after the table's columns.
+        rows: the rows, in any form that `open_batches` accepts.
+        table: the table that determines the columns and types.
+        columns: the columns of the table, in the order of the rows' columns; None matches columns
+            by name.
+        constants: the name of a column → the value of the column in every row.
+        evolves: whether the rows may contain columns and fields that the table lacks. They are
+            matched by name, or, by position, they follow the columns of the table.
     """
 
     rows: Any
@@ -444,10 +445,10 @@ class FittedRows(RereadableRows):
     evolves: bool
 
     def opened(self) -> pa.RecordBatchReader:
-        """Return a reader of the cast rows.
+        """Return a reader of the rows after the cast.
 
         Raises:
-            SchemaMismatchError: the columns differ from the table's.
+            SchemaMismatchError: the columns of the rows do not match the columns of the table.
         """
         reader = open_batches(self.rows)
         source = pa.schema(
@@ -461,7 +462,7 @@ class FittedRows(RereadableRows):
         cut = _cut_columns(source, types)
         names = reader.schema.names
         scope = Scope.of_table(types, self.table.snapshot.context.session)
-        # Assignments to identity columns are allowed in new rows, but not in existing rows.
+        # These rows are new, so they may contain values of identity columns.
         found = Assignments(
             schema,
             {
@@ -485,7 +486,7 @@ class FittedRows(RereadableRows):
                     held[place] = in_microseconds(held[place])
                 fitted = found.compute_new(pa.RecordBatch.from_arrays(held, source.names))
                 columns = [*fitted.columns, *(batch.column(place) for place in extra)]
-                # The values inside nested columns may still have nanoseconds.
+                # Values in nested columns may still have nanoseconds that the table cannot store.
                 arrays = [
                     conform_array(column, field.type, column=field.name)
                     for column, field in zip(columns, shown, strict=True)
@@ -497,7 +498,7 @@ class FittedRows(RereadableRows):
     def _types_of(
         self, source: pa.Schema, target: StructType, values: Mapping[str, Any]
     ) -> StructType:
-        """Return the types of a query's columns, with nanoseconds where the table has them."""
+        """Return the types of a query's columns. Nanoseconds remain if the table stores them."""
         wanted = {
             value.path[0]: find_field(target, (name,)).type
             for name, value in values.items()
@@ -513,10 +514,10 @@ class FittedRows(RereadableRows):
         )
 
     def _placed(self, given: Sequence[str]) -> tuple[dict[str, Any], list[int]]:
-        """Return the value of each table column, and the positions of the additional columns.
+        """Return the value of each column of the table, and the positions of additional columns.
 
         Raises:
-            SchemaMismatchError: the columns differ from the table's.
+            SchemaMismatchError: the columns of the rows do not match the columns of the table.
         """
         known = {name_key(name): name for name in self.table.snapshot.configuration.schema.names}
         values: dict[str, Any] = {}
@@ -535,11 +536,11 @@ class FittedRows(RereadableRows):
         return values | absent_partitions(self.table, values), extra
 
     def _columns_of(self, given: Sequence[str]) -> Sequence[str]:
-        """Return the target column for each column of the rows, matched by position.
+        """Return the column of the table for each column of the rows, matched by position.
 
         Raises:
-            SchemaMismatchError: the number of columns differs, or an additional column has the name
-            of a column of the table.
+            SchemaMismatchError: the number of columns is wrong, or an additional column has the
+                name of a column of the table.
         """
         columns = self.columns
         if columns is None:
@@ -562,7 +563,7 @@ class FittedRows(RereadableRows):
         return [*columns, *new]
 
     def _evolved_schema(self, source: pa.Schema, values: Mapping[str, Any]) -> StructType:
-        """Return the table's schema, extended by additional fields of structs in the rows."""
+        """Return the table's schema with the additional fields that structs of the rows contain."""
         given = from_arrow_schema(source, declared=True)
         fields: list[Field] = []
         for field in self.table.snapshot.configuration.schema:
@@ -578,7 +579,7 @@ class FittedRows(RereadableRows):
         return StructType(fields)
 
     def _cast(self, value: Any, source: pa.Schema, field: Field) -> Any:
-        """Cast a nested value; if columns are matched by position, struct fields are, too."""
+        """Cast a nested value. Its fields are matched by position if the columns are."""
         if not isinstance(value, Column):
             return value
         target = field.type
@@ -592,7 +593,7 @@ class FittedRows(RereadableRows):
 
 
 def _evolved(given: DataType, target: DataType, path: str) -> DataType:
-    """Return a column's type, extended by additional fields of structs in the given type."""
+    """Return the type of a column with the additional fields that structs of the rows contain."""
     match given, target:
         case StructType(), StructType():
             pairs = zip(given, target, strict=False)
@@ -623,7 +624,7 @@ def _evolved(given: DataType, target: DataType, path: str) -> DataType:
 
 
 def _cut_columns(source: pa.Schema, types: StructType) -> list[int]:
-    """Return the positions of columns with nanoseconds whose target columns have none."""
+    """Return the positions of columns that have nanoseconds, but whose target columns do not."""
     return [
         place
         for place, (field, kind) in enumerate(zip(source, types, strict=True))
@@ -632,9 +633,9 @@ def _cut_columns(source: pa.Schema, types: StructType) -> list[int]:
 
 
 def _check_order(given: DataType, target: DataType, table: str, path: str) -> None:
-    """Refuse structs whose fields are in another order than in the table.
+    """Refuse a struct whose fields are in another order than in the table.
 
-    Delta Spark would match the fields by position, even in an INSERT BY NAME, and swap values.
+    Delta Spark would match the fields by position, even in INSERT BY NAME, and so exchange values.
     """
     match given, target:
         case StructType(), StructType():

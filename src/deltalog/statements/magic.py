@@ -1,4 +1,4 @@
-"""The notebook magic: `%load_ext deltalog`, then `%%sql` and `%sql`.
+"""The notebook magics `%sql` and `%%sql`, which `%load_ext deltalog` loads.
 
 Protocol: none
 """
@@ -31,7 +31,7 @@ def load(shell: Any) -> None:
 
 
 class _Magics:
-    """Runs statements over the tables, data frames and other variables of a notebook.
+    """Runs statements over the tables and data frames in the variables of a notebook.
 
     Args:
         shell: IPython's shell.
@@ -42,16 +42,16 @@ class _Magics:
         self._connection: Connection | None = None
 
     def line(self, text: str) -> SqlResult:
-        """Run `%sql statement`."""
+        """Run the statement of a line: `%sql statement`."""
         return self._run(text)
 
     def cell(self, line: str, text: str) -> SqlResult | None:
-        """Run the statements of a cell; the first line may name a variable for the last result."""
+        """Run the statements of a cell; its first line may name a variable for the last result."""
         name = line.strip()
         if name and not name.isidentifier():
             raise InvalidInputError(f"%%sql: expected a name for the result, found {name!r}")
         statements = statements_of(text)
-        for one in statements:  # check all statements before running the first one
+        for one in statements:  # check all statements before the first one runs
             parse_statement(one, _parameters_of(one, self._shell.user_ns))
         results = [self._run(one) for one in statements]
         if not results:
@@ -70,7 +70,7 @@ class _Magics:
 
 
 def _tables_of(names: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the variables of a notebook that are tables, without hidden variables."""
+    """Return the notebook's variables that contain tables, except names that begin with `_`."""
     return {
         name: value
         for name, value in names.items()

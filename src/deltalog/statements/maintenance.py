@@ -1,6 +1,6 @@
 """`OPTIMIZE`, `REORG`, `VACUUM`, `RESTORE`, `FSCK REPAIR TABLE` and `GENERATE`.
 
-Protocol: none; Delta Lake's SQL reference
+Protocol: none; follows Delta Lake's SQL reference
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class OptimizeStatement(SqlStatement):
     is_full: bool = False
 
     def run(self, session: Session) -> StatementAnswer:
-        """Rewrite the files, and return the numbers of files."""
+        """Rewrite the files, and return the numbers of removed and added files."""
         table = session.open(self.table)
         where = condition_of(session, self.where, table, qualifiers_of(self.table))
         if self.is_full and not clusters_of(table):
@@ -96,7 +96,7 @@ class ReorgStatement(SqlStatement):
     where: SqlCondition | None = None
 
     def run(self, session: Session) -> StatementAnswer:
-        """Rewrite the files with deleted rows or dropped columns."""
+        """Rewrite the files that contain deleted rows or dropped columns."""
         table = session.open(self.table)
         found = table.optimize.purge(
             condition_of(session, self.where, table, qualifiers_of(self.table))
@@ -138,7 +138,7 @@ class VacuumStatement(SqlStatement):
     is_dry_run: bool = False
 
     def run(self, session: Session) -> StatementAnswer:
-        """Delete files; return the table's path, or for a dry run the paths of the files."""
+        """Delete files. Return the path of the table, or the paths of the files for a dry run."""
         table = session.open(self.table)
         inventory = None if self.inventory is None else session.source(self.inventory)
         found = table.vacuum(
@@ -164,7 +164,7 @@ class RestoreStatement(SqlStatement):
     version: Version
 
     def run(self, session: Session) -> StatementAnswer:
-        """Commit the files of the older version again, and return the numbers of files."""
+        """Commit the state of an older version again, and return the numbers of files."""
         table = session.open(self.table)
         found = table.restore(self.version)
         detail = table.detail()
@@ -187,7 +187,7 @@ class RepairStatement(SqlStatement):
     is_dry_run: bool
 
     def run(self, session: Session) -> StatementAnswer:
-        """Remove table entries whose files are missing in the store; return the files' paths."""
+        """Remove the entries of files that are missing in the store; return their paths."""
         found = session.open(self.table).repair(dry_run=self.is_dry_run)
         rows = [(path, True) for path in found["files_removed"]]
         answer = table_of({"dataFilePath": pa.string(), "dataFileMissing": pa.bool_()}, rows)

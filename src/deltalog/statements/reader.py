@@ -1,6 +1,6 @@
-"""Reading one statement: its words, and its parts that are expressions, types and queries.
+"""Parse one statement: its words, and those parts that are expressions, types or queries.
 
-The grammars of all statements use this reader. Every error has its position in the statement.
+The grammars of all statements use this reader. Every error contains a position in the statement.
 
 Protocol: none
 """
@@ -43,11 +43,11 @@ from deltalog.statements.statement import (
     stops_at,
 )
 
-# --- Reading the words of a statement: keywords, names, and lists
+# --- read the words of a statement: keywords, names and lists
 
 
 class WordReader:
-    """Reads a statement word by word; the case of keywords does not matter.
+    """Reads a statement word by word. Keywords may be in upper or lower case.
 
     Args:
         sql: one statement.
@@ -63,7 +63,7 @@ class WordReader:
 
     @property
     def word(self) -> Word:
-        """The next word."""
+        """The next word, which was not read yet."""
         return self._words[self._place]
 
     @property
@@ -73,26 +73,26 @@ class WordReader:
         return all(word.says(";") or word.kind == "end" for word in rest)
 
     def is_at(self, keywords: str) -> bool:
-        """Return whether these keywords or signs come next, such as `GROUP BY`."""
+        """Return whether the next words are these keywords or signs, such as `GROUP BY`."""
         return stops_at(self._words, self._place, (keywords,))
 
     def take(self, keywords: str) -> bool:
-        """Read these keywords or signs if they come next; return whether they were read."""
+        """Read these keywords or signs if they are next; return whether they were."""
         found = self.is_at(keywords)
         self._place += len(keywords.split()) if found else 0
         return found
 
     def take_one(self, *options: str) -> str | None:
-        """Read whichever of these keywords comes next, and return it; None if none of them does."""
+        """Read the keyword that is next, if it is one of these, and return it; else None."""
         return next((option for option in options if self.take(option)), None)
 
     def expect(self, keywords: str) -> None:
-        """Read these keywords or signs; raise an error if something else comes next."""
+        """Read these keywords or signs. Raise an error if something else is next."""
         if not self.take(keywords):
             self.fail(f"expected {keywords}")
 
     def expect_one(self, *options: str) -> str:
-        """Read one of these keywords and return it; raise an error if something else comes next."""
+        """Read one of these keywords, and return it. Raise an error if something else is next."""
         found = self.take_one(*options)
         if found is None:
             self.fail(f"expected {', '.join(options[:-1])} or {options[-1]}")
@@ -104,16 +104,16 @@ class WordReader:
             self.fail("expected the end of the statement")
 
     def fail(self, expected: str) -> NoReturn:
-        """Raise an error at the next word, with what was expected and what was found."""
+        """Raise an error at the next word that states what was expected and what was found."""
         found = self.word.text or "the end"
         raise error_at(self.sql, self.word.start, f"{expected}, found {found}")
 
     def fail_at(self, word: Word, problem: str) -> NoReturn:
-        """Raise an error at a word that was already read."""
+        """Raise an error at a word that was read before."""
         raise error_at(self.sql, word.start, problem)
 
     def name(self, what: str = "a name") -> str:
-        """Read a name, in backticks or not."""
+        """Read a name, which may be in backticks."""
         word = self.word
         if word.kind == "quoted" and len(word.text) > 2:
             self._place += 1
@@ -131,7 +131,7 @@ class WordReader:
         return tuple(parts)
 
     def listed(self, read: Callable[[], T], *, is_bracketed: bool = True) -> list[T]:
-        """Read one or more items separated by commas, by default in brackets."""
+        """Read one or more items that are separated by commas, by default in brackets."""
         if is_bracketed:
             self.expect("(")
         found = [read()]
@@ -142,7 +142,7 @@ class WordReader:
         return found
 
 
-# --- Clauses before a statement: `WITH …` for its queries, and `FROM …` before INSERT
+# --- clauses before a statement: `WITH …` for its queries, and `FROM …` before INSERT
 
 
 INSERTS: Final = ("INSERT INTO", "INSERT OVERWRITE", "INSERT WITH SCHEMA EVOLUTION")
@@ -156,7 +156,7 @@ _ENDS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """The words from one position to another, which is excluded."""
+    """The words from a start position to an end position, without the word at the end position."""
 
     start: int
     end: int
@@ -164,11 +164,11 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class NamedQueries:
-    """`WITH name AS (query), …`.
+    """The clause `WITH name AS (query), …`.
 
     Args:
         span: the words of the whole clause.
-        names: names of the queries, in lower case.
+        names: the names of the queries, in lower case.
     """
 
     span: Span
@@ -180,9 +180,9 @@ class LeadingClauses:
     """The clauses before a statement.
 
     Args:
-        named: the clause `WITH …`.
-        relation: the relation of `FROM … INSERT`.
-        end: position of the statement's first word.
+        named: the clause `WITH …`; None if it is absent.
+        relation: the words between FROM and INSERT in `FROM … INSERT`; None if they are absent.
+        end: the position of the first word of the statement itself.
     """
 
     named: NamedQueries | None
@@ -191,16 +191,16 @@ class LeadingClauses:
 
     @property
     def ends(self) -> tuple[str, ...]:
-        """The keywords that end a query; the end of the statement always does."""
+        """The keywords that end a query, in addition to the end of the statement."""
         return () if self.relation is None else INSERTS
 
     @property
     def inside(self) -> LeadingClauses:
-        """The leading clauses that apply to a query in an expression."""
+        """The clauses that also apply to a query inside an expression."""
         return replace(self, relation=None)
 
     def has_named(self, name: QualifiedName) -> bool:
-        """Return whether `WITH` defines a query with this name."""
+        """Return whether the clause `WITH` defines a query with this name."""
         return (
             self.named is not None
             and name.key[-1:] == name.key
@@ -208,15 +208,15 @@ class LeadingClauses:
         )
 
     def of_named(self, name: str) -> list[Span | str]:
-        """Return the pieces of a query that selects from a query of `WITH`."""
+        """Return the pieces of a query that selects all rows of a query of `WITH`."""
         return [*self._before(), f"SELECT * FROM {name}"]  # noqa: S608  # a name of the statement
 
     def of_query(self, words: Sequence[Word], own: Span) -> list[Span | str]:
-        """Return the pieces of a query of the statement, in order.
+        """Return the pieces that form a query of the statement, in order.
 
         Raises:
-            SyntaxProblem: the query is not a SELECT that can follow a relation; the position is
-                that of the statement.
+            SyntaxProblem: the query is not a SELECT that can follow a relation. Its position is a
+                position in the statement.
         """
         found: list[Span | str] = [own]
         if self.relation is not None:
@@ -228,7 +228,7 @@ class LeadingClauses:
             rest: list[Span | str] = [" ", Span(at, own.end)] if at < own.end else []
             found = [Span(own.start, at), " FROM ", self.relation, *rest]
         elif self.named is not None and words[own.start].says("WITH"):
-            # Nest the query, because it may redefine a name of the outer `WITH`.
+            # Put the query into a subquery, because it may redefine a name of the outer `WITH`.
             found = ["SELECT * FROM (", own, ")"]
         return [*self._before(), *found]
 
@@ -239,12 +239,12 @@ class LeadingClauses:
 def leading_clauses(
     words: Sequence[Word], start: int, keywords: Collection[str]
 ) -> LeadingClauses | None:
-    """Return the clauses before a statement that is not a query; None if there are none.
+    """Return the clauses before a statement that is not a query; None if there are no such clauses.
 
     Args:
-        words: words of the statement.
-        start: position of its first word.
-        keywords: the keywords with which statements can begin.
+        words: the words of the statement.
+        start: the position of the first word.
+        keywords: the keywords with which a statement can begin.
     """
     named = named_queries(words, start)
     after = start if named is None else named.span.end
@@ -257,7 +257,7 @@ def leading_clauses(
 
 
 def named_queries(words: Sequence[Word], start: int) -> NamedQueries | None:
-    """Return the `WITH` clause at a position; None if there is no valid one."""
+    """Return the `WITH` clause at a position; None if there is no valid clause."""
     if not words[start].says("WITH"):
         return None
     place = start + 1
@@ -283,7 +283,7 @@ def named_queries(words: Sequence[Word], start: int) -> NamedQueries | None:
 
 
 def relation_before_insert(words: Sequence[Word], start: int) -> Span | None:
-    """Return the words between FROM and INSERT; None if there is no `FROM … INSERT` here."""
+    """Return the words between FROM and INSERT; None if `FROM … INSERT` does not begin here."""
     if not words[start].says("FROM"):
         return None
     for place in _outer(words, start + 1):
@@ -295,7 +295,7 @@ def relation_before_insert(words: Sequence[Word], start: int) -> Span | None:
 
 
 def end_of_columns(words: Sequence[Word], span: Span) -> int:
-    """Return the position where the columns of a SELECT end and its other clauses begin."""
+    """Return the position at which the column list of a SELECT ends."""
     for place in _outer(words, span.start + 1):
         if place >= span.end:
             break
@@ -305,7 +305,7 @@ def end_of_columns(words: Sequence[Word], span: Span) -> int:
 
 
 def after_brackets(words: Sequence[Word], place: int) -> int:
-    """Return the position after the matching closing bracket, or the end of the statement."""
+    """Return the position after the bracket that closes the one at `place`, or of the end."""
     depth = 0
     while words[place].kind != "end":
         if words[place].kind == "sign":
@@ -317,7 +317,7 @@ def after_brackets(words: Sequence[Word], place: int) -> int:
 
 
 def _outer(words: Sequence[Word], start: int) -> Iterator[int]:
-    """Yield the positions of words that are outside of brackets and of names with dots."""
+    """Yield the positions of words that are not inside brackets and not inside dotted names."""
     depth = 0
     for place in range(start, len(words) - 1):
         word = words[place]
@@ -327,7 +327,7 @@ def _outer(words: Sequence[Word], start: int) -> Iterator[int]:
             yield place
 
 
-# --- Reading expressions, types and queries
+# --- read expressions, types and queries
 
 
 Parameters = Sequence[object] | Mapping[str, object] | None
@@ -341,16 +341,16 @@ _DEFAULT: Final = "deltalog_default_"
 
 
 class StatementReader(WordReader):
-    """Reads a statement word by word; the case of keywords does not matter.
+    """Reads a statement word by word, including its expressions, types and queries.
 
     Args:
         sql: one statement.
         parameters: values for `?` (a sequence) or `:name` (a mapping).
-        takes_foreign: whether the session's engine supports more expressions than deltalog.
+        takes_foreign: whether the session's engine supports expressions that deltalog lacks.
 
     Raises:
-        InvalidInputError: the words are invalid (see `split`), or the numbers of values and `?`
-        differ.
+        InvalidInputError: the words are invalid (see `split`), or the number of values differs from
+            the number of `?`.
     """
 
     def __init__(
@@ -367,7 +367,8 @@ class StatementReader(WordReader):
         super().__init__(sql)
         self._clauses: LeadingClauses | None = None
         self._takes_foreign = takes_foreign
-        # For each word, the first word from there on that is not an opening bracket.
+        # For each word: the position of the first word from there on that is not an opening
+        # bracket.
         self._after_brackets = list(range(len(self._words)))
         for place in range(len(self._words) - 2, -1, -1):
             if self._words[place].says("("):
@@ -382,7 +383,7 @@ class StatementReader(WordReader):
             )
         self._named = parameters if isinstance(parameters, Mapping) else {}
         values = parameters if isinstance(parameters, Sequence) else ()
-        # For the position of each `?`: the name that replaces it, and its value.
+        # The position of a `?` → the parameter name that replaces it, and its value.
         self._marked = {
             place: (f"{_PARAMETER}{number}", value)
             for number, (place, value) in enumerate(zip(marks, values, strict=True))
@@ -390,11 +391,11 @@ class StatementReader(WordReader):
 
     @property
     def is_at_query(self) -> bool:
-        """Return whether a query comes next, in brackets or not."""
+        """Return whether a query is next, with or without brackets around it."""
         return self._begins_query(self._place)
 
     def table(self) -> QualifiedName:
-        """Read the name of a table: a path, or a name with several parts; `@v3` adds a version."""
+        """Read the name of a table, which may have several parts and end with a version, `@v3`."""
         parts = self.path("a table")
         if not self.take("@"):
             return QualifiedName(parts)
@@ -406,14 +407,14 @@ class StatementReader(WordReader):
             raise error_at(self.sql, word.start, str(error)) from None
 
     def alias(self, *stops: str) -> str | None:
-        """Read `[AS] name`, if a name comes next that is none of these keywords."""
+        """Read `[AS] name`, if a name is next that is not one of the keywords `stops`."""
         if self.take("AS"):
             return self.name("an alias")
         is_name = self.word.kind in {"word", "quoted"}
         return self.name() if is_name and not any(map(self.is_at, stops)) else None
 
     def version(self) -> Version | None:
-        """Read `VERSION AS OF 3` or `TIMESTAMP AS OF '…'`, if it comes next."""
+        """Read `VERSION AS OF 3` or `TIMESTAMP AS OF '…'`; None if something else is next."""
         self.take("FOR")
         kind = self.take_one("VERSION AS OF", "SYSTEM_VERSION AS OF", "TIMESTAMP AS OF",
                              "SYSTEM_TIME AS OF")  # fmt: skip
@@ -435,7 +436,7 @@ class StatementReader(WordReader):
         return value  # type: ignore[no-any-return]  # a string, or a datetime
 
     def constant(self) -> Any:
-        """Read a constant: a string, a number, a typed literal, or a parameter."""
+        """Read a constant: a string, a number, a literal with a type, or a parameter."""
         start = self.word.start
         found = self._parsed(self._slice(self._end_of_constant()))
         if not isinstance(found, Literal):
@@ -443,21 +444,21 @@ class StatementReader(WordReader):
         return found.value
 
     def text(self, what: str = "a string in quotes") -> str:
-        """Read a string."""
+        """Read a constant that is a string."""
         start, found = self.word.start, self.constant()
         if not isinstance(found, str):
             raise error_at(self.sql, start, f"expected {what}, found {found!r}")
         return found
 
     def integer(self, what: str = "a whole number") -> int:
-        """Read a whole number, which may have a sign."""
+        """Read a constant that is a whole number, with or without a sign."""
         start, found = self.word.start, self.constant()
         if not isinstance(found, int) or isinstance(found, bool):
             raise error_at(self.sql, start, f"expected {what}, found {found!r}")
         return found
 
     def table_at_version(self) -> QualifiedName:
-        """Read the name of a table with an optional version, as a clause or after `@`."""
+        """Read the name of a table, with an optional version as a clause or after `@`."""
         found, version = self.table(), self.version()
         return found if version is None else QualifiedName(found.parts, version)
 
@@ -470,16 +471,18 @@ class StatementReader(WordReader):
     def condition(
         self, *stops: str, ends_at_query: bool = False, by_engine: bool = False
     ) -> SqlCondition:
-        """Read an expression up to a keyword of `stops`, a comma, a closing bracket or the end.
+        """Read an expression.
 
-        These do not end the expression inside brackets and CASE … END. The grammar of the
-        expression is checked here, its columns when the statement runs.
+        It ends before a keyword of `stops`, a comma, a closing bracket or the end of the statement.
+        These words do not end it inside brackets and inside CASE … END. The grammar of the
+        expression is checked here; its columns are checked when the statement runs.
 
         Args:
             stops: the keywords that end the expression.
-            ends_at_query: whether a query without brackets also ends the expression.
-            by_engine: whether the session's engine evaluates the expression, and may support more
-                functions.
+            ends_at_query: whether the beginning of a query without brackets also ends the
+                expression.
+            by_engine: whether the session's engine evaluates the expression. It may then contain
+                functions that deltalog lacks.
         """
         start, end = self._place, self._end_of_slice(stops, ends_at_query=ends_at_query)
         if start == end:
@@ -497,7 +500,7 @@ class StatementReader(WordReader):
         return SqlCondition(found.text, found.parameters, subqueries, is_foreign)
 
     def source(self, *stops: str) -> str:
-        """Read an expression that a table will store, and return its SQL; see `condition`."""
+        """Read an expression that a table will store; return its SQL. See `condition`."""
         start = self._place
         found = self.condition(*stops)
         if found.parameters or found.subqueries:
@@ -527,25 +530,25 @@ class StatementReader(WordReader):
             found, collations, by_bytes = parse_collated_type(plain)
         except InvalidInputError as error:
             raise self._error_in(start, error) from error
-        # Do not lower the case of field names.
+        # Do not convert a type with fields to lower case, because this would change field names.
         limited = (text if "<" in text else text.lower()) if is_limited else None
         return WrittenType(found, limited, collations, by_bytes)
 
     def query(self) -> Query:
-        """Read a query up to the bracket that closes it, or to the end of the statement."""
+        """Read a query, up to the bracket that closes it or the end of the statement."""
         if not self.is_at_query:
             self.fail("expected a query")
         stops = () if self._clauses is None else self._clauses.ends
         return self._checked(self._composed(self._end_of_slice(stops, ends_at_comma=False)))
 
     def take_clauses(self, keywords: Collection[str]) -> bool:
-        """Read `WITH …` and `FROM …` before a statement that is not a query, if they come next.
+        """Read `WITH …` and `FROM …` before a statement that is not a query, if they are next.
 
         Args:
-            keywords: the keywords with which statements can begin.
+            keywords: the keywords with which a statement can begin.
 
         Returns:
-            Whether a relation was read; then INSERT must follow.
+            Whether a relation was read. If so, INSERT must follow.
         """
         found = leading_clauses(self._words, self._place, keywords)
         if found is None:
@@ -557,7 +560,7 @@ class StatementReader(WordReader):
         return found.relation is not None
 
     def named_query(self, name: QualifiedName) -> Query | None:
-        """Return the query that `WITH` defines with a name; None if there is no such query."""
+        """Return the query that `WITH` defines under a name; None if there is no such query."""
         if self._clauses is None or not self._clauses.has_named(name):
             return None
         if name.version is not None:
@@ -566,11 +569,12 @@ class StatementReader(WordReader):
         return self._checked(self._joined(pieces, self._place))
 
     def rows(self) -> tuple[Query, Defaults]:
-        """Read a query. In VALUES, an item may be the keyword DEFAULT.
+        """Read a query. If the query is VALUES, its items may be the keyword DEFAULT.
 
         Returns:
-            The query, in which parameters without a value mean DEFAULT; and for each row, the name
-                of the parameter for each item that is DEFAULT, or None for other items.
+            The query, in which a parameter replaces each DEFAULT. And the names of these
+            parameters: for each row and each item in the row, the name, or None if the item is not
+            DEFAULT.
         """
         if not self.is_at("VALUES") or not self.is_at_query or self._has_relation:
             return self.query(), ()
@@ -638,7 +642,7 @@ class StatementReader(WordReader):
         return begins_query(self._words, self._after_brackets[place])
 
     def _slice(self, end: int, subqueries: dict[str, Subquery] | None = None) -> Query:
-        """Read a query up to a word; with `subqueries`, replace subqueries by parameters."""
+        """Read a query up to a word. If `subqueries` is set, parameters replace the subqueries."""
         parts = TextParts(self.sql, self.word.start)
         parameters: dict[str, object] = {}
         self._copy(end, parts, parameters, subqueries)
@@ -652,7 +656,7 @@ class StatementReader(WordReader):
         parameters: dict[str, object],
         subqueries: dict[str, Subquery] | None = None,
     ) -> None:
-        """Copy the text up to a word, with replacements for parts that are not a query's SQL."""
+        """Copy the SQL up to a word. Parts that are not SQL of a query are replaced."""
         while self._place < end:
             word, before = self.word, self._words[self._place - 1]
             if word.start in self._marked:
@@ -668,7 +672,7 @@ class StatementReader(WordReader):
             self._place += 1
 
     def _composed(self, end: int) -> Query:
-        """Read a query up to a word; add the clauses before the statement that the query uses."""
+        """Read a query up to a word, and add the clauses before the statement that apply to it."""
         if self._clauses is None:
             return self._slice(end)
         try:
@@ -678,7 +682,7 @@ class StatementReader(WordReader):
         return self._joined(pieces, end)
 
     def _joined(self, pieces: Sequence[Span | str], end: int) -> Query:
-        """Build a query from words of the statement and strings, and continue reading at a word."""
+        """Build a query from words of the statement and from strings; then continue at a word."""
         start = self.word.start
         parts, parameters = TextParts(self.sql), dict[str, object]()
         for piece in pieces:
@@ -695,7 +699,7 @@ class StatementReader(WordReader):
         return Query(found.text, parameters, found)
 
     def _checked(self, found: Query) -> Query:
-        """Return a query after checking its grammar and its parameters."""
+        """Check the grammar and the parameters of a query, and return the query."""
         try:
             names = check_query(found.text)
         except SyntaxProblem as error:
@@ -711,7 +715,7 @@ class StatementReader(WordReader):
         return self._words[place].says("(") and self._begins_query(place)
 
     def _subquery(self, subqueries: dict[str, Subquery]) -> str:
-        """Read a query in brackets, and return the parameter that replaces it in the expression."""
+        """Read a query in brackets; return the parameter that replaces it in the expression."""
         is_list = self._place > 0 and self._words[self._place - 1].says("IN")
         kind = SubqueryKind.LIST if is_list else SubqueryKind.VALUE
         if self.take("EXISTS"):
@@ -736,7 +740,7 @@ class StatementReader(WordReader):
         return error_at(self.sql, self._words[start].start, str(error))
 
 
-# --- Expressions of statements, with the results of their queries
+# --- expressions of statements, in which results replace queries
 
 
 _ADVICE: Final = "compare with the rows themselves: write it as a MERGE"
@@ -745,18 +749,20 @@ _ADVICE: Final = "compare with the rows themselves: write it as a MERGE"
 def resolved(
     values_of: Callable[[Query], pa.Table], condition: SqlCondition, columns: Collection[str] = ()
 ) -> Expression:
-    """Return the expression of a condition, with its queries replaced by their results.
+    """Return a condition as an expression. Its queries are run, and replaced by their results.
 
     Args:
-        values_of: runs a query.
-        condition: a condition in the statement.
-        columns: the columns of the rows. Double quotes around the name of such a column are an
-            error.
+        values_of: a function that runs a query.
+        condition: the condition in the statement.
+        columns: the columns of the rows that the condition tests. The name of such a column in
+            double quotes is an error, because double quotes enclose strings.
 
-    InvalidInputError: a query returns more than one column, or several rows where one value is
-        needed; a query refers to the outer row; or Python cannot represent a value.
+    Raises:
+        InvalidInputError: a query returns more than one column, or several rows where one value is
+            required; a query refers to a column of the outer row; or Python cannot represent a
+            value.
     """
-    # A random name, which cannot occur in the statement.
+    # A random name cannot occur in the statement by accident.
     secret = uuid4().hex
     named = {name: f"{name}_{secret}" for name in condition.subqueries}
     marks = {named[name]: one for name, one in condition.subqueries.items()}
@@ -777,10 +783,10 @@ def resolved(
 
 
 def answer_of(values_of: Callable[[Query], pa.Table], subquery: Subquery) -> Any:
-    """Return the value or the list of values of a query in an expression.
+    """Return the value, or the list of values, that a query in an expression returns.
 
     Raises:
-        InvalidInputError: the query returns more columns or rows than are allowed here.
+        InvalidInputError: the query returns more columns or rows than its use allows.
     """
     text = subquery.query.text.strip()
     try:
@@ -808,9 +814,10 @@ def answer_of(values_of: Callable[[Query], pa.Table], subquery: Subquery) -> Any
 
 
 def _is_in(operand: Expression, text: str, columns: Sequence[Sequence[Any]]) -> Expression:
-    """Return the condition that a value, or a row of values, is in a query's result.
+    """Return the condition that a value, or a row of values, is in the result of a query.
 
-    As in Spark, comparing NULL with a row of a query returns NULL; in a list of rows it does not.
+    As in Spark, the comparison with a row of a query is NULL if it involves NULL. For a list of
+    rows in the SQL itself, Spark has another rule.
     """
     if len(columns) == 1:
         (values,) = columns
@@ -833,9 +840,9 @@ def _is_in(operand: Expression, text: str, columns: Sequence[Sequence[Any]]) -> 
 
 
 def _values(text: str, rows: pa.Table, place: int) -> list[Any]:
-    """Return the values of a column of a query's result as constants."""
+    """Return the values of one column of a query's result as constants."""
     found = rows.column(place)
-    # Python lacks nanoseconds and some years, so use Arrow scalars as constants.
+    # Python has no nanoseconds, and not all years, so Arrow scalars are the constants.
     is_arrow = pt.is_timestamp(found.type) or pt.is_date(found.type)
     values = list(found) if is_arrow else python_values(found, f"the query ({text})", _ADVICE)
     kind = type_of_query(rows.schema.field(place))

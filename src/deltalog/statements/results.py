@@ -1,4 +1,4 @@
-"""The result of a statement: its rows and the numbers of its changes.
+"""The result of a statement: its rows, and the numbers of changed rows and files.
 
 Protocol: none
 """
@@ -28,18 +28,19 @@ _SHOWN_ROWS: Final = 20
 
 
 class SqlResult:
-    """The rows of a statement and the numbers of its changes.
+    """The rows of a statement, and the numbers of rows and files that it changed.
 
-    The rows are a stream: they can be read once, either all together or batch by batch. Rows that a
-    notebook displays can still be read afterwards.
+    The rows are a stream: they can be read once, either all together or batch by batch. A notebook
+        that
+    displays the first rows does not consume them.
 
     Attributes:
-        metrics: the numbers of changes, named as in the operation's result; None if the statement
-            changes nothing.
-        num_affected_rows: the number of changed rows; None if it is not counted.
+        metrics: the numbers of changed rows and files, under the names in the operation's result;
+            None if the statement changes nothing.
+        num_affected_rows: the number of changed rows; None if it is unknown.
 
     Args:
-        answer: what the statement returned to the session.
+        answer: the rows and numbers that the statement returned.
         statement: the SQL of the statement.
     """
 
@@ -79,10 +80,10 @@ class SqlResult:
 
     def to_polars(self) -> pl.DataFrame:
         """Return the rows as a Polars data frame."""
-        import polars as pl  # noqa: PLC0415  # optional
+        import polars as pl  # noqa: PLC0415  # an optional dependency
 
         found = pl.from_arrow(self.to_arrow())
-        assert isinstance(found, pl.DataFrame)  # noqa: S101  # of a table
+        assert isinstance(found, pl.DataFrame)  # noqa: S101  # because the argument is a table
         return found
 
     def to_pylist(self) -> list[dict[str, Any]]:
@@ -119,7 +120,7 @@ class SqlResult:
         yield from reader
 
     def __repr__(self) -> str:
-        """Format the first rows."""
+        """Return a text table of the first rows."""
         head, more = self._head()
         if head is None:
             return f"SqlResult({self._statement!r}, rows taken)"
@@ -130,7 +131,7 @@ class SqlResult:
         return text + ("\n…" if more else "")
 
     def _repr_html_(self) -> str:
-        """Format the first rows as an HTML table, with the numbers of changes."""
+        """Return an HTML table of the first rows, and the numbers of changed rows and files."""
         head, more = self._head()
         if head is None:
             return card(repr(self))
@@ -146,7 +147,7 @@ class SqlResult:
         return card("" if pieces else "done", *pieces)
 
     def _head(self) -> tuple[pa.Table | None, bool]:
-        """Return the first rows without consuming them, and whether there are more."""
+        """Return the first rows without consuming them, and whether there are further rows."""
         if self._reader is None:
             return None, False
         while sum(batch.num_rows for batch in self._ahead) <= _SHOWN_ROWS:
@@ -159,7 +160,7 @@ class SqlResult:
 
 
 def rows_of(rows: pa.Table | pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
-    """Yield rows as tuples of Python values; several columns may have the same name.
+    """Yield rows as tuples of Python values. Several columns may have the same name.
 
     Raises:
         InvalidInputError: Python cannot represent a value.
@@ -175,7 +176,7 @@ def _text_table(rows: pa.Table) -> str:
     if not names:
         return "done"
     cells = [[cell_of_row(one) for one in row] for row in readable_tuples(rows)]
-    if len(names) == len(cells) == 1:  # for example, the lines of SHOW CREATE TABLE
+    if len(names) == len(cells) == 1:  # one cell, for example the lines of SHOW CREATE TABLE
         (shown_name,), ((cell,),) = map(printable, names), cells
         width = max(len(shown_name), *map(len, cell.split("\n")))
         return "\n".join([shown_name, "-" * width, printable_lines(cell)])

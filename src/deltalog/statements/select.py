@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ExplainStatement(SqlStatement):
-    """`EXPLAIN statement`."""
+    """`EXPLAIN statement`, which returns the plan of any statement."""
 
     statement: SqlStatement
 
     def run(self, session: Session) -> StatementAnswer:
-        """Return the plan of the statement as a string, without running the statement."""
+        """Return one row with the plan of the statement, without running the statement."""
         text = self.statement.explain(session)
         return StatementAnswer(table_of({"plan": pa.string()}, [(text,)]))
 

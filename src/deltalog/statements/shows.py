@@ -1,6 +1,6 @@
-"""`DESCRIBE` and `SHOW`: facts about a table that do not depend on its rows.
+"""`DESCRIBE` and `SHOW`, which return facts about a table other than its rows.
 
-Protocol: none; Spark's and Delta Lake's SQL references
+Protocol: none; follows Spark's and Delta Lake's SQL references
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class DescribeStatement(SqlStatement):
     is_extended: bool = False
 
     def run(self, session: Session) -> StatementAnswer:
-        """Return a row for each column, then for partition columns, then for further facts."""
+        """Return a row per column, then per partition column, then per further property."""
         table = session.open(self.table)
         fields = list(table.schema().fields)
         rows = [(field.name, shown_type(field), field.metadata.get("comment")) for field in fields]
@@ -126,7 +126,7 @@ class DescribeColumnStatement(SqlStatement):
     column: tuple[str, ...]
 
     def run(self, session: Session) -> StatementAnswer:
-        """Return the name, the type and the comment of the column, one per row.
+        """Return three rows: the name, the type and the comment of the column.
 
         Raises:
             InvalidInputError: the column does not exist, or is a field of a column.
@@ -153,7 +153,7 @@ class DescribeDetailStatement(SqlStatement):
     table: QualifiedName
 
     def run(self, session: Session) -> StatementAnswer:
-        """Return one row."""
+        """Return one row with the details of the table."""
         detail = session.open(self.table).detail()
         times = {name: moment_of(detail.get(name)) for name in ("createdAt", "lastModified")}
         return StatementAnswer(table_of(_DETAIL, [_row(_DETAIL, {**detail, **times})]))
@@ -195,7 +195,7 @@ class ShowPartitionsStatement(SqlStatement):
     partition: Mapping[str, Any]
 
     def run(self, session: Session) -> StatementAnswer:
-        """Return a row for each partition, formatted as a directory name.
+        """Return a row for each partition, in the form of a directory name.
 
         Raises:
             InvalidInputError: the table is not partitioned, or a given column is not a partition
@@ -231,7 +231,7 @@ class ShowPropertiesStatement(SqlStatement):
     key: str | None = None
 
     def run(self, session: Session) -> StatementAnswer:
-        """Return a row for each property, including the properties of the protocol."""
+        """Return a row for each property, including the versions and features of the protocol."""
         table = session.open(self.table)
         protocol = table.protocol()
         found = {
@@ -255,7 +255,7 @@ class ShowCreateStatement(SqlStatement):
     table: QualifiedName
 
     def run(self, session: Session) -> StatementAnswer:
-        """Return a statement that creates an empty table like this one."""
+        """Return one row with a statement that creates an empty table like this one."""
         entry, table = session.entry(self.table), session.open(self.table)
         is_managed = entry is not None and entry.table_type is TableType.MANAGED
         text = create_statement(self.table, table, is_managed=is_managed)
@@ -315,7 +315,7 @@ def _read_partition(reader: StatementReader) -> dict[str, Any]:
 
 
 def shown_type(field: Field) -> str:
-    """Return the type of a column in SQL, with length limits."""
+    """Return the type of a column in SQL, including the limit of `char(n)` and `varchar(n)`."""
     return str(field.metadata.get(CHAR_VARCHAR_KEY) or simple_name_of(field))
 
 
@@ -359,17 +359,17 @@ def _shown(value: Any) -> str | None:
     return value if value is None or isinstance(value, str) else str(value)
 
 
-# --- The statement that creates an empty table like an existing one, for `SHOW CREATE TABLE`
+# --- `SHOW CREATE TABLE`: the statement that creates an empty table like an existing one
 
 
 def create_statement(name: QualifiedName, table: DeltaTable, *, is_managed: bool = False) -> str:
     """Return a statement that creates an empty table like an existing one.
 
     Args:
-        name: name of the new table.
+        name: the name of the new table.
         table: the existing table.
-        is_managed: whether a catalog chose the location of the table, and will choose it for the
-            new one.
+        is_managed: whether a catalog has chosen the location of the table. The statement then
+            contains no location.
     """
     schema, metadata = table.snapshot.configuration.schema, table.metadata()
     columns = ",\n".join(f"  {_defined(field, schema)}" for field in schema)
@@ -421,7 +421,7 @@ def _defined(field: Field, schema: Any) -> str:
 
 
 def _defined_type(field: Field) -> str:
-    """Return the type of a field in SQL, with the comments and other clauses of nested fields."""
+    """Return the type of a field in SQL, including the comments and clauses of nested fields."""
 
     def defined(data_type: DataType, path: tuple[str, ...]) -> str:
         match data_type:

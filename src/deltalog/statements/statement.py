@@ -1,4 +1,4 @@
-"""The common base of all statements, which are frozen values that a session runs.
+"""The base class of all statements. A statement is a frozen value, which a session runs.
 
 To add a statement, add a class with its grammar, and a row in `statements.grammar`.
 
@@ -44,13 +44,13 @@ _ONE_ROW: Final = pa.RecordBatch.from_pydict({"one": [1]})
 
 @dataclass(frozen=True, slots=True)
 class StatementAnswer:
-    """The result of running a statement.
+    """What a statement returns to its session.
 
     Args:
         rows: a table, or any object that streams Arrow batches.
-        metrics: the numbers of changes, named as in the operation's result; None if nothing
-            changed.
-        num_affected_rows: the number of changed rows; None if it is not counted.
+        metrics: the numbers of changed rows and files, under the names in the operation's result;
+            None if nothing changed.
+        num_affected_rows: the number of changed rows; None if it is unknown.
     """
 
     rows: Any
@@ -60,14 +60,14 @@ class StatementAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewNames:
-    """A schema or catalog to be created.
+    """The definition of a new schema or catalog.
 
     Args:
         namespace: the name of the schema or catalog.
-        is_catalog: whether it is a catalog.
-        may_exist: whether an existing schema or catalog is accepted; if not, it is an error.
+        is_catalog: whether a catalog is created, instead of a schema.
+        may_exist: whether nothing happens if the name exists; if False, that is an error.
         comment: the comment of the schema or catalog.
-        location: the directory for new tables in it.
+        location: the directory in which new tables of the schema or catalog are created.
         properties: the properties of the schema or catalog.
     """
 
@@ -87,7 +87,11 @@ class Namespaces(Protocol):
         ...
 
     def schemas(self, within: Sequence[str]) -> Sequence[tuple[str, ...]]:
-        """Return the schemas of a catalog, without its name; empty means the current catalog."""
+        """Return the schemas of a catalog, without the name of the catalog.
+
+        Args:
+            within: the name of the catalog; empty means the current catalog.
+        """
         ...
 
     def create(self, names: NewNames) -> None:
@@ -100,22 +104,23 @@ class Namespaces(Protocol):
 
         Args:
             namespace: the name of the schema or catalog.
-            is_catalog: whether it is a catalog.
-            cascade: whether its contents are dropped as well; if not, it must be empty.
-            may_lack: whether it is accepted that the schema or catalog does not exist.
+            is_catalog: whether a catalog is dropped, instead of a schema.
+            cascade: whether its contents are dropped, too. If False, it must be empty.
+            may_lack: whether nothing happens if the name does not exist; if False, that is an
+                error.
         """
 
     def use(self, namespace: Sequence[str], *, is_catalog: bool) -> None:
-        """Set the schema, or the catalog, that is prepended to shorter names.
+        """Set the schema or the catalog that is prepended to shorter names.
 
         Raises:
-            InvalidInputError: the session has no catalog for such names.
+            InvalidInputError: the session has no catalog that could contain the schema.
         """
         ...
 
 
 class Session(Protocol):
-    """Runs statements, in this process or on a cluster."""
+    """The interface of sessions, which run statements in this process or on a cluster."""
 
     @property
     def engine(self) -> Engine:
@@ -129,11 +134,11 @@ class Session(Protocol):
 
     @property
     def enforces_retention(self) -> bool:
-        """Whether VACUUM refuses a retention that is shorter than the table's."""
+        """Whether VACUUM refuses a retention period that is shorter than the table's."""
         ...
 
     def open(self, name: QualifiedName) -> DeltaTable:
-        """Return the table with a name, at the version in the name.
+        """Return the table with this name, at the version that the name contains.
 
         Raises:
             TableNotFoundError: the table does not exist.
@@ -141,7 +146,7 @@ class Session(Protocol):
         ...
 
     def find(self, name: QualifiedName) -> DeltaTable | None:
-        """Return the table with a name; None if the name is unknown."""
+        """Return the table with this name; None if the name is unknown."""
         ...
 
     def has_read(self, table: DeltaTable) -> bool:
@@ -152,13 +157,13 @@ class Session(Protocol):
         """Return the location of a new table.
 
         Args:
-            name: name of the new table.
-            location: the location in the statement; None means that the name or its catalog
-            determines it.
+            name: the name of the new table.
+            location: the location in the statement; None if the name or its catalog determines
+                the location.
 
         Raises:
-            InvalidInputError: neither the statement nor the name nor a catalog determines a
-            location.
+            InvalidInputError: the location is not in the statement, and neither the name nor a
+                catalog determines it.
         """
         ...
 
@@ -175,15 +180,15 @@ class Session(Protocol):
         ...
 
     def relocate(self, name: QualifiedName, location: str) -> None:
-        """Change the location of a name."""
+        """Change the location that belongs to a name."""
         ...
 
     def tables(self, schema: Sequence[str]) -> Sequence[QualifiedName]:
-        """Return the tables of a schema; an empty name means the tables of the session itself."""
+        """Return the tables of a schema. An empty name means the tables of the session itself."""
         ...
 
     def entry(self, name: QualifiedName) -> CatalogTable | None:
-        """Return the catalog's entry for a table; None if the name belongs to no catalog."""
+        """Return a table's entry in its catalog; None if no catalog is responsible for the name."""
         ...
 
     def select(self, query: Query) -> Any:
@@ -191,7 +196,7 @@ class Session(Protocol):
         ...
 
     def values(self, query: Query) -> pa.Table:
-        """Return all rows of a query in a condition, which must be few."""
+        """Return all rows of a query in a condition. The rows must fit into memory."""
         ...
 
     def expression(
@@ -202,14 +207,14 @@ class Session(Protocol):
         *,
         keeps_last: bool = False,
     ) -> Any:
-        """Return the expression of a condition, with its queries replaced by their results.
+        """Return a condition as an expression. Its queries are run, and replaced by their results.
 
         Args:
             given: the condition.
-            columns: the columns of the rows.
-            qualifiers: possible qualifiers of the columns, which are removed if only the engine can
-                evaluate the condition.
-            keeps_last: in that case, whether the last part of a qualifier is not removed.
+            columns: the columns of the rows that the condition tests.
+            qualifiers: the qualifiers that a column may have. If only the engine can evaluate the
+                condition, they are removed.
+            keeps_last: whether, in that case, the last part of a qualifier remains.
 
         Returns:
             An expression, or a value that only the engine can evaluate.
@@ -217,11 +222,11 @@ class Session(Protocol):
         ...
 
     def known_part(self, condition: Any, table: DeltaTable) -> Expression | None:
-        """Return the part of a condition that can prune files; None if no part can."""
+        """Return the part of a condition that can prune files; None if there is no such part."""
         ...
 
     def replacing(self, write: Write, table: DeltaTable) -> Write:
-        """Return the operation that replaces the rows that match a predicate, for this engine."""
+        """Return the write operation with a predicate that this session's engine can evaluate."""
         ...
 
     def source(
@@ -235,14 +240,14 @@ class Session(Protocol):
 
         Args:
             rows: the query or the table.
-            target: the table that the statement changes; a query that reads this table does not run
-                again after a conflict.
+            target: the table that the statement changes. If the query reads this table, the query
+                does not run again after a conflict.
             alias: the name of the rows in the conditions of the operation.
         """
         ...
 
     def columns(self, source: Any) -> Sequence[str]:
-        """Return the column names of rows that `source` returned, without reading the rows."""
+        """Return the column names of a result of `source`, without reading its rows."""
         ...
 
     def insertable(
@@ -255,16 +260,16 @@ class Session(Protocol):
         target: QualifiedName,
         evolves: bool,
     ) -> Any:
-        """Return the rows of a query with the columns and types of a table; see `source`.
+        """Return the rows of a query, cast to the columns and types of a table; see `source`.
 
         Args:
             query: the query that returns the rows.
             table: the table into which the rows are inserted.
-            columns: columns of the table, in the order of the query's columns; None matches columns
-                by name.
-            constants: for some columns, the value in each row.
+            columns: the columns of the table, in the order of the query's columns; None matches
+                columns by name.
+            constants: the name of a column → the value of the column in every row.
             target: the name of the table.
-            evolves: whether columns that the table lacks are added.
+            evolves: whether columns of the query that the table lacks are added to the table.
         """
         ...
 
@@ -274,7 +279,7 @@ class Session(Protocol):
 
 
 class SqlStatement(ABC):
-    """A statement, with the values of its parameters."""
+    """A parsed statement, including the values of its parameters."""
 
     __slots__ = ()
 
@@ -283,11 +288,11 @@ class SqlStatement(ABC):
         """Run the statement.
 
         Raises:
-            DeltaError: the operation of the statement fails.
+            DeltaError: the operation of the statement failed.
         """
 
     def explain(self, session: Session) -> str:
-        """Describe the effect of the statement, without running the statement."""
+        """Describe what the statement would do, without running it."""
         del session
         name = type(self).__name__.removesuffix("Statement")
         facts = [f"  {key}: {value}" for key, value in _facts(self)]
@@ -297,7 +302,7 @@ class SqlStatement(ABC):
 def explained_scan(
     session: Session, name: QualifiedName, where: SqlCondition | None, alias: str | None
 ) -> list[str]:
-    """Return the plan of the scan that finds the rows of a condition, as lines."""
+    """Return the plan of the scan that finds the rows for a condition, as lines of text."""
     table = session.open(name)
     condition = condition_of(session, where, table, qualifiers_of(name, alias))
     known = session.known_part(condition, table)
@@ -306,7 +311,7 @@ def explained_scan(
 
 
 def _facts(statement: Any) -> Iterator[tuple[str, str]]:
-    """Yield the fields of a statement that are set, with their values in words."""
+    """Yield the names and the values, as strings, of the fields of a statement that are set."""
     for one in fields(statement):
         value = getattr(statement, one.name)
         text = getattr(value, "text", value)
@@ -323,7 +328,7 @@ def table_of(schema: Mapping[str, pa.DataType], rows: Sequence[Sequence[Any]]) -
 
 
 def counted(metrics: Mapping[str, Any] | None = None, **counts: int | None) -> StatementAnswer:
-    """Return an answer with one row of counts, like Delta Spark for statements that change rows."""
+    """Return an answer with one row of counts, as Delta Spark does for changes of rows."""
     rows = pa.table({name: pa.array([count], pa.int64()) for name, count in counts.items()})
     return StatementAnswer(rows, dict(metrics or {}), counts.get("num_affected_rows"))
 
@@ -333,8 +338,8 @@ def execute(
 ) -> Ran[OutcomeT_co]:
     """Run an operation of a statement, and return its outcome and its commit.
 
-    If a query of the statement has read the table, the operation uses the same version: with a
-    newer version, the query might return other rows.
+    If a query of the statement has read the table, the operation is based on the same version. With
+    a newer version, the query could return other rows.
 
     Raises:
         CommitConflictError: another writer has changed rows that the statement read.
@@ -357,7 +362,7 @@ def execute(
 
 
 def result_of(session: Session, table: DeltaTable, operation: Operation[Any]) -> dict[str, Any]:
-    """Run an operation of a statement, and return its result, which is empty if nothing changed."""
+    """Run an operation of a statement; return its result as a dictionary, empty without changes."""
     done = execute(session, table, operation)
     return {} if done.value is None else dict(done.value.result())
 
@@ -365,15 +370,15 @@ def result_of(session: Session, table: DeltaTable, operation: Operation[Any]) ->
 def condition_of(
     session: Session, given: SqlCondition | None, table: DeltaTable, qualifiers: Qualifiers = ()
 ) -> Any:
-    """Return the expression of a condition, with its queries replaced by their results.
+    """Return a condition as an expression. Its queries are run, and replaced by their results.
 
-    If only the session's engine can evaluate the condition, the result is a value of that engine.
+    If only the session's engine can evaluate the condition, the result is an object of that engine.
 
     Args:
-        session: runs the queries.
+        session: the session that runs the queries.
         given: the condition; None means all rows.
-        table: the table that contains the rows.
-        qualifiers: possible qualifiers of its columns, from `qualifiers_of`.
+        table: the table whose rows the condition tests.
+        qualifiers: the qualifiers that a column may have; a result of `qualifiers_of`.
     """
     if given is None:
         return None
@@ -385,9 +390,10 @@ def condition_of(
 
 
 def qualifiers_of(name: QualifiedName, alias: str | None = None) -> Qualifiers:
-    """Return the possible qualifiers of columns: the alias, or else the name and its shorter forms.
+    """Return the qualifiers that a column of a table may have.
 
-    The qualifiers are ordered from the longest to the shortest, in lower case.
+    With an alias, that is only the alias. Otherwise, these are the name of the table and the name
+    without its first parts. The qualifiers are in lower case, the longest first.
     """
     if alias is not None:
         return ((name_key(alias),),)
@@ -395,12 +401,12 @@ def qualifiers_of(name: QualifiedName, alias: str | None = None) -> Qualifiers:
 
 
 def bare(path: Path, qualifiers: Qualifiers, columns: Sequence[str]) -> Path:
-    """Return the path of a column without its qualifier; the name of a column has precedence.
+    """Return the path of a column without its qualifier, unless its first part is a column.
 
     Args:
-        path: the path as in the statement.
-        qualifiers: qualifiers of the table.
-        columns: columns of the table.
+        path: the path in the statement.
+        qualifiers: the qualifiers of the table.
+        columns: the columns of the table.
     """
     key = path_key(path)
     if key[0] in {name_key(name) for name in columns}:
@@ -415,11 +421,11 @@ def alias_of(name: QualifiedName, alias: str | None) -> str:
 
 
 def absent_partitions(table: DeltaTable, given: Collection[str]) -> dict[str, Expression]:
-    """Return values for the partition columns that the rows lack: their defaults, or NULL.
+    """Return values for the partition columns that the rows do not contain: defaults, or NULL.
 
     Args:
-        table: the table with the partition columns.
-        given: names of the columns that the rows have, in any case.
+        table: the table.
+        given: the names of the columns that the rows contain, in upper or lower case.
     """
     known = {name_key(name) for name in (*given, *computed_columns(table))}
     return {
@@ -438,7 +444,7 @@ def default_of(table: DeltaTable, column: tuple[str, ...]) -> Expression:
 
 
 def default_value(table: DeltaTable, column: tuple[str, ...]) -> Any:
-    """Return the current value of a column's default; None if the column has no default.
+    """Return the value that the default of a column has now; None if the column has no default.
 
     Returns:
         A Python value, or an Arrow scalar if Python cannot represent it.
@@ -459,19 +465,20 @@ def computed_columns(table: DeltaTable) -> list[str]:
 
 
 def clusters_of(table: DeltaTable) -> tuple[tuple[str, ...], ...]:
-    """Return the paths of the clustering columns, in logical names; empty without clustering."""
+    """Return the paths of the clustering columns, with logical names; empty without clustering."""
     configuration = table.snapshot.configuration
     return logical_clustering_columns(
         table.snapshot.domain_metadata, configuration.schema, configuration.column_mapping_mode
     )
 
 
-# --- Parts of statements: queries and expressions, with the values of their parameters
+# --- parts of statements: queries and expressions, with the values of their parameters
 
 
 OPENING: Final = frozenset("([")
 CLOSING: Final = frozenset(")]")
-# For each row of VALUES and each item, the name of the parameter that means DEFAULT, or None.
+# For each row of VALUES and each item in the row: the name of the parameter that replaces DEFAULT,
+# or None if the item is not DEFAULT.
 Defaults = tuple[tuple[str | None, ...], ...]
 
 
@@ -480,9 +487,10 @@ class Query:
     """A query of a statement, in Spark's dialect.
 
     Args:
-        text: the SQL of the query, with a name for each `?`.
-        parameters: the values for the names in the text.
-        source: where the text is in its statement; None if the query is not part of a statement.
+        text: the SQL of the query, with a parameter name for each `?`.
+        parameters: the values of the parameters: name → value.
+        source: the positions of the text in its statement; None if the query is not part of a
+            statement.
         is_of_values: whether the query is the VALUES of an INSERT.
     """
 
@@ -500,11 +508,11 @@ class SubqueryKind(StrEnum):
     """How an expression uses a query in brackets."""
 
     VALUE = "value"
-    """As one value, from one column; NULL if the query returns no row."""
+    """As one value, from one column. NULL if the query returns no row."""
     LIST = "list"
     """As a list of values from one column, after IN."""
     EXISTS = "exists"
-    """As a boolean: whether the query returns a row."""
+    """As a boolean that is true if the query returns a row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -513,7 +521,7 @@ class Subquery:
 
     Args:
         kind: how the expression uses the query.
-        query: the query without its brackets.
+        query: the query without the brackets around it.
     """
 
     kind: SubqueryKind
@@ -525,9 +533,9 @@ class SqlCondition:
     """An expression of a statement, which may contain queries.
 
     Args:
-        text: the expression in Spark's dialect, with a name for each `?` and for each query in it.
-        parameters: the values for the names in the text.
-        subqueries: maps names of parameters to the queries that they replace.
+        text: the expression in Spark's dialect, with a parameter name for each `?` and each query.
+        parameters: the values of the parameters: name → value.
+        subqueries: the name of a parameter → the query that the parameter replaces.
         is_foreign: whether only the session's engine can evaluate the expression.
     """
 
@@ -538,7 +546,7 @@ class SqlCondition:
 
 
 def stops_at(words: Sequence[Word], place: int, stops: Sequence[str]) -> bool:
-    """Return whether one of these keywords or signs, such as `GROUP BY`, begins at a word."""
+    """Return whether one of some keywords or signs, such as `GROUP BY`, begins at a word."""
     for stop in stops:
         wanted = stop.split()
         coming = words[place : place + len(wanted)]
@@ -548,7 +556,7 @@ def stops_at(words: Sequence[Word], place: int, stops: Sequence[str]) -> bool:
 
 
 def items_of_values(words: Sequence[Word], start: int, end: int) -> Iterator[tuple[int, bool]]:
-    """Yield the positions of the items of VALUES, and whether each item is the first of its row.
+    """Yield the position of each item of VALUES, and whether the item is the first one of its row.
 
     Args:
         words: the words of the statement.
@@ -570,14 +578,15 @@ def items_of_values(words: Sequence[Word], start: int, end: int) -> Iterator[tup
 
 @dataclass(frozen=True, slots=True)
 class WrittenType:
-    """A type as written in a statement.
+    """A type as it is written in a statement.
 
     Args:
-        type: the type, with `string` for each `char(n)` and `varchar(n)`.
-        limited: the type as written, if it contains such a limit.
-        collations: maps paths inside the type to identifiers of collations; fields of structs are
-            excluded, because they have their own collations.
-        by_bytes: paths of strings with an explicit default collation, including strings in structs.
+        type: the type, in which `string` replaces each `char(n)` and `varchar(n)`.
+        limited: the type as written, if it contains `char(n)` or `varchar(n)`.
+        collations: a path inside the type → the identifier of its collation. Fields of structs are
+            excluded, because their collations are stored in the fields.
+        by_bytes: the paths of strings with an explicit default collation, including fields of
+            structs.
     """
 
     type: DataType
@@ -587,7 +596,7 @@ class WrittenType:
 
 
 def end_of_type(words: Sequence[Word], start: int, stops: Sequence[str]) -> int:
-    """Return the position after a type, which ends at one of `stops`, a comma or a bracket."""
+    """Return the position after a type, which ends before one of `stops`, a comma or a bracket."""
     ending = (*stops, ",", ")", ";")
     place, depth = start, 0
     while (word := words[place]).kind != "end":

@@ -1,7 +1,7 @@
-"""Stores for tests: one counts calls, and one fails on request.
+"""Stores for tests: one store counts its calls, and another fails on request.
 
-Both wrap another store. They do not reveal local paths of files, so that every byte passes through
-them.
+Both stores wrap another store. They do not provide the local paths of files, so that every byte is
+read and written through them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ WRITES: Final = frozenset({"put_if_absent", "put", "delete_many"})
 
 
 class _Wrapper(ABC):
-    """A store that passes each call through `_pass` to the wrapped store."""
+    """Base class of stores that pass every call to a wrapped store, by calling `_pass`."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -79,7 +79,7 @@ class _Wrapper(ABC):
     def _pass(
         self, verb: str, paths: tuple[str, ...], act: Callable[[], _Result], data: bytes = b""
     ) -> _Result:
-        """Call `act` and return its result; subclasses may count the call or make it fail."""
+        """Call `act`, and return its result. Subclasses may count the call or make it fail."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.store!r})"
@@ -94,12 +94,12 @@ class _Wrapper(ABC):
 
 @dataclass(frozen=True, slots=True)
 class StoreCall:
-    """One call of a store.
+    """One recorded call of a store.
 
     Args:
-        verb: the name of the method.
-        paths: the requested paths.
-        files: the number of files, ranges or listing entries that the call returned.
+        verb: the name of the called method.
+        paths: the paths in the arguments.
+        files: the number of files, ranges or entries of a listing that the call returned.
         size_bytes: the number of bytes that the call read or wrote.
     """
 
@@ -110,13 +110,14 @@ class StoreCall:
 
 
 class CountingStore(_Wrapper):
-    """A store that counts calls, bytes and Parquet footers.
+    """A store that counts calls, bytes, and opened Parquet footers.
 
-    Opening a file with `open` counts as one call; reads from the opened file are not counted.
+    A call of `open` counts as one call. Reads from the opened file are not counted.
 
     Attributes:
         calls: every successful call, in order.
-        footers_opened: the number of reads that returned the end of a Parquet file.
+        footers_opened: the number of reads whose result ends with the magic bytes of a Parquet
+            file.
     """
 
     def __init__(self, store: Store) -> None:
@@ -135,12 +136,12 @@ class CountingStore(_Wrapper):
 
     @property
     def total_calls(self) -> int:
-        """The number of all calls."""
+        """The total number of calls."""
         return len(self.calls)
 
     @property
     def size_bytes(self) -> dict[str, int]:
-        """The number of bytes that calls of each method read or wrote."""
+        """The number of bytes that the calls of each method read or wrote: method → number."""
         total: Counter[str] = Counter()
         for call in self.calls:
             total[call.verb] += call.size_bytes
@@ -157,9 +158,10 @@ class CountingStore(_Wrapper):
         return sum(call.size_bytes for call in self.calls if call.verb in WRITES)
 
     def paths(self, *verbs: str) -> list[str]:
-        """Return the paths that calls of the methods `verbs` requested, in order.
+        """Return the paths in the arguments of calls, in order.
 
-        Without `verbs`, the calls of all methods count.
+        Args:
+            verbs: the methods whose calls count; without them, the calls of all methods.
         """
         return [
             path for call in self.calls if not verbs or call.verb in verbs for path in call.paths
@@ -179,7 +181,7 @@ class CountingStore(_Wrapper):
 
 
 class Harm(enum.Enum):
-    """A failure of a call."""
+    """A kind of failure of a call."""
 
     REFUSE = "nothing is done, and an error comes back"
     LOSE_RESPONSE = "it is done, and an error comes back"
@@ -188,13 +190,14 @@ class Harm(enum.Enum):
 
 @dataclass(slots=True)
 class InjectedFault:
-    """A failure to inject into a call.
+    """A failure that is injected into some calls.
 
     Args:
-        call: the number of the call, from 1, among the calls that `verb` and `path` select.
-        harm: the failure.
-        verb: the method whose calls count; None means all methods.
-        path: a string. Only calls whose first path contains it count.
+        call: the number of the first call that fails, counted from 1 among the calls that `verb`
+            and `path` select.
+        harm: the kind of failure.
+        verb: the method whose calls are selected; None means all methods.
+        path: a string. Only calls whose first path contains this string are selected.
         error: the error to raise; None means a `StorageError`.
         times: the number of consecutive calls that fail.
     """
@@ -208,7 +211,7 @@ class InjectedFault:
     seen: int = field(default=0, init=False)
 
     def strikes(self, verb: str, paths: tuple[str, ...]) -> bool:
-        """Count a call, and return whether it fails."""
+        """Count a call if it is selected; return whether it must fail."""
         if self.verb not in {None, verb} or (self.path and self.path not in "".join(paths[:1])):
             return False
         self.seen += 1
@@ -216,11 +219,11 @@ class InjectedFault:
 
 
 class FaultyStore(_Wrapper):
-    """A store that fails as its faults specify, and otherwise behaves like the wrapped store.
+    """A store that fails as its faults specify. Otherwise it behaves like the wrapped store.
 
     Attributes:
-        calls: the method and the first path of every call, including failed calls.
-        crashed: whether a `Harm.CRASH` has happened. Set it to False to restart the store.
+        calls: the method and the first path of every call, including calls that failed.
+        crashed: whether a `Harm.CRASH` has happened. To restart the store, set this to False.
     """
 
     def __init__(self, store: Store, *faults: InjectedFault) -> None:
@@ -253,7 +256,7 @@ class FaultyStore(_Wrapper):
 
 
 class InMemoryCatalog:
-    """A catalog that ratifies staged commits in order, one per version. It is thread-safe.
+    """A catalog that ratifies staged commits: in order, and one per version. It is thread-safe.
 
     Args:
         allowed: the maintenance operations that the catalog allows; all by default.
@@ -268,7 +271,7 @@ class InMemoryCatalog:
         self._unpublished: dict[str, list[RatifiedCommit]] = {}
 
     def latest(self, table: str) -> LogTail:
-        """See `Catalog`."""
+        """Return the ratified commits that are unpublished; see `Catalog`."""
         with self._lock:
             return LogTail(
                 commits=tuple(self._unpublished.get(table, ())),
@@ -277,7 +280,7 @@ class InMemoryCatalog:
             )
 
     def propose(self, table: str, commit: RatifiedCommit) -> None:
-        """See `Catalog`."""
+        """Ratify a staged commit if it has the next version; see `Catalog`."""
         with self._lock:
             next_version = self._latest.get(table, -1) + 1
             if commit.version < next_version:
@@ -291,15 +294,15 @@ class InMemoryCatalog:
                 self._unpublished.setdefault(table, []).append(commit)
 
     def register(self, table: str, version: int) -> None:
-        """Register a table whose commits up to `version` are published."""
+        """Register a table. All its commits up to `version` are published."""
         with self._lock:
             self._latest[table] = version
 
     def publish(self, store: Store) -> list[int]:
-        """Copy ratified commits to the names of published commits; return their versions.
+        """Copy the ratified commits to their published names; return their versions.
 
         Raises:
-            MalformedLogError: a version is already published with other content.
+            MalformedLogError: a version is already published with another content.
         """
         with self._lock:
             waiting = list(self._unpublished.get(store.root, ()))

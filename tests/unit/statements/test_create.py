@@ -69,7 +69,7 @@ def test_a_table_that_is_there_is_kept_or_replaced(
         ("CREATE TABLE t (a INT)", TableExistsError, "already exists"),
         ("CREATE TABLE t AS SELECT 1 AS a", TableExistsError, "already exists"),
         ("CREATE TABLE t CLONE t", TableExistsError, "t"),
-        ("CREATE TABLE new (a INT)", InvalidInputError, "give its LOCATION"),
+        ("CREATE TABLE new (a INT)", InvalidInputError, "set its LOCATION"),
         ("REPLACE TABLE new (a INT)", TableNotFoundError, "CREATE OR REPLACE TABLE creates it"),
         ("REPLACE TABLE new (a INT) LOCATION '{root}/new'", TableNotFoundError, "does not exist"),
         ("CREATE TABLE new (a INT) LOCATION '{root}/new' AS SELECT 1 AS a", InvalidInputError,

@@ -198,7 +198,7 @@ def test_the_plan_of_a_scan_is_that_of_scan(db: SqlTables) -> None:
 )
 def test_a_table_that_is_not_there_is_named(db: SqlTables, sql: str) -> None:
     db.connection.register("other", pa.table({"x": [1]}))
-    with pytest.raises(TableNotFoundError, match="cannot find the table t; registered are: other"):
+    with pytest.raises(TableNotFoundError, match=r"not one of the registered tables \(other\)"):
         db.run(sql)
 
 

@@ -3,7 +3,7 @@
 - `catalog`: `UnityCatalog`, the public class.
 - `committer`: commits to tables whose commits the catalog coordinates.
 - `api`: the endpoints. `client`: requests, authentication and settings.
-- `messages`: the JSON of the Delta API. `older`: support for servers without the Delta API.
+- `messages`: the JSON of the Delta API. `older`: tables on servers without the Delta API.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The endpoints of Unity Catalog's Delta API, and of the older API of servers without it.
+"""The endpoints of Unity Catalog's Delta API, and of the older API for servers without it.
 
-Owns the paths, parameters and bodies of requests. `catalog` and `committer` use the endpoints.
+This module knows the paths, parameters and bodies. `catalog` and `committer` call its methods.
 
 Protocol: UC Delta API (delta.yaml); Unity Catalog API (all.yaml)
 """
@@ -60,7 +60,7 @@ _READ: Final = "READ"
 
 @dataclass(frozen=True, slots=True)
 class Endpoints:
-    """The endpoints of the Delta API that a server supports; empty if it only has the older API."""
+    """The endpoints of the Delta API that a server supports; empty if it has only the older API."""
 
     names: frozenset[str] = frozenset()
 
@@ -69,13 +69,13 @@ class Endpoints:
 
     @property
     def is_older(self) -> bool:
-        """Whether tables must be loaded with the older API."""
+        """Whether tables must be loaded through the older API."""
         return LOAD not in self.names
 
 
 @dataclass(slots=True)
 class UnityApi:
-    """Unity Catalog's endpoints as methods. The names of tables have three parts."""
+    """The endpoints of a Unity Catalog as methods. The name of a table has three parts."""
 
     client: UnityClient
     maintenance: frozenset[MaintenanceOperation] = frozenset()
@@ -83,7 +83,7 @@ class UnityApi:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def endpoints(self, catalog: str) -> Endpoints:
-        """Return the server's endpoints for a catalog; they are requested only once.
+        """Return the endpoints that the server supports for a catalog, requested only once.
 
         Raises:
             CatalogError: the catalog does not exist.
@@ -101,8 +101,8 @@ class UnityApi:
         try:
             found = self.client.ask(question, _parse_config)
         except CatalogError as error:
-            # Older servers do not have this path. Their answer then has another form than the Delta
-            # API's.
+            # An older server does not have this path, and answers in another form than the Delta
+            # API.
             if error.status not in _NO_ROUTE or error.error_code == "NoSuchCatalogException":
                 raise
             found = Endpoints()
@@ -111,7 +111,7 @@ class UnityApi:
         return found
 
     def require(self, name: Name, endpoint: str, what: str) -> None:
-        """Refuse an operation if the server does not support its endpoint.
+        """Refuse an operation if the server does not support the endpoint for it.
 
         Raises:
             InvalidInputError: the server does not support the endpoint.
@@ -120,7 +120,7 @@ class UnityApi:
             raise InvalidInputError(f"cannot {what}: the catalog's server does not support it")
 
     def load(self, name: Name) -> LoadedTable:
-        """Return the catalog's entry for a table."""
+        """Return the entry of a table."""
         return self._table("load", "GET", name, "", self._parser(name))
 
     def update(
@@ -132,15 +132,15 @@ class UnityApi:
         etag: str | None = None,
         what: str = "update",
     ) -> LoadedTable:
-        """Change the entry of a table; an update may also be a commit.
+        """Change the entry of a table. One of the updates may be a commit.
 
         Args:
             name: the name of the table.
-            table_id: the id that the table must have, so that no other table of that name is
-            changed.
-            updates: at most one update of each kind.
+            table_id: the id that the table must have. Otherwise another table with the same name
+                could be changed.
+            updates: the updates, at most one of each kind.
             etag: the etag that the entry must have; None accepts any etag.
-            what: the attempted operation, for error messages.
+            what: the attempted operation, for errors.
         """
         requirements: list[dict[str, Any]] = [{"type": "assert-table-uuid", "uuid": table_id}]
         if etag is not None:
@@ -163,7 +163,7 @@ class UnityApi:
         return self.client.ask(question, parse_staging)
 
     def create(self, name: Name, body: Mapping[str, Any]) -> LoadedTable:
-        """Register a table, which makes it visible."""
+        """Register a table, so that it is visible."""
         question = Question(
             what=f"create table {shown_name(name)}",
             method="POST",
@@ -192,14 +192,14 @@ class UnityApi:
         self.client.send(_of_table("rename", "POST", name, "/rename", {"new-name": new_name}))
 
     def report(self, name: Name, table_id: str, counts: Mapping[str, int]) -> Question:
-        """Return a request that reports the counts of a commit."""
+        """Return a request that reports the numbers of files and rows of a commit."""
         body = {"table-id": table_id, "report": {"commit-report": dict(counts)}}
         return _of_table("report a commit to", "POST", name, "/metrics", body)
 
     def lend_for_table(
         self, name: Name, table_id: str, location: str
     ) -> tuple[LentCredential, ...]:
-        """Request credentials for the files of a table, to write if possible, otherwise to read."""
+        """Request credentials for the files of a table: to write if possible, else to read."""
 
         def ask_older() -> tuple[LentCredential, ...]:
             path = "/temporary-table-credentials"
@@ -259,9 +259,9 @@ class UnityApi:
         ask: Callable[[], tuple[LentCredential, ...]],
         ask_older: Callable[[], tuple[LentCredential, ...]],
     ) -> tuple[LentCredential, ...]:
-        """Request credentials from an endpoint, or from the endpoint of the older API.
+        """Request credentials from an endpoint of the Delta API, or else of the older API.
 
-        Some servers announce an endpoint that does not exist; it is then requested only once.
+        Some servers announce an endpoint that does not exist. It is then requested only once.
         """
         known = self.endpoints(catalog)
         if endpoint not in known:
@@ -277,10 +277,10 @@ class UnityApi:
             self._known[catalog] = Endpoints(self._known[catalog].names - {endpoint})
         return found
 
-    # --- The older API, for servers without the Delta API
+    # --- endpoints of the older API, for servers without the Delta API
 
     def older_table(self, name: Name) -> JsonObject:
-        """Return the entry of a table from the older API."""
+        """Return the entry of a table, through the older API."""
         what = f"load table {shown_name(name)}"
         question = Question(what=what, method="GET", path=_older_path(name))
         return self.client.ask(question, lambda node: node)
@@ -292,7 +292,7 @@ class UnityApi:
         return self.client.ask(question, lambda node: node)
 
     def older_commits(self, table_id: str, location: str, name: Name) -> JsonObject:
-        """Return the ratified commits of a table from the older API."""
+        """Return the ratified commits of a table, through the older API."""
         body = {"table_id": table_id, "table_uri": location, "start_version": 0}
         question = Question(
             what=f"get the commits of {shown_name(name)}",
@@ -303,13 +303,13 @@ class UnityApi:
         return self.client.ask(question, lambda node: node)
 
     def older_commit(self, body: Mapping[str, Any], name: Name) -> None:
-        """Propose a commit or report published versions through the older API."""
+        """Propose a commit, or report published versions, through the older API."""
         question = Question(
             what=f"commit to {shown_name(name)}",
             method="POST",
             path="/delta/preview/commits",
             body=body,
-            waits=False,  # the status 429 means that commits must be published first
+            waits=False,  # because 429 means here that commits must be published first
         )
         self.client.send(question)
 
@@ -379,7 +379,7 @@ def _of_table(
 
 def _older_path(name: Name) -> str:
     for part in name:
-        if "." in part:  # dots separate names there, so this would name another table
+        if "." in part:  # a dot separates the parts of a name there, so this would be another table
             raise InvalidInputError(
                 f"cannot request {part!r} from an older server: names with a dot are not possible"
             )
@@ -387,7 +387,7 @@ def _older_path(name: Name) -> str:
 
 
 def _widest(ask: Callable[[str], tuple[LentCredential, ...]]) -> tuple[LentCredential, ...]:
-    """Request credentials to write, or to read if the former are refused."""
+    """Request credentials to write; if the catalog refuses, request credentials to read."""
     try:
         return ask(_READ_WRITE)
     except CatalogAccessError as error:
@@ -404,7 +404,7 @@ def _parse_config(node: JsonObject) -> Endpoints:
 
 
 def _older_credentials(node: JsonObject, location: str) -> tuple[LentCredential, ...]:
-    """Convert credentials from the older API to the names of the Delta API."""
+    """Convert the older API's credentials to the names of the Delta API."""
     config: dict[str, object] = {}
     for member, prefix, names in _OLDER_CREDENTIALS:
         held = node.values.get(member)
@@ -427,63 +427,63 @@ _OLDER_CREDENTIALS: Final = (
 )
 
 
-# --- Lenders of a Unity Catalog: for a table, a staged table, or a location
+# --- lenders of a Unity Catalog: for a table, a staged table, or a location
 
 
 @dataclass(frozen=True, slots=True)
 class UnityLender(ABC):
-    """Lends credentials; there are subclasses for tables, staged tables and locations."""
+    """Base class of the lenders for tables, staged tables and locations."""
 
     api: UnityApi
 
     @property
     def clock(self) -> Clock:
-        """See `Lender.clock`."""
+        """The clock of the client; see `Lender.clock`."""
         return self.api.client.clock
 
     @property
     def pickles_secrets(self) -> bool:
-        """See `Lender.pickles_secrets`."""
+        """Whether pickles may contain credentials; see `Lender.pickles_secrets`."""
         return self.api.client.pickles_secrets
 
     @abstractmethod
     def lend(self) -> Sequence[LentCredential]:
-        """See `Lender.lend`."""
+        """Return new credentials; see `Lender.lend`."""
 
 
 @dataclass(frozen=True, slots=True)
 class OfTable(UnityLender):
-    """Lends credentials for a table of the catalog."""
+    """Lender of credentials for a table of the catalog."""
 
     name: Name
     table_id: str
     location: str
 
     def lend(self) -> Sequence[LentCredential]:
-        """See `Lender.lend`."""
+        """Request credentials for the table; see `Lender.lend`."""
         return self.api.lend_for_table(self.name, self.table_id, self.location)
 
 
 @dataclass(frozen=True, slots=True)
 class OfStaging(UnityLender):
-    """Lends credentials for a table that is not registered yet."""
+    """Lender of credentials for a staged table, which is not registered yet."""
 
     catalog: str
     table_id: str
     location: str
 
     def lend(self) -> Sequence[LentCredential]:
-        """See `Lender.lend`."""
+        """Request credentials for the staged table; see `Lender.lend`."""
         return self.api.lend_for_staging(self.catalog, self.table_id, self.location)
 
 
 @dataclass(frozen=True, slots=True)
 class OfPath(UnityLender):
-    """Lends credentials for the location of a new external table."""
+    """Lender of credentials for the location of a new external table."""
 
     catalog: str
     location: str
 
     def lend(self) -> Sequence[LentCredential]:
-        """See `Lender.lend`."""
+        """Request credentials for the location; see `Lender.lend`."""
         return self.api.lend_for_path(self.catalog, self.location)

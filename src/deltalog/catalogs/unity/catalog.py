@@ -1,7 +1,7 @@
 """`UnityCatalog`: the tables of a Unity Catalog server.
 
-Owns the meaning of names, the opening of tables (with lent credentials and the right committer),
-and staging, registering, renaming and dropping tables.
+This module interprets names, opens tables (with lent credentials and the right committer), and
+stages, registers, renames and drops tables.
 
 Protocol: UC Delta API; Catalog-managed tables
 """
@@ -70,37 +70,41 @@ _OTHER_FORMAT: Final = "UnsupportedTableFormatException"
 
 
 class UnityCatalog(OffersTransactions):
-    """The tables of a Unity Catalog server, with names of three parts.
+    """The tables of a Unity Catalog server. Their names have three parts.
 
-    Tables are read and written with credentials that the catalog lends for their location. A
-    location on the local file system is refused by default. If the catalog coordinates a table's
-    commits, deltalog proposes each commit to the catalog and then publishes it. For other tables,
-    deltalog reports changes to the catalog. Threads may share an instance.
+    Tables are read and written with credentials that the catalog lends for the location of a table.
+    A location on the local file system is refused by default. If the catalog coordinates the
+    commits of a table, deltalog proposes each commit to the catalog, and then publishes it. For
+    other tables, deltalog reports changes to the catalog after the commit. Threads may share an
+    instance.
 
-    Pickles contain neither tokens nor lent credentials unless `pickles_secrets` is set; another
+    Pickles contain neither tokens nor lent credentials, unless `pickles_secrets` is set. Another
     process reads the token from its own environment.
 
     Args:
-        url: the URL of the server or its API; None means `UNITY_CATALOG_URL` or `DATABRICKS_HOST`.
-        token: a bearer token; None means `UNITY_CATALOG_TOKEN` or `DATABRICKS_TOKEN`, if the server
-            is the environment's server.
+        url: the URL of the server or of its API; None means `UNITY_CATALOG_URL` or
+            `DATABRICKS_HOST`.
+        token: a bearer token. None means `UNITY_CATALOG_TOKEN` or `DATABRICKS_TOKEN`, if the server
+            is the one in the environment.
         client_id: the id of a service principal, which signs in with OAuth instead of a token.
         client_secret: the secret of the service principal.
-        token_url: the token endpoint for OAuth; None means Databricks' endpoint.
-        scope: the OAuth scope to request.
-        catalog: a catalog of the server; the names of tables then have two parts, without the
+        token_url: the URL of the endpoint for tokens; None means Databricks' path on the same
+            server.
+        scope: the OAuth scope of requested tokens.
+        catalog: a catalog of the server. The names of tables then have two parts, without the
             catalog.
-        storage_options: options for the tables' stores, such as an endpoint or a region. Lent
-            credentials are added; if the catalog lends none, these options are used alone.
+        storage_options: options for the stores of tables, such as an endpoint or a region. Lent
+            credentials are added. If the catalog lends none, only these options are used.
         http_options: options for connections to the server.
         allows_local_files: whether tables may be on the local file system.
-        reports_metrics: whether the counts of commits are reported to the catalog.
+        reports_metrics: whether the numbers of files and rows of commits are reported to the
+            catalog.
         pickles_secrets: whether pickles contain the token and lent credentials. With `"tasks"`,
-            only pickles for tasks of a cluster contain the token; those always contain lent
+            only pickles for tasks of a cluster contain the token; they always contain lent
             credentials.
         maintenance: the operations that clients may run on tables whose commits the catalog
-            coordinates, for servers that do not list the operations: `DATA_REORGANIZATION`
-            (OPTIMIZE, REORG), `DATA_CLEANUP` (VACUUM), `METADATA_CLEANUP` (of the log).
+            coordinates: `DATA_REORGANIZATION` (OPTIMIZE, REORG), `DATA_CLEANUP` (VACUUM),
+            `METADATA_CLEANUP` (of the log). Used if the server does not list the operations.
         clock: the clock for the expiry of tokens and credentials.
     """
 
@@ -143,14 +147,14 @@ class UnityCatalog(OffersTransactions):
         return self._names.catalogs() if self._catalog is None else [self._catalog]
 
     def list_schemas(self, within: Name = ()) -> list[Name]:
-        """See `TableCatalog.list_schemas`. Cost: one request per catalog and page."""
+        """Return the schemas; see `TableCatalog`. Cost: one request per catalog and page."""
         catalogs = self.list_catalogs() if self._catalog or not within else [within[0]]
         found = [(one, schema) for one in catalogs for schema in self._names.schemas(one)]
         names = [self._short(name) for name in found]
         return [name for name in names if name[: len(within)] == tuple(within)]
 
     def list_tables(self, schema: Name) -> list[Name]:
-        """See `TableCatalog.list_tables`. Cost: one request per page."""
+        """Return the tables of a schema; see `TableCatalog`. Cost: one request per page."""
         full = self._full_schema(schema)
         return [(*schema, table) for table in self._names.tables(*full)]
 
@@ -162,11 +166,11 @@ class UnityCatalog(OffersTransactions):
         location: str | None = None,
         properties: Mapping[str, str] | None = None,
     ) -> None:
-        """See `KeepsSchemas.create_schema`. Cost: one request."""
+        """Create a schema; see `KeepsSchemas.create_schema`. Cost: one request."""
         self._names.create(self._full_schema(schema), comment, location, properties)
 
     def drop_schema(self, schema: Name, *, cascade: bool = False) -> None:
-        """See `KeepsSchemas.drop_schema`. Cost: one request."""
+        """Drop a schema; see `KeepsSchemas.drop_schema`. Cost: one request."""
         self._names.drop(self._full_schema(schema), cascade=cascade)
 
     def create_catalog(
@@ -177,15 +181,15 @@ class UnityCatalog(OffersTransactions):
         location: str | None = None,
         properties: Mapping[str, str] | None = None,
     ) -> None:
-        """See `KeepsCatalogs.create_catalog`. Cost: one request."""
+        """Create a catalog; see `KeepsCatalogs.create_catalog`. Cost: one request."""
         self._names.create((catalog,), comment, location, properties)
 
     def drop_catalog(self, catalog: str, *, cascade: bool = False) -> None:
-        """See `KeepsCatalogs.drop_catalog`. Cost: one request."""
+        """Drop a catalog; see `KeepsCatalogs.drop_catalog`. Cost: one request."""
         self._names.drop((catalog,), cascade=cascade)
 
     def find(self, name: Name) -> CatalogTable | None:
-        """See `TableCatalog.find`. Cost: one request."""
+        """Return the entry of a table; see `TableCatalog.find`. Cost: one request."""
         full = self._full(name)
         loaded = self._loaded(full)
         if loaded is None:
@@ -194,7 +198,10 @@ class UnityCatalog(OffersTransactions):
         return replace(described, name=name)
 
     def open(self, name: Name) -> TableContext:
-        """See `TableCatalog.open`. Cost: one request, and one for credentials at the first read."""
+        """Return the context of a table; see `TableCatalog.open`.
+
+        Cost: one request, and one request for credentials at the first read.
+        """
         full = self._full(name)
         loaded = self._loaded(full)
         if loaded is None:
@@ -217,7 +224,7 @@ class UnityCatalog(OffersTransactions):
         return utc_context(store)
 
     def stage(self, name: Name, location: str | None = None) -> StagedTable:
-        """See `TableCatalog.stage`. Cost: two requests."""
+        """Choose the location of a new table; see `TableCatalog.stage`. Cost: two requests."""
         full = self._full(name)
         if self._loaded(full) is not None:
             raise TableExistsError(f"cannot create {shown_name(name)}: the catalog has that table")
@@ -249,7 +256,7 @@ class UnityCatalog(OffersTransactions):
         )
 
     def register(self, staged: StagedTable, snapshot: Snapshot) -> CatalogTable:
-        """See `TableCatalog.register`. Cost: one request."""
+        """Make a staged table visible; see `TableCatalog.register`. Cost: one request."""
         full = self._full(staged.name)
         if staged.table_type is TableType.MANAGED and snapshot.version != 0:
             raise InvalidInputError(
@@ -267,7 +274,10 @@ class UnityCatalog(OffersTransactions):
         return replace(made.described(), name=staged.name)
 
     def synchronize(self, name: Name, snapshot: Snapshot) -> None:
-        """See `TableCatalog.synchronize`. Not needed if the catalog coordinates the commits."""
+        """Send the table's metadata to the catalog; see `TableCatalog.synchronize`.
+
+        Not needed for a table whose commits the catalog coordinates.
+        """
         full = self._full(name)
         loaded = self._loaded(full)
         if loaded is None:
@@ -281,7 +291,7 @@ class UnityCatalog(OffersTransactions):
             UnityTeller(self._api, full, loaded.table_id).synchronize(snapshot)
 
     def drop(self, name: Name, *, purge: bool = False) -> None:
-        """See `TableCatalog.drop`. The server decides whether to delete a managed table's files."""
+        """Drop a table; see `TableCatalog.drop`. The server may delete a managed table's files."""
         full = self._full(name)
         known = self.find(name) if purge else None
         if known is not None and known.table_type is not TableType.MANAGED:
@@ -298,12 +308,12 @@ class UnityCatalog(OffersTransactions):
             ) from error
 
     def rename(self, name: Name, new_name: Name) -> None:
-        """See `TableCatalog.rename`. Both names must be in one schema."""
+        """Rename a table within its schema; see `TableCatalog.rename`."""
         full, new = self._full(name), self._full(new_name)
         if full[:2] != new[:2]:
             raise InvalidInputError(
-                f"cannot rename {shown_name(name)} to {shown_name(new_name)}: a table cannot leave "
-                "its schema"
+                f"cannot rename {shown_name(name)} to {shown_name(new_name)}: expected a new name "
+                "in the same schema"
             )
         self._api.require(full, RENAME, f"rename {shown_name(name)}")
         before = self._loaded(full)
@@ -331,9 +341,9 @@ class UnityCatalog(OffersTransactions):
         )
 
     def publish(self, name: Name) -> int | None:
-        """Publish the ratified commits of a table, and return the last version if it is known.
+        """Publish the ratified commits of a table; return the last version, None if it is unknown.
 
-        Every writer does this after its own commit. Call this method if writers have failed to.
+        Every writer publishes after its own commit. Call this method if writers were interrupted.
 
         Raises:
             InvalidInputError: the catalog does not coordinate the table's commits.
@@ -361,7 +371,7 @@ class UnityCatalog(OffersTransactions):
         return name[1:] if self._catalog else name
 
     def _loaded(self, full: Name) -> LoadedTable | CatalogTable | None:
-        """Return the entry of a table, from the older API if the server has only that."""
+        """Return the entry of a table, through the older API if the server has no other API."""
         try:
             if self._api.endpoints(full[0]).is_older:
                 return older.find(self._api, full)
@@ -398,10 +408,10 @@ class UnityCatalog(OffersTransactions):
         return open_store(decode_location(location), options)
 
     def _registered(self, full: Name, staged: StagedTable, error: CatalogError) -> LoadedTable:
-        """Return the entry of a table if an earlier attempt registered it and its answer was lost.
+        """Return a table's entry if an earlier attempt, whose answer was lost, registered it.
 
         Raises:
-            TableExistsError: another table has that name.
+            TableExistsError: another table has the name.
             CatalogError: the catalog refused the table for another reason.
         """
         found = self._loaded(full) if error.status in {None, 404, 409, 500} else None
@@ -431,7 +441,7 @@ def _maintenance(names: Iterable[str]) -> frozenset[MaintenanceOperation]:
     return frozenset(known[name] for name in given)
 
 
-# --- The catalogs, schemas and tables of a server, by name
+# --- the catalogs, schemas and tables of a server, by name
 
 
 _MOST_PAGES: Final = 100_000
@@ -440,7 +450,7 @@ _MAY_EXIST: Final = frozenset({400, 409, 500})
 
 @dataclass(frozen=True, slots=True)
 class UnityNames:
-    """Lists, creates and drops catalogs and schemas."""
+    """Lists, creates and drops the catalogs and schemas of a server."""
 
     client: UnityClient
 
@@ -460,7 +470,7 @@ class UnityNames:
         return sorted(self._listed(what, "/tables", query, "tables"))
 
     def has(self, name: Name) -> bool:
-        """Whether a catalog (name with one part) or a schema (two parts) exists."""
+        """Return whether a catalog (a name of one part) or a schema (of two parts) exists."""
         what = f"load {_kind(name)} {shown_name(name)}"
         try:
             self.client.send(Question(what=what, method="GET", path=_path(name)))
@@ -471,7 +481,7 @@ class UnityNames:
         return True
 
     def missing(self, table: Name) -> str:
-        """Describe which part of a missing table's name does not exist on the server."""
+        """Return a phrase: which part of a missing table's name does not exist on the server."""
         for kind, part in (("catalog", table[:1]), ("schema", table[:2])):
             with suppress(DeltaError):  # these requests only make an error clearer
                 if not self.has(part):
@@ -485,7 +495,7 @@ class UnityNames:
         location: str | None,
         properties: Mapping[str, str] | None,
     ) -> None:
-        """Create a catalog (name with one part) or a schema (two parts).
+        """Create a catalog (a name of one part) or a schema (of two parts).
 
         Raises:
             CatalogError: the catalog or schema exists (status 409).
@@ -500,13 +510,13 @@ class UnityNames:
         try:
             self.client.send(Question(what=what, method="POST", path=path, body=body))
         except CatalogError as error:
-            # Servers use different statuses for an existing name.
+            # The status for an existing name depends on the server.
             if error.status not in _MAY_EXIST or not self.has(name):
                 raise
             raise CatalogError(f"cannot {what}: it exists", status=409) from error
 
     def drop(self, name: Name, *, cascade: bool) -> None:
-        """Drop a catalog or a schema; with `cascade`, drop its contents as well."""
+        """Drop a catalog or a schema. With `cascade`, its contents are dropped, too."""
         question = Question(
             what=f"drop {_kind(name)} {shown_name(name)}",
             method="DELETE",
@@ -544,7 +554,7 @@ def _path(name: Name) -> str:
     if len(name) == 1:
         return path_of("/catalogs/{name}", name=name[0])
     for part in name:
-        if "." in part:  # dots separate names there, so this would name another schema
+        if "." in part:  # a dot separates parts of a name there, so this would be another schema
             raise InvalidInputError(
                 f"cannot request {part!r} from the server: it does not support names with a dot"
             )

@@ -1,6 +1,6 @@
-"""Requests to a Unity Catalog with authentication. An answer is JSON or an error.
+"""Authenticated requests to a Unity Catalog, whose answer is JSON or an error.
 
-Owns authentication, and the meaning of the errors of both APIs. `api` contains the endpoints.
+This module handles authentication, and the errors of both APIs. `api` contains the endpoints.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 PicklesSecrets = bool | Literal["tasks"]
-"""Whether pickles contain secrets: never, always, or only those for tasks; see `sent_to_tasks`."""
+"""Whether pickles contain secrets: never, always, or only pickles for tasks (`sent_to_tasks`)."""
 
 FAULTS: Final = HttpFaults(
     refused=CatalogError,
@@ -60,13 +60,13 @@ class Question:
     """A request to the catalog.
 
     Args:
-        what: what is attempted, as a phrase that follows "cannot" in errors.
+        what: the attempted operation, as a phrase that follows "cannot" in errors.
         method: the HTTP method.
         path: the path, relative to the API's URL; use `path_of` to quote names in it.
         query: the query parameters.
-        body: the JSON body; None for no body.
-        waits: whether to repeat the request after the status 429; False if the caller must act
-            first.
+        body: the JSON body; None if there is no body.
+        waits: whether the request is repeated after the status 429. False if the caller must do
+            something before it.
     """
 
     what: str
@@ -78,19 +78,20 @@ class Question:
 
 
 class UnityClient:
-    """Sends requests to one catalog; threads may share an instance.
+    """Client that sends requests to one catalog. Threads may share it.
 
-    All methods raise `CatalogAccessError` (status 401 or 403), `CatalogUnavailableError` (no
-    response, or status 429 or 5xx at the last attempt) and `CatalogError` (other refusals, and
-    answers that violate the protocol).
+    Every method may raise `CatalogAccessError` (status 401 or 403), `CatalogUnavailableError` (no
+    response, or status 429 or 5xx, in the last attempt), or `CatalogError` (another refusal, or an
+    answer that violates the protocol).
 
     Args:
-        settings: the address of the catalog, and how to sign in.
+        settings: the address of the catalog, and the data for signing in.
         options: the options of connections.
         clock: the clock for the expiry of tokens and credentials.
-        pickles_secrets: whether pickles contain the token; if not, other processes read the token
-            from their own environment.
-        lacks_token: whether requests need a token that was not pickled, so that they must fail.
+        pickles_secrets: whether pickles contain the token. If not, another process reads the token
+            from its own environment.
+        lacks_token: whether the token was not pickled and is not in the environment. Every request
+            then fails.
     """
 
     def __init__(
@@ -112,22 +113,22 @@ class UnityClient:
 
     @property
     def pickles_secrets(self) -> bool:
-        """Whether a pickle that is made now may contain secrets."""
+        """Whether a pickle that is created now may contain secrets."""
         return self._pickles is True or (self._pickles == "tasks" and is_sent_to_tasks())
 
     def ask(self, question: Question, parse: Callable[[JsonObject], T]) -> T:
-        """Send a request, parse the answer with `parse`, and return the result."""
+        """Send a request; return the result of `parse` for the answer."""
         body = self.send(question)
         try:
             return parse(JsonObject(loads(body, "answer"), "answer", MalformedMessageError))
         except (MalformedLogError, InvalidInputError) as error:
-            # Do not raise MalformedLogError: a caller that reads a commit back would treat it as a
-            # damaged log.
+            # Raise a CatalogError. If a commit is being read back, the caller would mistake a
+            # MalformedLogError for a damaged log.
             text = redact(str(error), self.settings.secrets)
             raise CatalogError(f"cannot {question.what}: a malformed answer: {text}") from None
 
     def send(self, question: Question) -> bytes:
-        """Send a request, and return the body of the answer."""
+        """Send a request; return the body of the answer."""
         return run(self.sent, question)
 
     async def sent(self, question: Question) -> bytes:
@@ -144,7 +145,7 @@ class UnityClient:
             headers["Content-Type"] = "application/json"
         try:
             return await self._fetched(question, url, headers, body)
-        # A token may be revoked before it expires, so try again with a new token.
+        # A token may have been revoked before it expires, so try again with a new token.
         except CatalogAccessError as error:
             can_renew = self._authenticator is not None and self._authenticator.renew()
             if error.status != 401 or not can_renew:
@@ -176,7 +177,7 @@ class UnityClient:
         code, message = parse_error(body)
         text = f"cannot {what}: the catalog answered {status}"
         text += f" ({printable(code, 100)})" if code else ""
-        # The server's message may contain secrets from the request.
+        # Redact the server's message, because it may contain secrets of the request.
         text += f": {printable(redact(message, self.settings.secrets))}" if message else ""
         if status in {401, 403}:
             return CatalogAccessError(text, status=status, error_code=code)
@@ -185,7 +186,7 @@ class UnityClient:
         return CatalogError(text, status=status, error_code=code)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Do not pickle the clock: another process uses its own system clock.
+        # Do not pickle the clock. Another process uses its own system clock.
         settings, options = self.settings, self.options
         if self.pickles_secrets and not self._lacks_token:
             return _client, (settings, options, self._pickles)
@@ -198,13 +199,13 @@ class UnityClient:
 
 
 def path_of(template: str, **names: str) -> str:
-    """Insert names into a path; each name is quoted as one part of the path.
+    """Insert names into a path. Each name is quoted, so that it remains one part of the path.
 
     Raises:
         InvalidInputError: a name is `.` or `..`, which would lead to another path.
     """
     for name in names.values():
-        if name in {".", ".."}:  # means a directory even if it is quoted
+        if name in {".", ".."}:  # a server may treat these as directories even if they are quoted
             raise InvalidInputError(
                 f"cannot use {name!r} in a request to a catalog: it means a directory"
             )
@@ -214,7 +215,7 @@ def path_of(template: str, **names: str) -> str:
 def parse_error(body: bytes) -> tuple[str, str]:
     """Parse code and message of an error; both are empty if a proxy or gateway sent the body.
 
-    The Delta API returns `{"error": {"type", "message", "code"}}`, the older one
+    The Delta API returns `{"error": {"type", "message", "code"}}`. The older API returns
     `{"error_code", "message"}`.
     """
     try:
@@ -231,9 +232,9 @@ def parse_error(body: bytes) -> tuple[str, str]:
 
 
 def _repeats(status: int, body: bytes) -> bool:
-    """Whether the same request may succeed later without any action.
+    """Return whether the same request may succeed later without further action.
 
-    Returns False if the client must act first: publish commits, or check the outcome of a commit.
+    The result is False if the client must first publish commits, or check the outcome of a commit.
     """
     return is_retryable(status) and parse_error(body)[0] not in _FINAL
 
@@ -263,13 +264,13 @@ def _client(
 def _client_of_environment(
     url: str,
     token_url: str,
-    has_secret: bool,  # noqa: FBT001  # pickles call by position
+    has_secret: bool,  # noqa: FBT001  # pickles pass arguments by position
     options: HttpOptions,
-    is_task: bool,  # noqa: FBT001  # as above
+    is_task: bool,  # noqa: FBT001  # pickles pass arguments by position
 ) -> UnityClient:
-    """Return a client for another process, which uses the secrets of that process's environment.
+    """Return a client for another process, with the secrets of that process's environment.
 
-    A missing token becomes an error only in a request, because most tasks do not send requests.
+    If the token is missing, only a request raises an error, because most tasks send no requests.
     """
     settings = unity_settings(url, token_url=token_url)
     lacks_token = has_secret and not settings.secrets
@@ -286,13 +287,13 @@ def _token_stayed(url: str, what: str) -> InvalidInputError:
     )
 
 
-# --- The address of a Unity Catalog and how to sign in: arguments or environment variables
+# --- the address of a Unity Catalog and the data for signing in: arguments, environment variables
 
 
 _API: Final = "/api/2.1/unity-catalog"
 _TOKENS: Final = "/oidc/v1/token"
 _SCOPE: Final = "all-apis"
-# For each setting, the first variable that is set is used.
+# Setting → environment variables. The first variable that is set is used.
 _VARIABLES: Final = {
     "url": (
         "UNITY_CATALOG_URL",
@@ -311,7 +312,7 @@ _VARIABLES: Final = {
 }
 
 
-# deltalake's storage options for the catalog, which are given together with the store's options.
+# Setting → the names of deltalake's storage options for it, which callers mix with store options.
 _OPTIONS: Final = {
     "url": "host workspace_url unity_workspace_url databricks_workspace_url databricks_host"
     " unity_catalog_url",
@@ -326,7 +327,7 @@ _SETTING_OF: Final = {name: key for key, names in _OPTIONS.items() for name in n
 
 
 def split_options(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Split storage options into settings of a catalog and other options."""
+    """Split storage options into the settings of a catalog and the options of a store."""
     settings: dict[str, Any] = {}
     rest: dict[str, Any] = {}
     for name, value in options.items():
@@ -340,15 +341,15 @@ def split_options(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitySettings:
-    """The address of a catalog, and how to sign in.
+    """The address of a catalog, and the data for signing in.
 
     Args:
         url: the URL of the API, without a trailing slash.
-        token: the token; if None, use `client_id` and `client_secret`, or no authentication.
+        token: the token. If None, `client_id` and `client_secret` are used, or no authentication.
         client_id: the id of a service principal, for requesting tokens.
         client_secret: the secret of the service principal.
-        token_url: the token endpoint.
-        scope: the OAuth scope to request.
+        token_url: the URL of the endpoint for tokens.
+        scope: the OAuth scope of requested tokens.
     """
 
     url: str
@@ -360,7 +361,7 @@ class UnitySettings:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """The values that must not occur in messages."""
+        """The values that messages must not contain."""
         return tuple(text for text in (self.token, self.client_secret) if text)
 
 
@@ -376,20 +377,21 @@ def unity_settings(
 ) -> UnitySettings:
     """Combine arguments and environment variables to settings.
 
-    The environment's token is used only for the environment's catalog. It is never sent to another
-    catalog that the caller names.
+    The token of the environment is used only for the catalog of the environment. It is never sent
+    to another catalog that the caller names.
 
     Args:
-        url: the URL of the server or the API; None means the environment's URL.
+        url: the URL of the server or of its API; None means the URL in the environment.
         token: a bearer token.
         client_id: the id of a service principal.
         client_secret: the secret of the service principal.
-        token_url: the token endpoint; None means Databricks' endpoint on the same server.
-        scope: the OAuth scope; None means Databricks' scope.
+        token_url: the URL of the endpoint for tokens; None means Databricks' path on the same
+            server.
+        scope: the OAuth scope of requested tokens; None means Databricks' scope.
         environment: the environment variables; None means those of this process.
 
     Raises:
-        InvalidInputError: no URL is given or set, or the URL contains a login or a query.
+        InvalidInputError: no URL is set, or the URL contains a login or a query.
     """
     variables = os.environ if environment is None else environment
     own = _api_url(_found("url", variables))
@@ -399,7 +401,7 @@ def unity_settings(
         raise InvalidInputError(
             f"cannot find a Unity Catalog: expected its URL, or the variable {names}"
         )
-    # No token at all is valid, because the server may not need one.
+    # A missing token is valid, because the server may need none.
     if token is None and client_id is None and _origin(base) == _origin(own):
         token = _found("token", variables) or None
         client_id = None if token else _found("client_id", variables) or None

@@ -1,10 +1,10 @@
 """Commits to tables whose commits a Unity Catalog coordinates.
 
-A commit is staged under a unique name and proposed to the catalog. If the catalog ratifies the
-commit, it is published as `N.json`, together with all earlier unpublished commits. Then the catalog
-may delete its records of the published commits. This module decides what the catalog's answer means
-for a commit. If the answer leaves the outcome open, `transaction.commit_loop` reads the commit
-back.
+A commit is written to a file with a unique name (staged), and proposed to the catalog. If the
+catalog ratifies the commit, the commit is published as `N.json`, together with all earlier commits
+that are not published yet. Then the catalog may delete its records of the published commits. This
+module decides what an answer of the catalog means for a commit. If an answer does not determine
+the outcome, `transaction.commit_loop` reads the commit back.
 
 Protocol: Catalog-managed tables (staged commits, publishing)
 """
@@ -64,7 +64,7 @@ _OF_TABLES: Final = "delta."
 
 
 class Coordinator(Protocol):
-    """The part of a catalog that coordinates the commits of one table; can be pickled."""
+    """The part of a catalog that coordinates the commits of one table. It can be pickled."""
 
     @property
     def name(self) -> Name:
@@ -72,7 +72,7 @@ class Coordinator(Protocol):
         ...
 
     def tail(self) -> LogTail:
-        """Return the table's newest commits."""
+        """Return the latest commits of the table."""
         ...
 
     def propose(
@@ -82,7 +82,7 @@ class Coordinator(Protocol):
         before: Metadata | None,
         uniform: Mapping[str, Any] | None = None,
     ) -> LogTail | None:
-        """Propose a staged commit; return the newest commits if the answer contains them."""
+        """Propose a staged commit; return the latest commits if the answer has them, or None."""
         ...
 
     def tell_published(self, version: int) -> None:
@@ -90,19 +90,19 @@ class Coordinator(Protocol):
         ...
 
     def report(self, commit: WinningCommit) -> None:
-        """Report the counts of a commit, if the catalog requests such reports."""
+        """Report the numbers of files and rows of a commit, if the catalog requests reports."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class DeltaCoordinator:
-    """Coordinates a table's commits with the Delta API.
+    """Coordinates the commits of a table through the Delta API.
 
     Args:
         api: the catalog's API.
-        name: the name of the table, with three parts.
-        table_id: the id that the table must have, because another table may have the same name.
-        reports: whether the counts of commits are reported.
+        name: the name of the table, which has three parts.
+        table_id: the id that the table must have. Another table may have taken its name.
+        reports: whether the numbers of files and rows of commits are reported.
     """
 
     api: UnityApi
@@ -111,7 +111,7 @@ class DeltaCoordinator:
     reports: bool = True
 
     def tail(self) -> LogTail:
-        """See `Coordinator.tail`."""
+        """Return the latest commits of the table; see `Coordinator.tail`."""
         return self.checked(self.api.load(self.name)).tail
 
     def propose(
@@ -121,27 +121,27 @@ class DeltaCoordinator:
         before: Metadata | None,
         uniform: Mapping[str, Any] | None = None,
     ) -> LogTail:
-        """See `Coordinator.propose`."""
+        """Propose a staged commit; see `Coordinator.propose`."""
         updates = [add_commit(commit, ratified, uniform), *updates_of(commit, before)]
         what = f"commit version {ratified.version} to"
         return self.api.update(self.name, self.table_id, updates, what=what).tail
 
     def tell_published(self, version: int) -> None:
-        """See `Coordinator.tell_published`."""
+        """Report the last published version; see `Coordinator.tell_published`."""
         self.api.update(self.name, self.table_id, [set_published(version)])
 
     def report(self, commit: WinningCommit) -> None:
-        """See `Coordinator.report`. Does not wait for the answer."""
+        """Report a commit; see `Coordinator.report`. Returns before the catalog answers."""
         if not self.reports or METRICS not in self.api.endpoints(self.name[0]):
             return
         question = self.api.report(self.name, self.table_id, counts_of(commit))
         start(self.api.client.sent(question)).add_done_callback(_note_failure)
 
     def checked(self, loaded: LoadedTable) -> LoadedTable:
-        """Return an answer after checking that it is about this table.
+        """Return an answer if it concerns this table.
 
         Raises:
-            TableNotFoundError: the table was dropped, and another table has its name.
+            TableNotFoundError: this table was dropped, and another table has its name.
         """
         if loaded.table_id != self.table_id:
             raise TableNotFoundError(
@@ -153,19 +153,19 @@ class DeltaCoordinator:
 
 @dataclass(frozen=True, slots=True)
 class UnityCommitter:
-    """Commits through a Unity Catalog, and publishes the ratified commits.
+    """Committer that commits through a Unity Catalog, and publishes the ratified commits.
 
     Args:
         coordinator: the part of the catalog that coordinates the commits.
-        shows_iceberg: whether the table's Iceberg metadata is reported to the catalog. The reported
-            metadata is of the previous version, because it is written after a commit is ratified.
+        shows_iceberg: whether the Iceberg metadata of the table is reported to the catalog. It is
+            the metadata of the previous version, because it is written after a commit is ratified.
     """
 
     coordinator: Coordinator
     shows_iceberg: bool = False
 
     def commit(self, store: Store, version: int, data: bytes) -> FileInfo:
-        """See `Committer.commit`."""
+        """Propose and publish a commit; see `Committer.commit`."""
         commit = read_commit(version, data)
         metadata = commit.metadata
         asks = metadata is not None and shows_iceberg(metadata.configuration)
@@ -176,7 +176,7 @@ class UnityCommitter:
         tail = self._proposed(store, ratified, commit, before, uniform)
         try:
             is_published = self._publish(store, tail, {version: data})
-        except MalformedLogError as error:  # ratified, so its files must not be deleted
+        except MalformedLogError as error:  # the commit is ratified, so its files are still needed
             raise CommitOutcomeUnknownError(str(error), version=version) from error
         self._report(commit)
         return FileInfo(commit_path(version), len(data), file.modified_ms) if is_published else file
@@ -184,15 +184,15 @@ class UnityCommitter:
     def _report(self, commit: WinningCommit) -> None:
         try:
             self.coordinator.report(commit)
-        except Exception:  # the commit has succeeded even if its report fails
+        except Exception:  # a failed report does not concern the commit, which has succeeded
             logger.exception("version %d was not reported, but it is committed", commit.version)
 
     def log_tail(self, _store: Store) -> LogTail:
-        """See `Committer.log_tail`."""
+        """Return the latest commits; see `Committer.log_tail`."""
         return self.coordinator.tail()
 
     def publish(self, store: Store) -> int | None:
-        """Publish all ratified but unpublished commits; return the last version, if any."""
+        """Publish all ratified, unpublished commits; return the last version, or None."""
         tail = self.coordinator.tail()
         self._publish(store, tail, {})
         return tail.last_version
@@ -204,7 +204,7 @@ class UnityCommitter:
         return self._version_before(store, commit).metadata
 
     def _uniform(self, store: Store, commit: WinningCommit) -> dict[str, Any] | None:
-        """Return the Iceberg metadata to report; None lets the catalog decide on the commit."""
+        """Return the Iceberg metadata to report. None: the catalog may then refuse the commit."""
         try:
             return uniform_of(self._version_before(store, commit), is_asked=True)
         except DeltaError as error:
@@ -240,7 +240,7 @@ class UnityCommitter:
         raise last
 
     def _meaning(self, error: CatalogError, version: int) -> DeltaError | None:
-        """Return what a refused proposal means for the commit; None for an ordinary failure."""
+        """Return the error that a refused proposal means for the commit; None for others."""
         shown = shown_name(self.coordinator.name)
         if error.status == 404 or error.error_code == _OTHER_TABLE:
             return TableNotFoundError(
@@ -248,19 +248,19 @@ class UnityCommitter:
                 "more; nothing was committed"
             )
         if error.status == 409:
-            # This commit may be the ratified one, if an earlier answer was lost. The caller checks
-            # that.
+            # If an earlier answer was lost, this commit itself may be the ratified one. The caller
+            # checks this.
             return AlreadyExistsError(f"version {version} of {shown} is ratified already")
         return None
 
     def _publish(self, store: Store, tail: LogTail, known: dict[int, bytes]) -> bool:
         """Copy ratified commits to their final names, in order; return whether all were copied.
 
-        If this fails, the commits are still valid, and the next writer publishes them.
+        After a failure, the commits are still valid, and the next writer publishes them.
 
         Raises:
-            MalformedLogError: another commit is already published as one of the versions. The
-                catalog must then not delete its record of the ratified commit.
+            MalformedLogError: a version is already published with another content. The catalog must
+                then not delete its record of the ratified commit.
         """
         try:
             for commit in tail.commits:
@@ -279,12 +279,12 @@ class UnityCommitter:
 
 @dataclass(frozen=True, slots=True)
 class StagedCommitter:
-    """Commits version 0 of a table that is not visible in its catalog yet."""
+    """Committer of version 0 of a table that is not registered in its catalog yet."""
 
     shown: str
 
     def commit(self, store: Store, version: int, data: bytes) -> FileInfo:
-        """See `Committer.commit`."""
+        """Commit version 0; see `Committer.commit`."""
         if version > 0:
             raise InvalidInputError(
                 f"cannot commit version {version} of {self.shown}: the table is not registered yet"
@@ -292,18 +292,18 @@ class StagedCommitter:
         return FileSystemCommitter().commit(store, 0, data)
 
     def log_tail(self, _store: Store) -> LogTail:
-        """See `Committer.log_tail`. The tail is empty, because no commit is ratified yet."""
+        """Return an empty log tail, because no commit is ratified yet."""
         return LogTail()
 
 
 @dataclass(frozen=True, slots=True)
 class UnityTeller:
-    """Reports the changes of a table to a catalog that does not coordinate the table's commits.
+    """Reports the changes of a table to a catalog that does not coordinate its commits.
 
     Args:
         api: the API of the catalog.
-        name: the name of the table, with three parts.
-        table_id: the id that the table must have.
+        name: the name of the table, which has three parts.
+        table_id: the id that the table must have. Another table may have taken its name.
     """
 
     api: UnityApi
@@ -311,7 +311,7 @@ class UnityTeller:
     table_id: str
 
     def tell(self, store: Store, commit: WinningCommit) -> None:
-        """See `Teller.tell`."""
+        """Send the changes of a commit; see `Teller.tell`."""
         before = None
         if commit.metadata is not None:
             before = load_snapshot(utc_context(store), version=commit.version - 1).metadata
@@ -321,10 +321,11 @@ class UnityTeller:
             self.api.update(self.name, self.table_id, [*updates, _state(commit.version, time_ms)])
 
     def synchronize(self, snapshot: Snapshot) -> None:
-        """Report all differences between the table and the catalog's entry."""
+        """Send all differences between the table and the entry in the catalog."""
         loaded = self.api.load(self.name)
         metadata = snapshot.metadata
-        # Properties that only the catalog has are not removed, except those that belong to tables.
+        # Remove properties that only the catalog has, but only if they can be properties of a
+        # table.
         known = {
             key: text
             for key, text in loaded.properties.items()
@@ -353,9 +354,9 @@ def _time_of(commit: WinningCommit) -> int:
 
 
 def _is_full(error: CatalogError) -> bool:
-    """Whether the catalog requires commits to be published before it accepts another commit.
+    """Return whether the catalog accepts no further commit until commits are published.
 
-    In the older API, the status 429 has no other meaning for a commit.
+    In the older API, the status 429 always means this for a commit.
     """
     return error.error_code == TOO_MANY_COMMITS or (
         error.status == 429 and error.error_code != _BUSY
@@ -369,7 +370,7 @@ def _publish_one(store: Store, commit: RatifiedCommit, data: bytes | None) -> No
     try:
         found = store.read(commit.file.path) if data is None else data
     except ObjectNotFoundError:
-        store.stat(path)  # raises unless another client has published the commit
+        store.stat(path)  # raises an error, unless another client has published the commit
         return
     publish_commit(store, commit.version, found)
 
@@ -379,10 +380,10 @@ def _note_failure(done: Future[bytes]) -> None:
         logger.debug("a commit was not reported: %s", error)
 
 
-# --- The changes of a commit as updates of the Delta API
+# --- the content of a commit as updates of the Delta API
 
 
-# Properties that the catalog derives itself: "clients must not send [them]".
+# Properties that the catalog itself derives. The API states that clients must not send them.
 _DERIVED: Final = frozenset(
     {
         "delta.minReaderVersion",
@@ -402,9 +403,9 @@ def add_commit(
     """Return the update that proposes a staged commit.
 
     Args:
-        commit: the commit to propose.
-        ratified: the staged file of the commit.
-        uniform: the table's Iceberg metadata; see `uniform_of`.
+        commit: the content of the commit.
+        ratified: the file of the staged commit.
+        uniform: the Iceberg metadata of the table; see `uniform_of`.
 
     Raises:
         InvalidInputError: the commit has no in-commit timestamp, which catalogs require.
@@ -429,16 +430,17 @@ def add_commit(
 
 
 def set_published(version: int) -> dict[str, Any]:
-    """Return the update that reports the last version that is published under its final name."""
+    """Return the update that reports the last published version."""
     return {"action": "set-latest-backfilled-version", "latest-published-version": version}
 
 
 def updates_of(commit: WinningCommit, before: Metadata | None) -> list[dict[str, Any]]:
-    """Return the updates for all changes of a commit other than rows.
+    """Return the updates for those changes of a commit that do not concern rows.
 
     Args:
-        commit: the commit, with the new metadata, protocol and domains.
-        before: the metadata of the previous version; None if the commit does not change it.
+        commit: the content of the commit.
+        before: the metadata of the previous version; None if the commit does not change the
+            metadata.
     """
     updates: list[dict[str, Any]] = []
     if commit.metadata is not None and before is not None:
@@ -455,7 +457,7 @@ def updates_of(commit: WinningCommit, before: Metadata | None) -> list[dict[str,
 
 
 def metadata_updates(before: Metadata, after: Metadata) -> list[dict[str, Any]]:
-    """Return the updates for the differences between two metadata actions of a table."""
+    """Return the updates for the differences between the old and the new metadata of a table."""
     updates: list[dict[str, Any]] = []
     if before.schema_string != after.schema_string:
         updates.append({"action": "set-columns", "columns": columns_of(after)})
@@ -468,7 +470,7 @@ def metadata_updates(before: Metadata, after: Metadata) -> list[dict[str, Any]]:
 
 
 def property_updates(before: Mapping[str, str], after: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Return the updates for properties that were set or removed between two states."""
+    """Return the updates for the properties that were set or removed."""
     old, new = own_properties(before), own_properties(after)
     updates: list[dict[str, Any]] = []
     if changed := {key: text for key, text in new.items() if old.get(key) != text}:
@@ -479,7 +481,7 @@ def property_updates(before: Mapping[str, str], after: Mapping[str, str]) -> lis
 
 
 def own_properties(properties: Mapping[str, str]) -> dict[str, str]:
-    """Return the properties of a table without the properties that its catalog derives."""
+    """Return the properties of a table, except those that its catalog derives."""
     return {
         key: text
         for key, text in properties.items()
@@ -488,7 +490,7 @@ def own_properties(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def creation(staged: StagedTable, snapshot: Snapshot, time_ms: int) -> dict[str, Any]:
-    """Return the arguments of `createTable` for a staged table, without its name.
+    """Return the body of `createTable` for a staged table, without the name of the table.
 
     Args:
         staged: the staged table.
@@ -515,7 +517,7 @@ def creation(staged: StagedTable, snapshot: Snapshot, time_ms: int) -> dict[str,
 
 
 def counts_of(commit: WinningCommit) -> dict[str, int]:
-    """Return the counts of a commit to report: files, and rows if `commitInfo` contains them."""
+    """Return the numbers to report for a commit: files and bytes; rows if `commitInfo` has them."""
     adds, removes = commit.adds, commit.removes
     counts = {
         "num-files-added": adds.num_rows,
@@ -545,25 +547,26 @@ def _total(files: Any, column: str) -> int:
     return int(compute.sum(files.column(column)).as_py() or 0)
 
 
-# --- A table's Iceberg metadata (UniForm) in the form of the catalog
+# --- the Iceberg metadata of a table (UniForm), in the form that the catalog requires
 
 
 def shows_iceberg(properties: Mapping[str, str]) -> bool:
-    """Whether a table with these properties has Iceberg metadata."""
+    """Return whether a table with these properties has Iceberg metadata."""
     try:
         return "iceberg" in TableProperties(dict(properties)).universal_format_enabled_formats
-    except InvalidInputError:  # properties from a catalog may be invalid
+    except InvalidInputError:  # the catalog may return invalid properties
         return False
 
 
 def uniform_of(snapshot: Snapshot, *, is_asked: bool = False) -> dict[str, Any] | None:
-    """Return a version's Iceberg metadata for the catalog, after writing it if necessary.
+    """Return the Iceberg metadata of a version for the catalog. It is written first if necessary.
 
-    Returns None for a table without Iceberg metadata.
+    The result is None for a table without Iceberg metadata.
 
     Args:
         snapshot: the version of the table.
-        is_asked: whether Iceberg metadata is requested even if the table does not enable it yet.
+        is_asked: whether to return Iceberg metadata even if the table's properties do not enable
+            it.
 
     Raises:
         InvalidInputError: PyIceberg is not installed, or the version was not written for Iceberg.

@@ -1,7 +1,7 @@
 """Messages of Unity Catalog's Delta API: conversion between JSON and deltalog's values.
 
-Owns the API's spelling (`kebab-case`, also inside types) and the checks of answers. Sends no
-requests.
+This module handles the API's spelling of names (`kebab-case`, also inside types), and checks the
+answers. It sends no requests.
 
 Protocol: UC Delta API (delta.yaml)
 """
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 CATALOG_MANAGED: Final = "catalogManaged"
 FEATURE_PREFIX: Final = "delta.feature."
-# Settings for the table's location; none of them may set the address of a server.
+# The options that a catalog may set for a table's store. None of them sets the address of a server.
 _CREDENTIAL_OPTIONS: Final = {
     "s3.access-key-id": "aws_access_key_id",
     "s3.secret-access-key": "aws_secret_access_key",
@@ -41,7 +41,7 @@ _CREDENTIAL_OPTIONS: Final = {
     "azure.sas-token": "azure_storage_sas_token",
     "gcs.oauth-token": "google_oauth_token",
 }
-# The members of types in a Delta schema, and their names in the API.
+# The members of types: name in a Delta schema → name in the API.
 _TYPE_MEMBERS: Final = {
     "elementType": "element-type",
     "containsNull": "contains-null",
@@ -55,17 +55,17 @@ _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedTable:
-    """The catalog's answer about a table.
+    """The catalog's answer to a request for a table.
 
     Args:
         name: the parts of the table's name.
         table_id: the table's id, a UUID.
-        location: the location that the catalog returned, not checked yet.
+        location: the location that the catalog returned. It is not checked yet.
         table_type: the type of the table in the catalog.
-        etag: identifies the state of the catalog's entry.
-        properties: the catalog's copy of the properties.
-        columns: the schema in the API's JSON; None if the catalog has no copy.
-        tail: the ratified commits and the latest version.
+        etag: a string that identifies the state of the catalog's entry.
+        properties: the copy of the table's properties in the catalog.
+        columns: the schema in the JSON of the API; None if the catalog has no copy.
+        tail: the ratified commits, and the latest version.
     """
 
     name: Name
@@ -79,7 +79,7 @@ class LoadedTable:
 
     @property
     def is_catalog_managed(self) -> bool:
-        """Whether the catalog coordinates the commits, according to the table's protocol."""
+        """Whether the catalog coordinates the commits, according to the properties of the table."""
         return manages_commits(self.properties)
 
     def described(self) -> CatalogTable:
@@ -107,7 +107,7 @@ class StagingAnswer:
 
 
 def manages_commits(properties: Mapping[str, str]) -> bool:
-    """Whether a table's properties contain the feature of catalog-managed commits."""
+    """Return whether a table's properties contain the feature of catalog-managed commits."""
     return any(
         canonical_name(key.removeprefix(FEATURE_PREFIX)) == CATALOG_MANAGED
         for key in properties
@@ -118,22 +118,22 @@ def manages_commits(properties: Mapping[str, str]) -> bool:
 def parse_loaded(
     node: JsonObject, name: Name, maintenance: frozenset[MaintenanceOperation] = frozenset()
 ) -> LoadedTable:
-    """Parse the answer to `loadTable`, `createTable` and `updateTable`.
+    """Parse the answer of `loadTable`, `createTable` or `updateTable`.
 
     Args:
         node: the answer.
         name: the name of the table.
-        maintenance: the operations that clients may run, if the answer does not list them.
+        maintenance: the operations that clients may run. Used if the answer does not list them.
 
     Raises:
-        MalformedMessageError: a member is missing or invalid, or a version is missing in the
-        commits.
+        MalformedMessageError: a member is missing or invalid, or a version is missing among the
+            commits.
         UnsafePathError: the path of a commit's file leads out of its directory.
     """
     found = node.child("metadata", lambda metadata: _loaded(node, metadata, name))
     if found is None:
         return _missing(node, "metadata")
-    # Newer servers list the allowed operations; unknown operations are ignored.
+    # Newer servers list the operations that clients may run; unknown operations are ignored.
     allowed = node.texts("allowed-maintenance-operations")
     if allowed is not None:
         maintenance = frozenset(one for one in MaintenanceOperation if one.value in allowed)
@@ -168,7 +168,7 @@ def _tail(node: JsonObject) -> LogTail:
 
 
 def tail_of(commits: Iterable[RatifiedCommit], latest: int | None) -> LogTail:
-    """Build the log tail from commits in any order.
+    """Create the log tail from commits, which may be in any order.
 
     Raises:
         MalformedMessageError: a version is missing, repeated, or higher than the latest version.
@@ -176,13 +176,13 @@ def tail_of(commits: Iterable[RatifiedCommit], latest: int | None) -> LogTail:
     """
     in_order = tuple(sorted(commits, key=lambda commit: commit.version))
     if latest is not None and latest < 0:
-        # The reference server returns this value if there is no commit yet.
+        # The reference server returns -1 if there is no commit yet.
         latest = None
     return LogTail(commits=in_order, latest_version=latest)
 
 
 def parse_commit(node: JsonObject) -> RatifiedCommit:
-    """Parse a ratified commit in the spelling of both APIs."""
+    """Parse a ratified commit from the JSON of the Delta API or of the older API."""
     is_older = "file_name" in node.values
     version = node.required("version", int)
     size = node.required("file_size" if is_older else "file-size", int)
@@ -198,7 +198,7 @@ def parse_commit(node: JsonObject) -> RatifiedCommit:
 
 
 def parse_credentials(node: JsonObject) -> tuple[LentCredential, ...]:
-    """Parse the lent credentials in an answer. Errors never contain a part of the credentials."""
+    """Parse the lent credentials in an answer. Errors never contain a part of them."""
     listed = node.values.get("storage-credentials")
     if not isinstance(listed, list):
         raise MalformedMessageError(f"{node.where}.storage-credentials: expected a list")
@@ -222,7 +222,7 @@ def _credential(value: object) -> LentCredential | None:
 def lent_credential(
     prefix: str, config: Mapping[str, object], expires_ms: int | None
 ) -> LentCredential | None:
-    """Return the credentials in one configuration; None if deltalog does not support their kind.
+    """Return the credentials in a configuration; None if deltalog does not support their kind.
 
     Raises:
         MalformedMessageError: a value is not a string.
@@ -241,7 +241,7 @@ def lent_credential(
 
 
 def parse_staging(node: JsonObject) -> StagingAnswer:
-    """Parse the answer to `createStagingTable`."""
+    """Parse the answer of `createStagingTable`."""
     features = node.child("required-protocol", _features) or ()
     required = node.mapping("required-properties") or {}
     suggested = node.mapping("suggested-properties") or {}
@@ -249,7 +249,7 @@ def parse_staging(node: JsonObject) -> StagingAnswer:
         table_id=_uuid(node, "table-id"),
         location=node.required("location", str),
         features=features,
-        # If a property has no value, the writer of the table chooses the value.
+        # A property without a value is omitted, because the writer of the table chooses its value.
         properties={key: text for key, text in required.items() if text is not None},
         suggested_properties={key: text for key, text in suggested.items() if text is not None},
         lent=parse_credentials(node),
@@ -273,9 +273,9 @@ def _missing(node: JsonObject, name: str) -> LoadedTable:
 
 
 def schema_of(columns: Any) -> StructType | None:
-    """Return the catalog's copy of the schema; None if it is missing or cannot be parsed.
+    """Return the copy of the schema in the catalog; None if it is missing or cannot be parsed.
 
-    Only the schema in the table's log is authoritative.
+    The copy is informative: the schema in the table's log is authoritative.
     """
     if not isinstance(columns, dict) or not columns.get("fields"):
         return None
@@ -286,12 +286,12 @@ def schema_of(columns: Any) -> StructType | None:
 
 
 def columns_of(metadata: Metadata) -> Any:
-    """Return a table's schema in the API's JSON."""
+    """Return the schema of a table in the JSON of the API."""
     return _renamed(loads(metadata.schema_string, "schemaString"), _TYPE_MEMBERS)
 
 
 def _renamed(tree: Any, names: Mapping[str, str]) -> Any:
-    """Rename the members of a type, except in the metadata of fields."""
+    """Rename the members of a type, but not the members of the metadata of fields."""
     if isinstance(tree, list):
         return [_renamed(one, names) for one in tree]
     if not isinstance(tree, dict):
@@ -303,7 +303,7 @@ def _renamed(tree: Any, names: Mapping[str, str]) -> Any:
 
 
 def protocol_to_json(protocol: ProtocolAction) -> dict[str, Any]:
-    """Return a protocol action in the API's JSON."""
+    """Return a protocol action in the JSON of the API."""
     found: dict[str, Any] = {
         "min-reader-version": protocol.min_reader_version,
         "min-writer-version": protocol.min_writer_version,
@@ -316,7 +316,7 @@ def protocol_to_json(protocol: ProtocolAction) -> dict[str, Any]:
 
 
 def domains_to_json(domains: Iterable[DomainMetadata]) -> dict[str, Any]:
-    """Return those domains that the API supports: clustering and row tracking."""
+    """Return the domains that the API supports, in its JSON: clustering and row tracking."""
     found: dict[str, Any] = {}
     for domain in domains:
         if domain.removed or domain.domain not in _DOMAIN_MEMBERS:
@@ -329,7 +329,7 @@ def domains_to_json(domains: Iterable[DomainMetadata]) -> dict[str, Any]:
 
 
 def removed_domains(domains: Iterable[DomainMetadata]) -> list[str]:
-    """Return the names of those removed domains that the API supports."""
+    """Return the names of the removed domains that the API supports."""
     return sorted(
         domain.domain for domain in domains if domain.removed and domain.domain in _DOMAIN_MEMBERS
     )

@@ -1,6 +1,6 @@
-"""Tables in Unity Catalog's older API, for servers that do not have the Delta API.
+"""Tables in Unity Catalog's older API, for servers without the Delta API.
 
-Owns the meaning of the older API's entries, and commits through its commit coordinator.
+This module parses the entries of the older API, and commits through its commit coordinator.
 
 Protocol: Unity Catalog API (all.yaml)
 """
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 def find(api: UnityApi, name: Name) -> CatalogTable | None:
-    """Return the entry of a table, or None if it does not exist."""
+    """Return the entry of a table; None if the table does not exist."""
     try:
         node = api.older_table(name)
     except CatalogError as error:
@@ -54,7 +54,7 @@ def _parsed(node: JsonObject, name: Name) -> CatalogTable:
         is_managed = node.optional("table_type", str) == TableType.MANAGED.value
         return CatalogTable(
             name=name,
-            location=node.optional("storage_location", str) or "",  # views have no location
+            location=node.optional("storage_location", str) or "",  # a view has no location
             table_type=TableType.MANAGED if is_managed else TableType.EXTERNAL,
             table_id=node.optional("table_id", str),
             comment=node.optional("comment", str),
@@ -67,7 +67,7 @@ def _parsed(node: JsonObject, name: Name) -> CatalogTable:
 
 
 def _columns(listed: object) -> StructType | None:
-    """Parse the schema from the columns of an entry; return None if deltalog cannot parse it."""
+    """Parse the schema from the columns of an entry; None if deltalog cannot parse it."""
     if not isinstance(listed, list) or not listed:
         return None
     try:
@@ -77,7 +77,7 @@ def _columns(listed: object) -> StructType | None:
 
 
 def _field(column: Any) -> Field:
-    """Parse a column. Its `type_json` contains Spark's JSON of the field, or only of the type."""
+    """Parse a column. Its `type_json` is Spark's JSON of the whole field, or only of the type."""
     found = loads(column["type_json"], "type_json")
     if not isinstance(found, dict) or "name" not in found:
         found = {"type": found}
@@ -92,7 +92,7 @@ def _field(column: Any) -> Field:
 
 
 def coordinator(api: UnityApi, name: Name, table: CatalogTable) -> OlderCoordinator | None:
-    """Return the coordinator of the table's commits, or None if the catalog coordinates none."""
+    """Return the coordinator of a table's commits; None if the catalog does not coordinate them."""
     if table.table_id is None or not manages_commits(table.properties):
         return None
     return OlderCoordinator(api, name, table.table_id, table.location)
@@ -100,13 +100,13 @@ def coordinator(api: UnityApi, name: Name, table: CatalogTable) -> OlderCoordina
 
 @dataclass(frozen=True, slots=True)
 class OlderCoordinator:
-    """Coordinates a table's commits with the older API.
+    """Coordinates the commits of a table through the older API.
 
     Args:
         api: the catalog's API.
-        name: the name of the table, with three parts.
-        table_id: the table's id.
-        location: the table's location as the catalog spells it.
+        name: the name of the table, which has three parts.
+        table_id: the id of the table in the catalog.
+        location: the location of the table, in the catalog's spelling.
     """
 
     api: UnityApi
@@ -115,11 +115,11 @@ class OlderCoordinator:
     location: str
 
     def tail(self) -> LogTail:
-        """See `Coordinator.tail`.
+        """Return the latest commits of the table; see `Coordinator.tail`.
 
         Raises:
             CatalogError: a version is missing in the answer, perhaps because the server limits the
-            answer.
+                size of answers.
         """
         node = self.api.older_commits(self.table_id, self.location, self.name)
         try:
@@ -144,7 +144,7 @@ class OlderCoordinator:
         before: Metadata | None,
         uniform: Mapping[str, Any] | None = None,
     ) -> LogTail | None:
-        """See `Coordinator.propose`. This API does not support Iceberg metadata."""
+        """Propose a staged commit; see `Coordinator.propose`. Iceberg metadata is not supported."""
         del uniform
         proposed = add_commit(commit, ratified)["commit"]
         body: dict[str, Any] = {
@@ -153,15 +153,15 @@ class OlderCoordinator:
         if commit.metadata is not None and before is not None:
             body["metadata"] = _metadata(commit.metadata)
         self._send(body)
-        # The answer contains no commits, but earlier commits may still have to be published.
+        # The answer contains no commits, but earlier commits may be unpublished.
         return self.tail()
 
     def tell_published(self, version: int) -> None:
-        """See `Coordinator.tell_published`."""
+        """Report the last published version; see `Coordinator.tell_published`."""
         self._send({"latest_backfilled_version": version})
 
     def report(self, commit: WinningCommit) -> None:
-        """Do nothing, because this API does not support reports; see `Coordinator.report`."""
+        """Do nothing, because the older API does not support such reports."""
 
     def _send(self, body: dict[str, Any]) -> None:
         about = {"table_id": self.table_id, "table_uri": self.location}
@@ -172,7 +172,7 @@ def register(api: UnityApi, name: Name, staged: StagedTable, snapshot: Snapshot)
     """Register an external table in the catalog.
 
     Raises:
-        TableExistsError: another table has that name.
+        TableExistsError: another table has the name.
     """
     metadata = snapshot.metadata
     body: dict[str, Any] = {
@@ -194,7 +194,7 @@ def register(api: UnityApi, name: Name, staged: StagedTable, snapshot: Snapshot)
         if found is None:
             raise
         if found.location.rstrip("/") == staged.location.rstrip("/"):
-            return found  # an earlier attempt succeeded
+            return found  # an earlier attempt had succeeded, but its answer was lost
         raise TableExistsError(
             f"cannot register {shown_name(name)}: the catalog has another table of that name"
         ) from error
@@ -241,6 +241,6 @@ def _column_info(
 
 
 def _kind_of(tree: Any) -> str:
-    """Return the older API's name of a type: the name in the schema's JSON, in upper case."""
+    """Return the older API's name of a type: the name in the JSON of the schema, in upper case."""
     name = tree["type"] if isinstance(tree, dict) else tree.partition("(")[0]
     return str(name).upper().replace("INTEGER", "INT")

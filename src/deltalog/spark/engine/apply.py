@@ -1,10 +1,10 @@
-"""Row changes (DELETE, UPDATE, MERGE), planned on the driver and applied by tasks.
+"""Row changes (DELETE, UPDATE, MERGE) that the driver plans and tasks apply.
 
-Owns the steps that the three commands have in common. A data frame contains the rows to change,
-each with the number of the clause that applies. Tasks write the new versions of rows, and report
-the positions of the old versions. For each file, the driver then decides whether to remove the
-file, to mark rows in a deletion vector, or to rewrite the file. The driver writes the deletion
-vectors; tasks copy the remaining rows of rewritten files. No row passes through the driver.
+This module contains the steps that the three commands share. A data frame contains the rows to
+change, each with the number of the clause that applies. Tasks write the new versions of these rows,
+and report the positions of the old versions. For each file, the driver then decides to remove it,
+to mark rows in a deletion vector, or to rewrite it. The driver writes the deletion vectors; tasks
+copy the remaining rows of rewritten files. Rows are never sent to the driver.
 
 Protocol: Deletion Vectors, Add File and Remove File, Add CDC File
 """
@@ -71,7 +71,7 @@ if TYPE_CHECKING:
 
 _IDS: Final = (metadata_columns.ROW_ID, metadata_columns.ROW_COMMIT_VERSION)
 TARGET_STRUCT: Final = "__deltalog_target"
-"""The name of the column that contains the table's row as a struct."""
+"""The name of the struct column that contains a row of the table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,11 +79,11 @@ class Candidates:
     """The rows of the table that may change.
 
     Args:
-        frame: the rows, with the table's columns, `OLD_FILE`, `OLD_POSITION`, and `ROW_ID` if the
-            table has row ids.
+        frame: the rows, with the columns of the table, `OLD_FILE`, `OLD_POSITION`, and `ROW_ID` if
+            the table has row ids.
         reach: a predicate that is true for every row that may change; None means all rows.
         pruned: the outcome of pruning files.
-        files: the remaining files, as rows of `snapshot.files`.
+        files: the files that remain after pruning, as rows of `snapshot.files`.
     """
 
     frame: DataFrame
@@ -93,7 +93,7 @@ class Candidates:
 
 
 def find_candidates(scan: SparkScan, reach: Expression | None, alias: str | None) -> Candidates:
-    """Plan a frame of the rows that may change, each with its file and position.
+    """Plan a data frame of the rows that may change, with the file and position of each row.
 
     Args:
         scan: a scan of the version, without conditions.
@@ -130,7 +130,7 @@ def find_candidates(scan: SparkScan, reach: Expression | None, alias: str | None
 
 
 def row_struct(names: Sequence[str]) -> Column:
-    """Return all columns of a frame's row as one struct."""
+    """Return one struct that contains all columns of a row of the frame."""
     return F.struct(*(F.col(quoted(name)).alias(name) for name in names))
 
 
@@ -140,12 +140,12 @@ class FrameChange:
 
     Args:
         transaction: a transaction on an existing table.
-        request: the user's request, whose order of clauses determines their numbers.
+        request: the user's request. The order of its clauses determines their numbers.
         candidates: the rows of the table that may change.
-        frame: the rows to change, with `CLAUSE`, `OLD_FILE`, `OLD_POSITION`, and the columns that
-            the clauses need.
-        watch: a stopwatch that was started before the rows were searched.
-        num_source_rows: the number of rows in the source.
+        frame: the rows to change, with the columns `CLAUSE`, `OLD_FILE` and `OLD_POSITION`, and the
+            columns that the clauses need.
+        watch: a stopwatch that was started before the search for the rows.
+        num_source_rows: the number of rows in the source of a merge; 0 without a source.
     """
 
     transaction: PendingTransaction
@@ -156,7 +156,7 @@ class FrameChange:
     num_source_rows: int = 0
 
     def apply(self) -> ChangeMetrics:
-        """Write the changes with tasks, and stage them in the transaction.
+        """Write the changes in tasks, and stage them in the transaction.
 
         Raises:
             AmbiguousMergeError: several rows of the source would change the same row of the table.
@@ -192,7 +192,7 @@ class FrameChange:
         return found, explain_decisions(selected, decisions)
 
     def explain(self) -> str:
-        """Return a string that explains which files are read, and how changed files are handled."""
+        """Return a description of the plan: which files are read, and how they are changed."""
         snapshot = self.transaction.read_snapshot
         choice = explain_choice(snapshot, asked=self.request.use_deletion_vectors)
         lines = [
@@ -250,7 +250,7 @@ class FrameChange:
     def _copy(
         self, spec: WriteSpec, selected: SelectedRows, decisions: Sequence[FileDecision]
     ) -> RowsDone:
-        """Copy the remaining rows of rewritten files with tasks, and stage the new files."""
+        """Copy the remaining rows of rewritten files in tasks, and stage the new files."""
         cut = [n for n, decision in enumerate(decisions) if decision is FileDecision.REWRITTEN]
         if not cut:
             return RowsDone(written=no_files(spec), counts=(0,))
@@ -278,7 +278,7 @@ class FrameChange:
         return copied
 
     def _changed(self, done: RowsDone, selected: SelectedRows) -> ChangeMetrics:
-        """Return the counts of rows and files, and the duration of the job."""
+        """Return the numbers of changed rows and files, and the duration of the steps."""
         numbers: dict[tuple[When, Action], int] = {}
         # `counts` is empty if no task ran.
         for clause, count in zip(self.request.ordered, done.counts, strict=False):

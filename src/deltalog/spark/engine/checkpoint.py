@@ -1,8 +1,9 @@
-"""Checkpoints written by tasks, for tables with more files than a driver should read.
+"""Checkpoints that tasks write, for tables with more files than the driver should read.
 
-Owns the distribution of the work among tasks. The task that reads a share of the files writes their
-sidecar. Each part of a multi-part checkpoint contains a range of paths, so its rows pass through a
-shuffle. The core decides on contents, layout, verification and `_last_checkpoint`.
+This module distributes the work. The task that reads a share of the files also writes the sidecar
+for this share. In a multi-part checkpoint, each part contains a range of paths, so the rows of all
+shares pass through a shuffle. The core decides on contents, layout, verification and
+`_last_checkpoint`.
 
 Protocol: none
 """
@@ -64,10 +65,10 @@ if TYPE_CHECKING:
     from deltalog.storage.store import Store
 
 PART_ROWS: Final = 1_000_000
-"""The default maximum number of file actions in a part."""
+"""The default of the maximum number of file actions in a part or sidecar."""
 _PART: Final = "__deltalog_part"
 _KIND: Final = "__deltalog_kind"
-# The kinds of rows, in the order of `file_rows`.
+# The kinds of rows, in the order in which `file_rows` returns them.
 _REMOVES: Final = 0
 _ADDS: Final = 1
 
@@ -82,11 +83,11 @@ def checkpoint(
     part_files: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> CheckpointInfo:
-    """Write a checkpoint of a table with tasks, unless it exists, and update `_last_checkpoint`.
+    """Write a checkpoint of a table in tasks unless it exists; update `_last_checkpoint`.
 
-    If the table supports V2 checkpoints, this writes a V2 checkpoint with sidecars, because a
-    classic checkpoint of such a table must be a single file. For other tables, this writes a
-    multi-part checkpoint.
+    If the table supports V2 checkpoints, a V2 checkpoint with sidecars is written, because a
+    classic checkpoint of such a table must be a single file. Otherwise a multi-part checkpoint is
+    written.
 
     Args:
         spark: the session, classic or remote.
@@ -103,8 +104,9 @@ def checkpoint(
         TableNotFoundError: there is no table.
         DeltaProtocolError: the table needs a feature that deltalog cannot write.
 
-        Cost: a job over the previous checkpoint; for parts also two small jobs and a shuffle. The
-        driver reads the commits after that checkpoint into memory.
+        Cost: one job over the previous checkpoint; for a multi-part checkpoint, also two small jobs
+            and
+        a shuffle. The driver reads into memory the commits after the previous checkpoint.
     """
     with as_spark_does():
         snapshot = load_version(
@@ -122,14 +124,14 @@ def checkpoint_on_cluster(
     at_ms: int | None = None,
     share_bytes: int = SHARE_BYTES,
 ) -> CheckpointInfo:
-    """Write a checkpoint of a version with tasks; see the core's `create_checkpoint`.
+    """Write a checkpoint of a version in tasks; see `create_checkpoint` of the core.
 
     Args:
         spark: the session.
         snapshot: the snapshot of the version.
-        layout: the layout of the checkpoint; None chooses it as `checkpoint` does.
+        layout: the layout of the checkpoint; None chooses the layout as `checkpoint` does.
         part_files: the maximum number of file actions in a part or sidecar.
-        at_ms: the time at which tombstones and application transactions are checked for expiry;
+        at_ms: the time that determines which tombstones and application transactions have expired;
             None means now.
         share_bytes: the number of bytes of the previous checkpoint that one task reads.
     """
@@ -148,7 +150,7 @@ def checkpoint_on_cluster(
 
 
 class _CheckpointTasks:
-    """The steps of a checkpoint that read all file actions, as Spark jobs; see `CheckpointWork`."""
+    """Those steps of `CheckpointWork` that read all file actions, as Spark jobs."""
 
     def __init__(self, spark: SparkSession, snapshot: Snapshot, share_bytes: int) -> None:
         self._spark = spark
@@ -157,7 +159,7 @@ class _CheckpointTasks:
         self._what = f"writing a checkpoint of {snapshot.store.root}"
 
     def count_files(self) -> int:
-        """Count the live files."""
+        """Return the number of live files."""
         found = prune_on_cluster(
             self._spark,
             self._snapshot,
@@ -176,7 +178,7 @@ class _CheckpointTasks:
         part_rows: int | None,
         at_ms: int,
     ) -> WrittenCheckpoint:
-        """Write the checkpoint's files; see `CheckpointWork`."""
+        """Write the files of the checkpoint; see `CheckpointWork`."""
         cut = cut_snapshot(self._snapshot, state, share_bytes=self._share_bytes)
         rows = part_rows or PART_ROWS
         if layout is CheckpointLayout.CLASSIC:
@@ -202,7 +204,7 @@ class _CheckpointTasks:
         messages = run_tasks(frame, partial(_write_parts, store, content, paths), self._what)
         found = {part: one for message in messages for part, one in decode_message(message).items()}
         for part in range(parts):
-            if part not in found:  # no task received rows of this part
+            if part not in found:  # the part is empty, so no task has written it
                 found[part] = _write_part(store, content, paths, part, iter(()))
         return WrittenCheckpoint(
             files=CheckpointFiles(
@@ -226,7 +228,7 @@ def _write_sidecars(cut: CutSnapshot, at_ms: int, part_rows: int, number: int) -
 
 
 def _schema_of(rows: ActionRows) -> pa.Schema:
-    """Return the schema of the rows in the shuffle."""
+    """Return the schema of the rows in the shuffle: part, kind of action, and the actions."""
     kinds = [rows.schema.field(kind) for kind in FILE_KINDS]
     return pa.schema([pa.field(_PART, pa.int64()), pa.field(_KIND, pa.int64()), *kinds])
 
@@ -238,7 +240,7 @@ def _rows_frame(
     starts: Sequence[str],
     at_ms: int,
 ) -> DataFrame:
-    """Return the rows of all tombstones and files, each with the number of its part."""
+    """Return a row for each tombstone and each file, with the number of the part for it."""
     schema = from_arrow_schema(_schema_of(classic_rows(content)))
 
     def find(number: int) -> Iterator[pa.RecordBatch]:
@@ -265,7 +267,7 @@ def _write_parts(
     paths: Sequence[str],
     batches: Iterable[pa.RecordBatch],
 ) -> dict[int, CheckpointPart]:
-    """Write the parts whose rows this task receives, ordered by part."""
+    """Write the parts whose rows this task receives. The rows are ordered by part."""
     return {
         part: _write_part(store, content, paths, part, ((kind, rows) for _, kind, rows in runs))
         for part, runs in groupby(_runs(batches), key=itemgetter(0))
@@ -273,7 +275,7 @@ def _write_parts(
 
 
 def _runs(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, int, pa.RecordBatch]]:
-    """Split batches into runs of rows with the same part and kind of action."""
+    """Split batches into runs of consecutive rows of the same part and the same kind of action."""
     for batch in batches:
         parts, kinds = batch.column(_PART), batch.column(_KIND)
         keys = compute.add(compute.multiply(parts, len(FILE_KINDS)), kinds)
@@ -289,7 +291,7 @@ def _write_part(
     part: int,
     runs: Iterator[tuple[int, pa.RecordBatch]],
 ) -> CheckpointPart:
-    """Write a part; return its file, and the number of rows of each kind of action."""
+    """Write one part; return its file, and the number of rows of each kind of action."""
     rows, counts, path = classic_rows(content), [0] * len(FILE_KINDS), paths[part]
 
     def tables(file: RowFile) -> Iterator[pa.Table]:
@@ -308,14 +310,15 @@ def _write_part(
             for table in tables(file):
                 file.write(table)
     except AlreadyExistsError:
-        # Another attempt of this task has written the file, with the same rows: the range of paths
-        # determines the rows.
+        # Another attempt of this task has written the file. Its rows are the same, because the
+        # range of
+        # paths determines them.
         return store.stat(path), counts
     return file.info, counts
 
 
 def _as_rows(batch: pa.RecordBatch, schema: pa.Schema) -> pa.Table:
-    """Cast rows from Spark's types to the types of a checkpoint."""
+    """Cast rows from the Arrow types of Spark to the types of a checkpoint."""
     columns: list[Any] = [
         conform(batch.column(field.name), field.type)
         if field.name in FILE_KINDS
@@ -333,11 +336,11 @@ _SAMPLES: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class _Sample:
-    """A sample of a piece's sorted paths, which includes the first and the last path.
+    """A sample of the sorted paths of a piece, including the first and the last path.
 
     Args:
-        paths: the sampled paths, ascending.
-        places: the rank of each sampled path in the piece.
+        paths: the sampled paths, in ascending order.
+        places: the rank of each sampled path among the paths of the piece.
         count: the number of paths in the piece.
     """
 
@@ -346,46 +349,46 @@ class _Sample:
     count: int
 
     def fewest_below(self, path: str) -> int:
-        """Return a lower bound for the number of paths in the piece that are below `path`."""
+        """Return a lower bound for the number of paths in the piece that sort before `path`."""
         found = bisect_left(self.paths, path)
         return self.places[found - 1] + 1 if found else 0
 
     def most_below(self, path: str) -> int:
-        """Return an upper bound for the number of paths in the piece that are below `path`."""
+        """Return an upper bound for the number of paths in the piece that sort before `path`."""
         found = bisect_left(self.paths, path)
         return self.places[found] if found < len(self.paths) else self.count
 
 
 @dataclass(frozen=True, slots=True)
 class _Bounds:
-    """A range of paths, including `low` and excluding `high`; None means unbounded."""
+    """A range of paths from `low` (inclusive) to `high` (exclusive); None means unbounded."""
 
     low: str | None
     high: str | None
 
 
 class Ask(Protocol):
-    """A function that evaluates another function for every piece of a version, with tasks."""
+    """A function that evaluates a given function for every piece of a version, in tasks."""
 
     def __call__(self, look: Callable[[int], Any]) -> list[Any]:
-        """Return one result per piece."""
+        """Return one result for each piece."""
         ...
 
 
 def paths_at(
     ask: Ask, cut: CutSnapshot, places: Sequence[int], num_files: int, *, samples: int = _SAMPLES
 ) -> list[str]:
-    """Return the live paths at given ranks.
+    """Return the live paths at given ranks in the order of all live paths.
 
     Args:
-        ask: a function that evaluates another function for every piece.
+        ask: a function that evaluates a given function for every piece, in tasks.
         cut: the pieces of the version.
-        places: the ranks, ascending, from 0.
+        places: the ranks, in ascending order; the first path has rank 0.
         num_files: the number of live files.
         samples: the number of paths to sample in each piece. A larger number makes the first job
             slower and the second job faster.
 
-    Cost: two jobs that read the checkpoint's paths; the driver receives some thousand paths for
+    Cost: two jobs that read the paths in the checkpoint. The driver receives some thousand paths of
     each piece.
     """
     if not places or not num_files:
@@ -403,7 +406,7 @@ def paths_at(
 
 
 def _bounds(samples: Sequence[_Sample], known: Sequence[str], place: int) -> _Bounds:
-    """Return the range between two sampled paths that contains the path with a rank."""
+    """Return a range between two sampled paths that contains the path at a rank."""
 
     def surely_after(path: str) -> bool:
         return sum(sample.fewest_below(path) for sample in samples) > place
@@ -435,7 +438,7 @@ def _sample(cut: CutSnapshot, samples: int, number: int) -> _Sample:
 def _within(
     cut: CutSnapshot, bounds: Sequence[_Bounds], number: int
 ) -> list[tuple[int, list[str]]]:
-    """Return, for each range, the number of paths in the piece below it, and the paths inside."""
+    """Return for each range the number of the piece's paths before it, and the paths in it."""
     paths = _paths(cut, number)
     found = []
     for one in bounds:

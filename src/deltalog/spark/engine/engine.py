@@ -1,7 +1,7 @@
-"""The Spark engine: the driver plans, and tasks of a session process rows and files.
+"""The Spark engine: the driver plans an operation, and Spark tasks process its rows and files.
 
-Decides which work tasks do. The driver itself does small work and work that needs only the log, as
-in `LocalEngine`.
+The engine decides which work tasks do. As in `LocalEngine`, the driver itself does small work, and
+work that needs only the log.
 """
 
 from __future__ import annotations
@@ -73,9 +73,10 @@ class SparkEngine(LocalEngine):
 
     Args:
         spark: the session, classic or remote.
-        objection: why Spark's own Parquet reader must not be used; None allows it.
-        gathers: whether rows are gathered by partition before they are written; None means the
-            table's property.
+        objection: the reason why Spark's own Parquet reader must not be used; None if it may be
+            used.
+        gathers: whether the rows of each partition are moved to few tasks before a write; None
+            means the table's property.
     """
 
     files_per_deletion = 200_000
@@ -88,7 +89,7 @@ class SparkEngine(LocalEngine):
         self._gathers = gathers
 
     def scan(self, snapshot: Snapshot) -> SparkScan:
-        """Return a scan of a version, to which conditions can be added."""
+        """Return a scan of a version; conditions can be added to the scan."""
         return SparkScan(
             spark=self._spark,
             snapshot=snapshot,
@@ -97,20 +98,20 @@ class SparkEngine(LocalEngine):
         )
 
     def open_rows(self, data: Any) -> RowSource:
-        """Open a data frame without collecting it, or any source that `LocalEngine` accepts."""
+        """Return the rows of a data frame without collecting them, or of data for `LocalEngine`."""
         if isinstance(data, DataFrame):
             return SparkRows(data, gathers=self._gathers)
         return super().open_rows(data)
 
     def open_merge_source(self, data: Any) -> AbstractContextManager[Any]:
-        """Open a data frame without collecting it, or any source that `LocalEngine` accepts."""
+        """Open a data frame without collecting it; see `LocalEngine` for other sources."""
         return _persisted(data) if isinstance(data, DataFrame) else super().open_merge_source(data)
 
     def plan_change(self, transaction: PendingTransaction, request: ChangeRequest) -> PlannedChange:
-        """Plan a change with tasks.
+        """Plan a change that tasks apply.
 
-        The change is planned locally if the log is sufficient, or if the source is not a data
-        frame.
+        The change is planned and applied locally if the log alone is sufficient, or if the source
+        is not a data frame.
         """
         source = request.source
         if source is not None and not isinstance(source, DataFrame):
@@ -142,24 +143,24 @@ class SparkEngine(LocalEngine):
         return rewrite_by_tasks(self._spark, job) if job.bins else []
 
     def write_checkpoint(self, snapshot: Snapshot, at_ms: int) -> bool:
-        """Write a checkpoint, with tasks if the version has many files, else locally."""
+        """Write a checkpoint: in tasks if the version has many files, else locally."""
         if not holds_more_files(snapshot, most_files_here(self._spark)):
             return super().write_checkpoint(snapshot, at_ms)
         checkpoint_on_cluster(self._spark, snapshot, at_ms=at_ms)
         return False
 
     def list_files(self, store: Store, configuration: TableConfiguration) -> pa.Table:
-        """List the first directory levels locally, and the other levels with tasks."""
+        """List the first levels of directories locally, and the deeper levels in tasks."""
         return list_by_tasks(self._spark, store, configuration)
 
     def delete_files(self, store: Store, paths: Sequence[str]) -> None:
-        """Delete files, with tasks if there are many."""
+        """Delete files: in tasks if there are many, else locally."""
         delete_by_tasks(self._spark, store, paths)
 
 
 @contextmanager
 def _persisted(frame: DataFrame) -> Iterator[DataFrame]:
-    """Persist a frame in this block, because a second computation may return different rows."""
+    """Persist a frame during the block. If Spark computed it twice, the rows could differ."""
     kept = frame.persist()
     try:
         yield kept
@@ -172,14 +173,14 @@ def _persisted(frame: DataFrame) -> Iterator[DataFrame]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BinSpec:
-    """The input of the tasks that rewrite bins.
+    """The input of the tasks that rewrite bins of files.
 
     Args:
         snapshot: the snapshot of the table.
         configuration: the configuration of the table after the operation.
         operation: the name of the operation.
         files: the settings for new files.
-        bins: number of a bin → the bin.
+        bins: the number of a bin → the bin.
         rewrite: a function that writes the rows of a bin to new files.
     """
 
@@ -192,7 +193,7 @@ class BinSpec:
 
 
 def rewrite_by_tasks(spark: SparkSession, job: BinRewrite) -> list[Rewritten]:
-    """Rewrite all bins in one Spark job. The commit interval of `job` is ignored."""
+    """Rewrite all bins in one Spark job; the commit interval of `job` is ignored."""
     transaction = job.transaction
     spec = BinSpec(
         snapshot=transaction.read_snapshot,
@@ -208,7 +209,7 @@ def rewrite_by_tasks(spark: SparkSession, job: BinRewrite) -> list[Rewritten]:
 
 
 def rewrite_task(spec: BinSpec, number: int) -> Rewritten:
-    """Rewrite the bin with this number; runs in a task."""
+    """Rewrite the bin with this number, in a task."""
     transaction = PendingTransaction(
         spec.snapshot.context,
         spec.snapshot,
@@ -220,14 +221,15 @@ def rewrite_task(spec: BinSpec, number: int) -> Rewritten:
 
 
 def _show_nothing() -> None:
-    """Ignore progress, because Spark's UI shows it."""
+    """Do nothing: progress is not reported, because Spark's UI shows it."""
 
 
-# --- listing of directories and deletion of files for VACUUM, with tasks
+# --- VACUUM in tasks: listing of directories, and deletion of files
 
 
 FILES_PER_TASK: Final = "spark.deltalog.vacuum.filesPerTask"
-"""Session setting: the number of files that a task deletes. The driver itself deletes so many."""
+"""Session setting: the number of files that one task deletes. The driver itself deletes
+the files if there are no more."""
 _FILES_PER_TASK: Final = 5_000
 _MOST_TASKS: Final = 256
 _LOG: Final = "_delta_log"
@@ -239,9 +241,10 @@ class SweepSpec:
 
     Args:
         store: the store of the table.
-        witness: a log file as the driver sees it. A task checks that it sees the same file.
+        witness: a log file, as the driver sees it. A task checks that it sees the same file; if
+            not, the driver does the task's work.
         configuration: the configuration of the table, which listings need.
-        groups: the directories that each task lists.
+        groups: for each task, the directories that it lists.
     """
 
     store: Store
@@ -259,11 +262,11 @@ class SweepSpec:
 
 
 def list_by_tasks(spark: SparkSession, store: Store, configuration: TableConfiguration) -> pa.Table:
-    """List the files of a table with tasks; see the core's `listed_files`.
+    """List the files of a table in tasks; returns the same as `listed_files` of the core.
 
-    Cost: the driver lists the first directory levels, and tasks list the other levels.
+    Cost: the driver lists the first levels of directories, and tasks list the deeper levels.
     """
-    files_per_task(spark)  # raises now if the setting is invalid
+    files_per_task(spark)  # raises an error now if the setting is invalid
     witness = _witness(store)
     if witness is None or not isinstance(store, LevelStore):
         return listed_files(store, configuration)
@@ -280,7 +283,7 @@ def list_by_tasks(spark: SparkSession, store: Store, configuration: TableConfigu
         what = f"listing {store.root}"
         for message in run_numbered(spark, count, partial(list_task, spec), what):
             part = decode_message(message)
-            if isinstance(part, tuple):  # the task does not see the table
+            if isinstance(part, tuple):  # the task does not see the table, so the driver lists
                 found += [listed_below(store, one, configuration) for one in part]
             else:
                 found.append(part)
@@ -288,7 +291,7 @@ def list_by_tasks(spark: SparkSession, store: Store, configuration: TableConfigu
 
 
 def delete_by_tasks(spark: SparkSession, store: Store, paths: Sequence[str]) -> None:
-    """Delete files; missing files are ignored.
+    """Delete files. Missing files are ignored.
 
     Raises:
         StorageError: some files could not be deleted.
@@ -298,7 +301,7 @@ def delete_by_tasks(spark: SparkSession, store: Store, paths: Sequence[str]) -> 
     if witness is None:
         store.delete_many(paths)
         return
-    # The paths are rows, because a closure would send all paths to every task.
+    # Send the paths as rows. In a closure, every task would receive all paths.
     frame = spark.createDataFrame(pa.table({"path": pa.array(paths, pa.string())}))
     frame = frame.repartition(-(-len(paths) // together))
     spec = SweepSpec(store=store, witness=witness)
@@ -316,7 +319,7 @@ def delete_by_tasks(spark: SparkSession, store: Store, paths: Sequence[str]) -> 
 
 
 def _witness(store: Store) -> FileInfo | None:
-    """Return the newest published commit file; None if there is none."""
+    """Return the newest published commit file; None if there is none or it cannot be read."""
     try:
         commits = list_for_version(store).commits
         return store.stat(commit_path(max(commits))) if commits else None
@@ -325,10 +328,11 @@ def _witness(store: Store) -> FileInfo | None:
 
 
 def list_task(spec: SweepSpec, number: int) -> pa.Table | tuple[str, ...]:
-    """List the directories of a task.
+    """List the directories of one task.
 
     Returns:
-        The files, in the form of `listed_files`; or the directories, if the driver must list them.
+        The files, in the form of `listed_files`. If the task does not see the table, the names of
+        the directories, which the driver must list.
     """
     wanted = spec.groups[number]
     if not spec.is_there or spec.configuration is None:
@@ -337,10 +341,11 @@ def list_task(spec: SweepSpec, number: int) -> pa.Table | tuple[str, ...]:
 
 
 def delete_task(spec: SweepSpec, batches: Iterable[pa.RecordBatch]) -> list[str] | DeltaError:
-    """Delete the files of a task.
+    """Delete the files of one task.
 
     Returns:
-        The paths that the driver must delete; or an error that would also occur in a retry.
+        The paths of the files that the driver must delete, or an error that a retry would not
+        avoid.
     """
     paths = [str(path) for batch in batches for path in batch.column(0).to_pylist()]
     if not paths or not spec.is_there:
@@ -353,17 +358,17 @@ def delete_task(spec: SweepSpec, batches: Iterable[pa.RecordBatch]) -> list[str]
 
 
 def _first_levels(store: LevelStore) -> tuple[list[FileInfo], list[str]]:
-    """Return the files in the first directory levels, and the directories that tasks must list."""
+    """Return the files of the first directory levels, and the directories that tasks must list."""
     files, level = store.list_level("")
     level = [name for name in level if name != _LOG]
-    while len(level) == 1:  # with a single directory, one task would do all the work
+    while len(level) == 1:  # descend, because a single directory would be work for one task only
         infos, level = store.list_level(level[0])
         files += infos
     return files, level
 
 
 def files_per_task(spark: SparkSession) -> int:
-    """Return the number of files that a task deletes.
+    """Return the number of files that one task deletes.
 
     Raises:
         InvalidInputError: the session's setting is not a number above 0.
@@ -374,24 +379,24 @@ def files_per_task(spark: SparkSession) -> int:
     return int(text)
 
 
-# --- DELETE and UPDATE with tasks
+# --- DELETE and UPDATE in tasks
 
 
 def plan_delete_or_update_by_tasks(
     scan: SparkScan, transaction: PendingTransaction, request: ChangeRequest
 ) -> PlannedChange:
-    """Plan a DELETE or UPDATE of the rows that a condition selects.
+    """Plan a DELETE or UPDATE of the rows for which a condition is true.
 
     Args:
         scan: a scan of the transaction's version.
         transaction: a transaction on an existing table.
-        request: a request without a source.
+        request: the user's request, which has no source.
 
     Raises:
-        InvalidInputError: a column does not exist or cannot be assigned.
+        InvalidInputError: a column does not exist, or must not be assigned.
 
-    Cost: no job until the change is applied. Tasks then read the condition's columns from the files
-    that remain after pruning. If the log is sufficient, there is no job at all.
+    Cost: no job before the change is applied. Tasks then read the columns of the condition from the
+    files that remain after pruning. If the log alone is sufficient, no job is needed.
     """
     watch, snapshot, condition = Stopwatch(), scan.snapshot, request.condition
     (clause,) = request.clauses
@@ -433,8 +438,9 @@ def plan_delete_or_update_by_tasks(
 
 
 def _is_exact(snapshot: Snapshot, condition: Expression) -> bool:
-    """Return whether the log is sufficient to find the files whose rows all match a condition."""
-    # Only the columns in the condition matter, so an empty list of files is sufficient.
+    """Return whether the log alone shows which files contain only rows that match a condition."""
+    # The answer depends only on the columns of the condition, so an empty list of files is
+    # sufficient.
     none = FILE_SCHEMA.empty_table().column("partitionValues")
     return judge(
         condition,

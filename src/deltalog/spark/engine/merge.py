@@ -1,8 +1,8 @@
-"""MERGE with tasks: one join of the table with its source finds the clause for every row.
+"""MERGE in tasks: one join of the table with the source determines the clause of every row.
 
-Translates clauses into columns of the joined frame. Spark evaluates conditions and values. The
-bounds of the source's keys, and the part of the condition that deltalog can parse, prune the
-table's files.
+The clauses become columns of the joined frame, and Spark evaluates their conditions and values. Two
+things prune the table's files: the bounds of the source's keys, and the part of the condition that
+deltalog can parse.
 
 Protocol: Schema Serialization Format, Type Widening
 """
@@ -69,12 +69,12 @@ if TYPE_CHECKING:
     from deltalog.transaction import PendingTransaction
 
 SOURCE_STRUCT: Final = "__deltalog_source"
-"""The name of the column that contains the source's row as a struct."""
+"""The name of the struct column that contains a row of the source."""
 _STRUCTS: Final = {source.TARGET: TARGET_STRUCT, source.SOURCE: SOURCE_STRUCT}
 _ONLY: Final = {When.NOT_MATCHED: SOURCE_STRUCT, When.NOT_MATCHED_BY_SOURCE: TARGET_STRUCT}
 _BOUNDED: Final = (int, str, date, Decimal)
 _NEW_ROW: Final = "__deltalog_new_row"
-"""The name of the column that identifies new rows, which are not in any file yet."""
+"""The name of the column that distinguishes new rows, because they have no position in a file."""
 
 
 def plan_merge_by_tasks(
@@ -85,20 +85,20 @@ def plan_merge_by_tasks(
     Args:
         scan: a scan of the transaction's version.
         transaction: a transaction on an existing table.
-        request: a request whose source is a data frame, which is computed twice.
+        request: the user's request. Its source is a data frame, which Spark computes twice.
 
 
     Raises:
-        InvalidInputError: a clause uses a column that does not exist or cannot be assigned.
+        InvalidInputError: a clause uses a column that does not exist or must not be assigned.
 
-    Cost: one job that reads the source. `apply` then needs one join, which reads the columns in the
+    Cost: one job that reads the source. `apply` then runs one join, which reads the columns of the
     conditions, or all columns if rows are updated.
     """
     request.check()
-    # The transaction's configuration includes columns that its earlier operations have added.
+    # This configuration includes columns that earlier operations of the transaction have added.
     watch, before, frame = Stopwatch(), transaction.configuration, request.source
     source = schema_of(frame.schema)
-    # As in Delta Spark, columns that only the source has are ignored without schema evolution.
+    # As in Delta Spark, without schema evolution, columns that only the source has are ignored.
     after = configuration_after(request, before, source) if request.merge_schema else before
     if after is not before:
         transaction.set_configuration(after)
@@ -124,7 +124,7 @@ def plan_merge_by_tasks(
 def _known_condition(
     request: ChangeRequest, snapshot: Snapshot, source: StructType
 ) -> MergeCondition | None:
-    """Return the part of the condition that deltalog evaluates like Spark, or None."""
+    """Return the part of the condition that deltalog evaluates as Spark does, or None."""
     whole, schema = request.condition, snapshot.configuration.schema
     is_text = isinstance(whole, str)
     if not isinstance(whole, str | Expression) or asks_the_clock(whole):
@@ -155,7 +155,7 @@ def _known_condition(
 def _source_alias(
     condition: str, mine: str | None, schema: StructType, source: StructType
 ) -> str | None:
-    """Return the alias that the condition uses for the source, because Spark does not expose it."""
+    """Return the alias of the source, found in the condition, because Spark does not expose it."""
     known = {name_key(name) for name in (*schema.names, *source.names, mine or "")}
     paths = columns(parse_sql(condition))
     others = {path[0] for path in paths if len(path) > 1 and name_key(path[0]) not in known}
@@ -165,7 +165,7 @@ def _source_alias(
 def _reach(
     request: ChangeRequest, known: MergeCondition | None, schema: StructType
 ) -> tuple[Expression | None, int]:
-    """Return a predicate that is true for every affected row, and the number of source rows.
+    """Return a predicate that is true for every row that may change, and the number of source rows.
 
     Cost: one job that reads the source.
     """
@@ -188,7 +188,7 @@ def _reach(
 
 
 class _JoinPlan:
-    """The clauses of a merge as columns of the joined frame, which has each side's row as a struct.
+    """The clauses of a merge as columns of the joined frame, which has one struct per side.
 
     Args:
         request: the merge.
@@ -212,10 +212,10 @@ class _JoinPlan:
         self._shared = mine & {name_key(name) for name in source.names}
 
     def check_sides(self, target: DataFrame, source: DataFrame) -> None:
-        """Refuse clauses that use columns of a side that has no row; Spark raises the error.
+        """Refuse a clause that uses a column of the side that has no row; Spark raises the error.
 
-        In the joined frame, the mistake would not be found, because these columns exist there and
-        are NULL.
+        The joined frame would not reveal the mistake, because the columns of both sides exist there
+        and are NULL.
         """
         for when, frame in ((When.NOT_MATCHED, source), (When.NOT_MATCHED_BY_SOURCE, target)):
             said = [
@@ -239,8 +239,8 @@ class _JoinPlan:
         frame = rows.where(F.col(CLAUSE).isNotNull()).select(*found)
         if not request.of(When.MATCHED) or not request.allows_repeats:
             return frame
-        # If several source rows match a row to be deleted, keep one of them. New rows are not
-        # duplicates of each other.
+        # If several source rows match a row that is deleted, keep only one of them. Keep all new
+        # rows, because they are not duplicates of each other.
         new = F.when(F.col(OLD_POSITION).isNull(), F.monotonically_increasing_id())
         return (
             frame.withColumn(_NEW_ROW, new)
@@ -259,7 +259,7 @@ class _JoinPlan:
         return target.join(source, on, "right" if inserts else "inner")
 
     def _clause(self) -> Column:
-        """Return the column with the number of the clause that applies; NULL if none applies."""
+        """Return a column: the number of the clause that applies to a row, or NULL."""
         mine, theirs = F.col(OLD_POSITION).isNotNull(), F.col(SOURCE_STRUCT).isNotNull()
         held = {
             When.MATCHED: mine & theirs,
@@ -278,8 +278,9 @@ class _JoinPlan:
     def _column(self, value: Any, when: When) -> Column:
         """Return a condition or value as a column of the joined frame.
 
-        If only one side has a row, column names need no qualifier. deltalog's expressions use the
-        qualifiers `target` and `source`; SQL strings use the frames' aliases.
+        In a clause for which only one side has a row, column names need no qualifier. Expressions
+        of deltalog have the qualifiers `target` and `source`; SQL strings have the aliases of the
+        frames.
         """
         side, is_text = _ONLY.get(when), isinstance(value, str)
         if is_text and side is not None:
@@ -303,7 +304,7 @@ class _JoinPlan:
         return as_value(map_columns(value, place))
 
     def _new_values(self) -> list[Column]:
-        """Return one struct of new values per clause. In rows of other clauses, it is NULL."""
+        """Return one struct of new values for each clause. It is NULL in rows of other clauses."""
         found = []
         for number, clause in enumerate(self._request.ordered):
             if clause.action is Action.DELETE:
@@ -367,7 +368,7 @@ class _JoinPlan:
 
 
 def _filled_in(configuration: TableConfiguration) -> set[str]:
-    """Return the identity columns, generated columns, and columns with a default."""
+    """Return the identity columns, the generated columns, and the columns with a default."""
     schema = configuration.schema
     defaults = default_expressions(schema) if configuration.supports("allowColumnDefaults") else {}
     return {

@@ -1,7 +1,8 @@
-"""The tasks of deletes, updates and merges, which write the changed rows.
+"""The tasks of DELETE, UPDATE and MERGE, which write the changed rows.
 
-Each input row has the number of its clause, the position of its old version, and its new values.
-Tasks check and write rows, write change files, and collect the positions of the old versions.
+Each input row contains the number of its clause, the position of its old version, and its new
+values. Tasks check and write the rows, write change data files, and collect the positions of the
+old versions.
 
 Protocol: Deletion Vectors, Add CDC File, Row Tracking, Identity Columns
 """
@@ -48,16 +49,16 @@ if TYPE_CHECKING:
     from deltalog.protocol.configuration import TableConfiguration
 
 CLAUSE: Final = "__deltalog_clause"
-"""The name of the column with the number of the clause that applies to a row."""
+"""The name of the column that contains the number of the clause that applies to a row."""
 OLD_FILE: Final = "__deltalog_path"
-"""The name of the column with the path of the file that contains the row's old version."""
+"""The name of the column that contains the path of the file with the old version of a row."""
 OLD_POSITION: Final = "__deltalog_position"
-"""The name of the column with the position of the old version in its file."""
+"""The name of the column that contains the position of the old version in its file."""
 ROW_ID: Final = "__deltalog_row_id"
 OLD: Final = "__deltalog_old"
-"""The name of the column with the old version as a struct; used if change files are written."""
+"""The name of the struct column of the old version, which is needed to write change data files."""
 NEW: Final = "__deltalog_new_"
-"""The prefix of columns with new versions as structs; the number of the clause follows."""
+"""The prefix of the struct columns of new versions. The number of the clause follows the prefix."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,10 +66,10 @@ class ChangeJob:
     """The input of the tasks that change rows.
 
     Args:
-        write_spec: how tasks write files of the table.
+        write_spec: the specification by which tasks write files of the table.
         clauses: the clauses, in the order of their numbers.
-        tells_changes: whether to write change files.
-        writes: whether to write new versions; if not, rows are only counted and located.
+        tells_changes: whether tasks write change data files.
+        writes: whether tasks write new versions. If not, rows are only counted and located.
     """
 
     write_spec: WriteSpec
@@ -84,8 +85,8 @@ class RowsDone:
     Args:
         written: the new files.
         counts: the number of rows of each clause.
-        places: path of a file → the number of row changes, and their distinct positions. There are
-            fewer positions if a row is changed twice.
+        places: the path of a file → the number of its row changes, and the positions of the changed
+            rows. A position occurs once even if the row is changed twice.
     """
 
     written: WrittenFiles
@@ -94,7 +95,7 @@ class RowsDone:
 
 
 def change_task(job: ChangeJob, batches: Iterable[pa.RecordBatch]) -> RowsDone:
-    """Apply the clauses to the rows of this Spark task."""
+    """Apply the clauses to the rows of one task."""
     opened = ChangeWriter(job.write_spec) if job.tells_changes else contextlib.nullcontext()
     with FileWriter(job.write_spec) as writer, opened as feed:
         work = _RowWork(job, writer, feed)
@@ -166,7 +167,7 @@ class _RowWork:
         return found
 
     def _note(self, rows: pa.RecordBatch) -> None:
-        """Collect the positions of old versions."""
+        """Collect the positions of the old versions of rows."""
         names: Array = rows.column(OLD_FILE).dictionary_encode()
         places = rows.column(OLD_POSITION)
         for code, name in enumerate(names.dictionary.to_pylist()):
@@ -190,7 +191,7 @@ class _RowWork:
         self._feed.write(pa.RecordBatch.from_arrays(arrays, schema=arrow), change_type)
 
     def finish(self) -> RowsDone:
-        """Close all files, and return the report."""
+        """Close all files, and return the report of this task."""
         starts: dict[str, int] = {}
         marks: dict[str, int] = {}
         columns = {one.name: one for one in identity_columns(self._spec.configuration.schema)}
@@ -207,7 +208,7 @@ class _RowWork:
 
 
 def _along(step: int) -> Callable[[int], int]:
-    """Return a sort key that orders identity values as they were assigned."""
+    """Return a sort key that orders identity values in the order in which they are assigned."""
     return lambda value: value if step > 0 else -value
 
 
@@ -218,11 +219,11 @@ def _joined(parts: Sequence[Array]) -> tuple[int, DeletionBitmap]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopyJob:
-    """The input of the tasks that copy the remaining rows of files.
+    """The input of the tasks that copy the remaining rows of rewritten files.
 
     Args:
-        write_spec: how tasks write files of the table.
-        groups: for each Spark task, its files, each with the rows to omit.
+        write_spec: the specification by which tasks write files of the table.
+        groups: for each task, the files to copy, each with the positions of the rows to omit.
     """
 
     write_spec: WriteSpec
@@ -230,7 +231,7 @@ class CopyJob:
 
 
 def copy_task(job: CopyJob, number: int) -> RowsDone:
-    """Copy the remaining rows of a group's files; runs in a task."""
+    """Copy the remaining rows of one group of files, in a task."""
     copied, schema = 0, job.write_spec.configuration.arrow_schema
     with FileWriter(job.write_spec) as writer:
         for rows in read_tasks([_without(*one) for one in job.groups[number]]):
@@ -241,12 +242,12 @@ def copy_task(job: CopyJob, number: int) -> RowsDone:
 
 def _without(task: ScanTask, gone: DeletionBitmap) -> ScanTask:
     if task.deletion_vector is not None:
-        # `num_rows` is None, because the reader of the file checks the positions.
+        # `num_rows` is None, because the reader of the file checks the positions later.
         gone |= load_bitmap(task.store, task.deletion_vector, num_rows=None)
     return replace(task, deletion_vector=inline_descriptor(gone))
 
 
-# --- assignments (`column = value`) of updates and merges as Spark columns
+# --- assignments (`column = value`) of UPDATE and MERGE, converted to Spark columns
 
 
 Path = tuple[str, ...]
@@ -255,7 +256,7 @@ Path = tuple[str, ...]
 def parse_assignments(
     schema: StructType, values: Mapping[str | Path, Any], alias: str | None
 ) -> dict[Path, Column]:
-    """Return a mapping of the path of each assigned column to its value.
+    """Return the assignments: the path of an assigned column → its value.
 
     Raises:
         InvalidInputError: a column does not exist, or is assigned twice.
@@ -273,7 +274,7 @@ def parse_assignments(
 
 
 def assigned_path(schema: StructType, key: str | Path, alias: str | None) -> Path:
-    """Return the path of an assigned column in the schema's spelling."""
+    """Return the path of an assigned column, with the names as the schema spells them."""
     names = {name_key(name) for name in schema.names}
     if isinstance(key, tuple):
         parts: Path = key
@@ -288,7 +289,7 @@ def assigned_path(schema: StructType, key: str | Path, alias: str | None) -> Pat
 
 
 def as_value(value: Any) -> Column:
-    """Convert a condition or value (Spark SQL, a column or an expression) to a Spark column."""
+    """Convert a condition or value to a Spark column. SQL strings and expressions are accepted."""
     if isinstance(value, Column):
         return value
     if isinstance(value, Expression):
@@ -306,13 +307,13 @@ def new_struct(
     old: Mapping[str, Column],
     before: StructType | None = None,
 ) -> Column:
-    """Return the new version of a row, without generated columns that are not assigned.
+    """Return the new version of a row as a struct, without generated columns that are not assigned.
 
     Args:
         configuration: the configuration of the table after the operation.
-        assigned: path of an assigned column → its new value.
-        old: name of a column → its value in the old version.
-        before: the schema of the old version; None means the table's schema.
+        assigned: the path of an assigned column → its new value.
+        old: the name of a column → its value in the old version.
+        before: the schema of the old version; None means the schema of `configuration`.
     """
     schema = configuration.schema
     generated: Iterable[str] = (
@@ -332,7 +333,7 @@ def new_struct(
 def _assigned(
     field: Field, path: Path, values: Mapping[Path, Column], old: Column, known: Field | None
 ) -> Column:
-    """Return a column with its assignments applied; an assigned field makes a NULL struct valid."""
+    """Return a column with its assignments. Assigning a field makes a NULL struct non-NULL."""
     is_touched = any(other[: len(path)] == path for other in values)
     if path in values:
         found = _cast(values[path], field.type)
@@ -344,7 +345,7 @@ def _assigned(
                 for one in field.type
             )
         )
-    elif known is None:  # a column that the statement adds
+    elif known is None:  # the statement adds this column, so there is no old value
         found = F.lit(None).cast(to_spark_type(field.type))
     else:
         found = old
@@ -357,11 +358,11 @@ def keeping(
     """Return a source value in which fields that the source lacks have the table's old values.
 
     Args:
-        new: the source's column.
+        new: the column of the source.
         theirs: the schema of the source.
-        old_row: the old version of the row as a struct.
+        old_row: the old version of the row, as a struct.
         mine: the schema of `old_row`.
-        path: the path of the column.
+        path: the path of the assigned column, which is a top-level column.
     """
     (name,) = path
     column, old = _named(theirs, name), _named(mine, name)
@@ -389,7 +390,7 @@ def _keeping(new: Column, theirs: DataType, old: Column, mine: DataType) -> Colu
 
 
 def _lacks(theirs: DataType, mine: DataType) -> bool:
-    """Return whether a struct lacks a field of another struct, at any depth."""
+    """Return whether the struct `theirs` lacks a field of the struct `mine`, at any depth."""
     if not isinstance(theirs, StructType) or not isinstance(mine, StructType):
         return False
     given = [(one, _named(theirs, one.name)) for one in mine]
@@ -397,7 +398,7 @@ def _lacks(theirs: DataType, mine: DataType) -> bool:
 
 
 def _named(struct: DataType | None, name: str) -> Field | None:
-    """Return the field with a name, ignoring case; None if there is no such field."""
+    """Return the field with this name in upper or lower case; None if there is no such field."""
     fields = struct if isinstance(struct, StructType) else ()
     return next((one for one in fields if name_key(one.name) == name_key(name)), None)
 
@@ -407,8 +408,8 @@ def checked_values(
 ) -> dict[Path, Column]:
     """Return the values as columns that raise an error if a value overflows the column's type.
 
-    As in Delta, this is also true in sessions without ANSI mode, where casts return NULL or wrap
-    around.
+    As in Delta, assignments raise this error in every session. In a session without ANSI mode, a
+    cast of Spark alone would return NULL or wrap around.
     """
     if is_ansi(spark):
         return dict(values)
@@ -426,7 +427,7 @@ def _or_error(schema: StructType, path: Path, value: Column) -> Column:
 
 
 def as_type_of(schema: StructType, path: Path, value: Column) -> Column:
-    """Cast a value to its column's type. Writers later match nested fields by name."""
+    """Cast a value to the type of its column. Writers match nested fields by name later."""
     return _cast(value, find_field(schema, path).type)
 
 

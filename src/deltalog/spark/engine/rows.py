@@ -1,4 +1,4 @@
-"""Writing of the rows of a data frame, with Spark's own writer or with deltalog in Python workers.
+"""Write the rows of a data frame, with Spark's own writer or with deltalog in Python workers.
 
 Protocol: none
 """
@@ -48,7 +48,8 @@ class SparkRows:
 
     Args:
         frame: the rows.
-        gathers: whether rows are gathered by partition first; None means the table's property.
+        gathers: whether the rows of each partition are moved to few tasks first; None means the
+            table's property.
     """
 
     def __init__(self, frame: DataFrame, *, gathers: bool | None) -> None:
@@ -79,20 +80,20 @@ class SparkRows:
         return self._frame.hint("rebalance", *(F.col(quoted(name)) for name in columns))
 
 
-# --- Spark's own Parquet writer, without Python workers
+# --- writes with Spark's own Parquet writer, without Python workers
 
 
 _CODECS: Final = {"none": "uncompressed", "snappy": "snappy", "gzip": "gzip", "zstd": "zstd"}
-"""pyarrow's name of a compression → Spark's name."""
+"""A compression: its name in pyarrow → its name in Spark."""
 _MOST_BOUND_BYTES: Final = (1 << 31) - 1
 _MARK: Final = "_SUCCESS"
 _MASTER: Final = "spark.master"
 _ONE_MACHINE: Final = re.compile(r"local(-cluster)?(\[|$)")
 _TIMESTAMPS: Final = "spark.sql.parquet.outputTimestampType"
 _HELD: Final = "spark.deltalog.outputTimestampType.held"
-"""Setting with the number of running writes that changed `_TIMESTAMPS`, and its old value.
+"""Session setting: the number of running writes that have changed `_TIMESTAMPS`, and its old value.
 
-For example `2:INT96`.
+An example is `2:INT96`.
 """
 _MICROS: Final = "TIMESTAMP_MICROS"
 _MILLIS: Final = "TIMESTAMP_MILLIS"
@@ -104,14 +105,14 @@ _AS_EVERYWHERE: Final = {
         "org.apache.spark.sql.execution.datasources.SQLHadoopMapReduceCommitProtocol"
     ),
 }
-"""The settings with which Spark stores values as Delta does, and publishes only complete jobs."""
+"""The settings with which Spark stores values in Delta's form, and publishes only complete jobs."""
 _lock: Final = Lock()
 
 
 def is_fit(job: WriteJob, spark: SparkSession) -> bool:
     """Return whether Spark's own writer produces correct files for a write.
 
-    The caller has checked with `Enforcer.sources` that the rows need no conversion.
+    The caller must have checked with `Enforcer.sources` that the rows need no conversion.
 
     Args:
         job: the write.
@@ -133,15 +134,15 @@ def are_settings_fit(settings: Mapping[str, str | None], *, has_timestamps: bool
     """Return whether Spark's own writer produces correct files under a session's settings.
 
     Args:
-        settings: name of a setting → its value; None means Spark's default.
+        settings: the name of a setting → its value; None means Spark's default.
         has_timestamps: whether a column contains timestamps.
     """
-    # On a cluster, files could be written to disks of other machines. The driver would not list
-    # them, and their rows would be lost.
+    # On a cluster, executors could write the files to disks of other machines. The driver would not
+    # find the files, and their rows would be lost.
     if not _ONE_MACHINE.match(settings[_MASTER] or ""):
         return False
-    # With this setting, Spark would truncate microseconds. The setting is not overridden, because
-    # another thread of the user may set it again during the write.
+    # With this setting, Spark would truncate microseconds. The setting is not overridden here,
+    # because another thread of the user may set it again during the write.
     if has_timestamps and (settings[_TIMESTAMPS] or "").upper() == _MILLIS:
         return False
     given = {name: settings[name] for name in _AS_EVERYWHERE}
@@ -183,7 +184,7 @@ def _is_stored_in_another_way(kind: DataType) -> bool:
 
 
 def write_natively(frame: DataFrame, sources: Sequence[int], spec: WriteSpec) -> WrittenFiles:
-    """Write the rows in one job of Spark alone.
+    """Write the rows in one job in which Spark alone writes the files.
 
     Args:
         frame: the rows.
@@ -192,12 +193,12 @@ def write_natively(frame: DataFrame, sources: Sequence[int], spec: WriteSpec) ->
 
     Raises:
         DataFileUnreadableError: the columns of a file differ from the table's columns.
-        StorageError: Spark has not written the files to the table's location.
+        StorageError: Spark has not written the files at the table's location.
 
-    After any error, all files of the job are deleted.
+    If there is an error, all files of the job are deleted.
 
-    Cost: this process reads the footers, and decodes columns whose statistics a footer lacks:
-    floating-point columns for their bounds, and lists for their NULL counts.
+    Cost: this process reads the footers. It also reads columns whose statistics a footer lacks:
+    floating-point columns for their bounds, and lists for their numbers of NULL.
     """
     found, columns = frame.schema.fields, []
     for target, number in zip(to_spark_schema(spec.configuration.schema), sources, strict=True):
@@ -223,10 +224,10 @@ def write_natively(frame: DataFrame, sources: Sequence[int], spec: WriteSpec) ->
 
 
 def _optional(found: StructField, target: StructField) -> Column:
-    """Return a column that Spark treats as nullable, so that it is `optional` in the file.
+    """Return a column that Spark treats as nullable, so that the column is `optional` in the file.
 
-    All files of deltalog have optional columns. The row groups of a file with a `required` column
-    could not be copied into them. List elements cannot be changed in this way, because Spark
+    All columns in deltalog's files are optional. If a column were `required`, row groups could not
+    be copied between the files. The elements of lists cannot be changed in this way, because Spark
     removes a cast that only allows NULL.
     """
     column = F.col(quoted(found.name))
@@ -236,7 +237,7 @@ def _optional(found: StructField, target: StructField) -> Column:
 
 
 def _published(store: Store, directory: str) -> list[FileInfo]:
-    """Return the files that the job has published. Files of unfinished attempts are excluded.
+    """Return the files that the job has published, without the files of unfinished attempts.
 
     Raises:
         StorageError: the file that marks the job as complete is missing.
@@ -257,10 +258,10 @@ def _published(store: Store, directory: str) -> list[FileInfo]:
 
 @contextlib.contextmanager
 def _timestamps_of_tables(spark: SparkSession, spec: WriteSpec) -> Iterator[None]:
-    """Make Spark store timestamps as microseconds, because footers contain their bounds.
+    """Make Spark store timestamps in microseconds, for which footers contain bounds.
 
-    The first of several concurrent writes of a session changes the setting, and the last write
-    restores it.
+    If a session runs several writes at once, the first write changes the setting, and the last
+    write restores it.
     """
     if TIMESTAMP not in _types(spec):
         yield
@@ -284,7 +285,7 @@ def _timestamps_of_tables(spark: SparkSession, spec: WriteSpec) -> Iterator[None
                     conf.set(_TIMESTAMPS, before) if before else conf.unset(_TIMESTAMPS)
 
 
-# --- the part of a write that runs in Spark tasks
+# --- the part of a write that runs in tasks
 
 
 def write_task(job: WriteJob, batches: Iterable[pa.RecordBatch]) -> WrittenFiles:
@@ -295,16 +296,16 @@ def write_task(job: WriteJob, batches: Iterable[pa.RecordBatch]) -> WrittenFiles
         ConstraintViolationError: a row violates a constraint.
         StorageError: the store failed; Spark may retry the task.
 
-    After an error, all files of the task are deleted.
+    If there is an error, all files of the task are deleted.
     """
     return write_part(job, batches, place=task_number())
 
 
 def written_by(spec: WriteSpec, messages: Sequence[bytes]) -> WrittenFiles:
-    """Combine the files of all tasks.
+    """Combine the results of all tasks.
 
     Raises:
-        DeltaError: a task found an error in its rows. The files of the other tasks are deleted.
+        DeltaError: a task found an error in its rows. The files of all other tasks are deleted.
     """
     parts: list[WrittenFiles] = decode_all(messages, spec.store, lambda written: written.paths)
     return WrittenFiles.merge(parts) if parts else no_files(spec)

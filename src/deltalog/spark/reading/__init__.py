@@ -1,8 +1,9 @@
-"""Reading of tables on Spark.
+"""Read tables on Spark.
 
-Spark's own Parquet reader reads the files that it reads correctly, and Python workers read the
-others. `scan` plans a read, and `native` returns its data frame. `by_options` plans a read from the
-format's options, including change feeds. `batch_source` is the format's Python reader.
+Spark's own Parquet reader reads all files that it reads correctly; Python workers read the other
+files. `scan` plans a read, and `native` converts the plan to a data frame. `by_options` plans
+reads, including change feeds, from the options of the format. `batch_source` is the format's reader
+in Python.
 """
 
 from __future__ import annotations

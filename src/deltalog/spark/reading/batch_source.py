@@ -1,6 +1,6 @@
-"""The batch reader of the format `deltalog`: Python workers convert files to Arrow batches.
+"""The batch reader of the format `deltalog`, in which Python workers return Arrow batches.
 
-Owns the scan of a read, its division among tasks, and the filters that Spark pushes down.
+This module plans a scan, divides it among tasks, and handles the filters that Spark pushes down.
 
 Protocol: none
 """
@@ -46,12 +46,12 @@ if TYPE_CHECKING:
 
 _UTC: Final = "UTC"
 _HIDDEN: Final = "__deltalog_metadata"
-_ROWS_OF_BATCH: Final = 10_000  # Spark's default
+_ROWS_OF_BATCH: Final = 10_000  # the default of Spark's maxRecordsPerBatch
 _BYTES_OF_BATCH: Final = 8 << 20
 
 
 class TaskPartition(InputPartition):
-    """Files for one Spark task.
+    """The files that one Spark task reads.
 
     Args:
         tasks: the files.
@@ -63,7 +63,7 @@ class TaskPartition(InputPartition):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle with the store's credentials, which the task needs."""
-        if is_sent_to_tasks():  # the caller pickles many partitions, so shared objects only once
+        if is_sent_to_tasks():  # part of a larger pickle, which stores shared objects only once
             return TaskPartition, (self.tasks,)
         with sent_to_tasks():
             return _opened_partition, (pickle.dumps(self.tasks),)
@@ -77,7 +77,7 @@ def _opened_partition(tasks: bytes) -> TaskPartition:
 
 
 def read_partition(partition: TaskPartition, rows: StructType) -> Iterator[pa.RecordBatch]:
-    """Read the rows of a partition in the Arrow types that Spark accepts.
+    """Read the rows of a partition, and convert them to the Arrow types that Spark accepts.
 
     Args:
         partition: the files.
@@ -88,7 +88,7 @@ def read_partition(partition: TaskPartition, rows: StructType) -> Iterator[pa.Re
 
 
 def _together(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Combine small batches, because Spark has a high cost for each batch."""
+    """Combine small batches, because each batch has a high cost in Spark."""
     held: list[pa.RecordBatch] = []
     num_rows = num_bytes = 0
     for batch in batches:
@@ -109,10 +109,10 @@ def _one(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
 
 
 def metadata_struct(names: Iterable[str]) -> str:
-    """Return the name for the struct of metadata columns.
+    """Return the name of the struct that contains the metadata columns.
 
-    The name is `_metadata` unless the table has such a column. Then users cannot read the metadata
-    columns, and another name is used inside deltalog.
+    The name is `_metadata` unless the table has a column with this name. In that case users cannot
+    read the metadata columns, and deltalog uses another name internally.
 
     Args:
         names: the names of the table's columns.
@@ -139,7 +139,7 @@ def with_metadata_struct(batch: pa.RecordBatch, rows: StructType) -> pa.RecordBa
 
 
 def rows_schema(schema: StructType, metadata_columns: Sequence[str]) -> StructType:
-    """Return the schema of rows, including the struct of the selected metadata columns."""
+    """Return the schema of rows: the columns, and one struct of the selected metadata columns."""
     if not metadata_columns:
         return schema
     parts = [
@@ -157,7 +157,8 @@ def table_names(rows: StructType, metadata_columns: Sequence[str]) -> list[str]:
 def resolve(options: ReadOptions) -> tuple[ReadOptions, StructType]:
     """Return the options with a fixed version, and the schema of the rows.
 
-    So every evaluation of a data frame reads the same version, even after later commits.
+    With a fixed version, every evaluation of a data frame reads the same version, even after later
+    commits.
     """
     snapshot = _snapshot(options)
     path = without_version(options.path, options.storage)
@@ -179,7 +180,7 @@ def resolve(options: ReadOptions) -> tuple[ReadOptions, StructType]:
 
 
 def change_fields() -> list[Field]:
-    """Return the columns that a change feed adds to the table's columns."""
+    """Return the columns that a change feed has in addition to the table's columns."""
     return [Field(name, from_arrow_type(kind)) for name, kind in CHANGE_COLUMNS.items()]
 
 
@@ -196,7 +197,7 @@ def _snapshot(options: ReadOptions) -> Snapshot:
 def open_feed(
     options: ReadOptions, latest: Snapshot, predicate: Expression | None = None
 ) -> Changes:
-    """Open the requested change feed. It ends at the latest version at the latest.
+    """Open the requested change feed, which ends no later than the latest version.
 
     Args:
         options: the options of the read.
@@ -219,7 +220,7 @@ def _bound(bound: int | str | None, time_zone: str) -> int | Moment | None:
 
 
 def check_columns(shown: StructType, asked: spark_types.StructType, path: object) -> StructType:
-    """Return the columns that Spark requests, in its order.
+    """Return the columns that Spark requests, in the order of the request.
 
     Raises:
         InvalidInputError: a column does not exist, or has another type.
@@ -237,12 +238,12 @@ def check_columns(shown: StructType, asked: spark_types.StructType, path: object
 
 
 class TaskReader(InEnvelope):
-    """The part of a reader that Spark sends to workers; its partitions contain files.
+    """The part of a reader that Spark sends to workers. The files are in the partitions instead.
 
     Attributes:
         _rows: the schema of the rows.
-        _unzoned: the options whose timestamps have no time zone; None if the option `timeZone` is
-            set.
+        _unzoned: the names and values of options whose timestamps have no time zone. None if the
+            option `timeZone` is set.
     """
 
     _rows: StructType
@@ -262,17 +263,16 @@ class TaskReader(InEnvelope):
 def check_session(tasks: Sequence[ScanTask], unzoned: tuple[tuple[str, str], ...] | None) -> None:
     """Check in a task that the session's settings allow the read.
 
-    PySpark plans a format in a process without access to the session's settings, but tasks have
-    access.
+    PySpark plans a format in a process that cannot read the session's settings; tasks can.
 
     Args:
         tasks: the files of the task.
-        unzoned: the options whose timestamps were read as UTC; None if the option `timeZone` is
-            set.
+        unzoned: the names and values of options whose timestamps were read as UTC. None if the
+            option `timeZone` is set.
 
     Raises:
-        InvalidInputError: a timestamp or a partition value means another time in the session's time
-            zone, or deltalog does not support a setting.
+        InvalidInputError: a timestamp or a partition value is another moment in the session's time
+            zone than in UTC, or deltalog does not support a setting.
     """
     given = task_settings()
     if not given:
@@ -292,7 +292,7 @@ def check_session(tasks: Sequence[ScanTask], unzoned: tuple[tuple[str, str], ...
 
 
 def moments_of(task: ScanTask) -> Iterator[tuple[str, str]]:
-    """Yield the name and serialised value of each timestamp partition column."""
+    """Yield the name and the serialized value of each partition column of type TIMESTAMP."""
     for field in task.spec.partition_columns:
         if field.type == TIMESTAMP:
             text = task.partition_values.get(task.spec.physical_names[field.name])
@@ -309,10 +309,10 @@ def _other_moment(what: str, zone: str) -> InvalidInputError:
 
 
 class PushFilters:
-    """The method `pushFilters` of a reader, overridden only in sessions that push filters down.
+    """The method `pushFilters` of a reader, in a form that PySpark does not detect as an override.
 
-    In other sessions, PySpark refuses readers that override the method. PySpark compares `__func__`
-    with the method of the base class.
+    In sessions that do not push filters down, PySpark refuses readers that override the method. It
+    detects an override by comparing `__func__` with the method of the base class.
     """
 
     __func__: Any = staticmethod(DataSourceReader.pushFilters)
@@ -321,13 +321,13 @@ class PushFilters:
         self._reader = reader
 
     def __call__(self, filters: list[datasource.Filter]) -> list[datasource.Filter]:
-        """Pass the filters to the reader; Spark evaluates all of them again."""
+        """Pass the filters to the reader. Return all of them, so that Spark evaluates them too."""
         self._reader.take(filters)
         return filters
 
 
 class FilteringReader(TaskReader, DataSourceReader):
-    """A batch reader that uses Spark's filters for pruning."""
+    """Base class of batch readers that use Spark's filters for pruning."""
 
     @property
     def pushFilters(self) -> Any:  # noqa: N802  # PySpark's name
@@ -336,7 +336,7 @@ class FilteringReader(TaskReader, DataSourceReader):
 
     @abstractmethod
     def take(self, filters: Sequence[datasource.Filter]) -> None:
-        """Use filters for pruning."""
+        """Use filters for pruning. Subclasses override this method."""
 
 
 class BatchReader(FilteringReader):
@@ -363,7 +363,7 @@ class BatchReader(FilteringReader):
             self._predicate = as_predicate(filters, schema)
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Return one partition per task; all have about the same size."""
+        """Return one partition per task. All partitions have about the same size."""
         options = self._options
         if options.changes:
             tasks = list(open_feed(options, self._snapshot, self._predicate).tasks())
@@ -384,25 +384,26 @@ class BatchReader(FilteringReader):
 
 
 OPEN_COST_BYTES: Final = 1 << 19
-"""The cost of opening a file, as the number of bytes that could be read in that time.
+"""The cost of opening a file, as the number of bytes that could be read in the same time.
 
 Spark's own estimate is 4 MiB. A Python worker needs 0.8 ms for a small file, but 70 ms to start a
-task. The lower estimate puts more small files into one task.
+task. So a lower estimate is better, because it puts more small files into one task.
 """
 _FEWEST_BYTES: Final = 32 << 20
 _MANY: Final = 64
-"""The number of tasks that keeps a usual cluster busy; more tasks are used only if needed."""
+"""The number of tasks that uses a typical cluster fully. There are more tasks only if the limit of
+bytes per task requires it."""
 
 
 def split_tasks(
     tasks: Sequence[ScanTask], max_bytes: int, *, in_order: bool = False
 ) -> list[list[ScanTask]]:
-    """Divide the scan tasks of files into groups of about the same size; no group is empty.
+    """Divide scan tasks into groups of about the same size. No group is empty.
 
     Args:
         tasks: one scan task per file.
-        max_bytes: the maximum bytes of a group; a single file may be larger.
-        in_order: whether to preserve the order of files, so that adjacent files are in one group.
+        max_bytes: the maximum number of bytes of a group; a single file may be larger.
+        in_order: whether to preserve the order of files. A group then consists of adjacent files.
     """
     costs = [(task.size_bytes or 0) + OPEN_COST_BYTES for task in tasks]
     wanted = min(max_bytes, max(_FEWEST_BYTES, sum(costs) // _MANY))
@@ -413,11 +414,11 @@ def split_tasks(
 def _runs(
     tasks: Sequence[ScanTask], costs: Sequence[int], count: int, max_bytes: int
 ) -> list[list[ScanTask]]:
-    """Divide the files, in order, into `count` groups of equal cost, or more if too large."""
+    """Divide files, in order, into `count` groups of equal cost, or more if one is too large."""
     groups: list[list[ScanTask]] = []
     total, before, filled, last = sum(costs), 0, 0, -1
     for task, cost in zip(tasks, costs, strict=True):
-        share = (2 * before + cost) * count // (2 * total)  # the group that has the file's middle
+        share = (2 * before + cost) * count // (2 * total)  # the group with the middle of the file
         if share != last or filled + cost > max_bytes:
             groups.append([])
             filled, last = 0, share
@@ -428,7 +429,7 @@ def _runs(
 
 
 def _balanced(tasks: Sequence[ScanTask], costs: Sequence[int], count: int) -> list[list[ScanTask]]:
-    """Assign the largest files first, each to the smallest group so far."""
+    """Assign files to groups: the largest file first, each file to the smallest group so far."""
     groups: list[list[ScanTask]] = [[] for _ in range(min(count, len(tasks)))]
     least = [(0, number) for number in range(len(groups))]
     for position in sorted(range(len(tasks)), key=lambda at: -costs[at]):
@@ -457,7 +458,7 @@ _TEXTS: Final = {
 
 
 def as_predicate(filters: Iterable[datasource.Filter], schema: StructType) -> Expression | None:
-    """Combine the filters that can be translated into one condition; None if none can.
+    """Combine the filters that can be translated into one condition; None if there are none.
 
     Args:
         filters: Spark's filters, which are all true for the requested rows.

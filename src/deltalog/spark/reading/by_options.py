@@ -1,7 +1,7 @@
-"""Reads by the options of a format, planned in the session like `deltalog.spark.read`.
+"""Plan the reads that a format's options describe, in the session, as `deltalog.spark.read` does.
 
-Such a read is planned in the session if Spark's own Parquet reader can read at least one file. The
-format's Python source plans all other reads, because Spark pushes filters to it.
+A read is planned here if Spark's own Parquet reader can read at least one of its files. All other
+reads are planned by the format's Python source, because Spark pushes filters down to it.
 
 Protocol: none
 """
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 
 _log: Final = logging.getLogger(__name__)
 _NOT_EXACT: Final = "Spark's own Parquet reader can read none of the files correctly"
-# Options that only the Python source supports. If one is set, the Python source plans the read.
+# Options that only the Python source supports. If one of them is set, the Python source plans.
 _OF_WORKERS: Final = frozenset({"maxpartitionbytes", "pushfilters"})
 
 
@@ -78,12 +78,12 @@ def frame_by_options(
         spark: the session, classic or remote.
         given: the options as the user wrote them; `path` is the location.
         columns: the columns and types that the user passed to `DataFrameReader.schema`.
-        table: a table of a catalog of this session. The Python source never reads it, because that
-            runs in other processes, which cannot open the table.
+        table: a table of a catalog of this session. The Python source never reads this table,
+            because it runs in other processes, which cannot open the table.
 
     Raises:
-        DeltaError: an error that the Python source would raise, too. It is also an
-            `AnalysisException` of Spark.
+        DeltaError: the options or the table are invalid, as in the Python source. The error is also
+            an `AnalysisException` of Spark.
     """
     with as_analysis_errors():
         options = parse_read_options(given)
@@ -102,13 +102,13 @@ def frame_by_options(
             return frame
         asked = StoredType.fromDDL(columns) if isinstance(columns, str) else columns
         if not isinstance(asked, StoredType):
-            return None  # Spark reports the error: the type is not a struct
+            return None  # the type is not a struct; the Python source lets Spark report this error
         shown = check_columns(rows, asked, options.path)
         return frame.select(*(quoted(name) for name in shown.names))
 
 
 def _objection(given: Mapping[str, str], options: ReadOptions) -> str | None:
-    """Return why the options exclude Spark's own Parquet reader; None if they do not."""
+    """Return the reason why the options exclude Spark's own Parquet reader; None if they do not."""
     asked = [name for name in given if name.lower() in _OF_WORKERS]
     if asked and not (asked[0].lower() == "pushfilters" and options.push_filters):
         return f"only they support the option {asked[0]}"
@@ -123,11 +123,11 @@ def _planned(
     Args:
         spark: the session.
         options: the options of the read.
-        leaves_some: whether the Python source may plan the read. If not, the result always contains
-            rows.
+        leaves_some: whether the Python source may plan the read instead. If not, this function
+            always returns rows.
     """
     check_reads(spark)
-    if options.unzoned is not None:  # the option `timeZone` is not set
+    if options.unzoned is not None:  # the option `timeZone` is not set, so use the session's zone
         options = replace(options, time_zone=session_time_zone(spark))
     snapshot = load_version(
         options.path,
@@ -159,7 +159,7 @@ def _planned(
     return scan.to_df(), rows
 
 
-# --- the change feed with Spark's own Parquet reader
+# --- the change feed, read by Spark's own Parquet reader
 
 
 _TASK: Final = "task"
@@ -174,12 +174,12 @@ class ChangesPlan:
 
     Args:
         changes: the changes to read.
-        tasks: one scan task per file and commit.
-        groups: the files that Spark reads, with one row and the task's number per task. In a group,
-            file names are distinct, and all tasks read the same kind of rows: all rows, all rows
-            that are not deleted, or the rows at given positions.
+        tasks: the scan tasks, one per file and commit.
+        groups: the files that Spark reads, as tables with one row per task and the task's number.
+            All file names in a group differ. All tasks of a group read the same kind of rows: all
+            rows, all rows that are not deleted, or the rows at given positions.
         unfit: the numbers of the tasks that deltalog's reader reads.
-        reasons: why Spark does not read these tasks.
+        reasons: why Spark does not read the tasks in `unfit`.
     """
 
     changes: Changes
@@ -190,11 +190,11 @@ class ChangesPlan:
 
 
 def plan_changes(changes: Changes, *, objection: str | None = None) -> ChangesPlan:
-    """Decide which files of a change feed Spark reads itself.
+    """Decide which files of a change feed Spark's own reader reads.
 
     Args:
         changes: the changes to read.
-        objection: the reason if Spark must not read any file.
+        objection: the reason why Spark must not read any file; None if there is no such reason.
 
     Cost: reads every commit of the range.
     """
@@ -230,9 +230,9 @@ def plan_changes(changes: Changes, *, objection: str | None = None) -> ChangesPl
 
 
 def _kind_of(task: ScanTask) -> str:
-    """Return which rows of its file a task reads: all rows, live rows, or deleted rows.
+    """Return the kind of rows that a task reads: all rows, live rows, or deleted rows.
 
-    Change files are a separate kind, because they contain the column `_change_type`.
+    Change data files are another kind, because they contain the column `_change_type`.
     """
     if task.spec.reads_change_type:
         return "said"
@@ -279,7 +279,7 @@ def _as_in_log(task: ScanTask) -> dict[str, Any] | None:
 
 
 def _distinct(files: pa.Table) -> pa.Table:
-    """Return the first row of each file."""
+    """Return one row per file: the row with the smallest task number."""
     by_location = files.group_by("location", use_threads=False)
     first = by_location.aggregate([(_TASK, "min")]).column(f"{_TASK}_min")
     return files.filter(compute.is_in(files.column(_TASK), value_set=first.combine_chunks()))
@@ -292,7 +292,7 @@ def _tasks_of(some: pa.Table, files: pa.Table) -> pa.Table:
 
 
 def changes_frame(spark: SparkSession, plan: ChangesPlan) -> DataFrame:
-    """Return the changes as a DataFrame with the table's columns and then the feed's columns.
+    """Return the changes as a DataFrame: the columns of the table, then the columns of the feed.
 
     Args:
         spark: the session.
@@ -314,7 +314,7 @@ def changes_frame(spark: SparkSession, plan: ChangesPlan) -> DataFrame:
 
 
 def changes_rows(changes: Changes) -> StructType:
-    """Return the schema of the feed's rows."""
+    """Return the schema of the rows of the change feed."""
     return StructType([*changes.snapshot.configuration.schema, *change_fields()])
 
 

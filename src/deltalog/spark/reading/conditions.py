@@ -1,7 +1,7 @@
-"""Conditions for Spark, and their parts that can prune files before Spark starts.
+"""Convert conditions for Spark, and find the parts of them that can prune files.
 
-Spark evaluates SQL in the session's time zone, and has functions that deltalog lacks. So only those
-parts may prune files that have the same meaning in Spark and in deltalog.
+Spark evaluates SQL in the session's time zone, and has functions that deltalog lacks. So a part of
+a condition may prune files only if it has the same meaning in Spark and in deltalog.
 
 Protocol: none
 """
@@ -67,11 +67,11 @@ class RowCondition:
 
     Args:
         column: the condition for Spark.
-        pruning: a predicate that is true for every row for which the condition is true; None if
-            deltalog can parse no part of the condition.
-        used: the top-level columns that the condition reads; None if deltalog cannot find out.
-        text: the condition as a string for messages.
-        is_known: whether `pruning` is the whole condition.
+        pruning: a predicate for pruning, which is true for every row for which the condition is
+            true. None if deltalog can parse no part of the condition.
+        used: the top-level columns that the condition reads; None if they cannot be determined.
+        text: the condition as a string, for messages.
+        is_known: whether `pruning` is equivalent to the whole condition.
     """
 
     column: Column
@@ -89,10 +89,10 @@ def as_spark_condition(
     alias: str | None = None,
     by_spark: bool = False,
 ) -> RowCondition:
-    """Convert a condition from any form that callers may use.
+    """Convert a condition of any supported form.
 
-    If deltalog can parse the condition, functions of the current time are replaced by their value.
-    Otherwise files and rows would be filtered with different times.
+    If deltalog can parse the condition, each function of the current time is replaced by its value
+    now. Otherwise deltalog and Spark would filter files and rows with different times.
 
     Args:
         condition: Spark SQL, a Spark column, an expression, or deltalake's filter tuples.
@@ -102,7 +102,8 @@ def as_spark_condition(
         by_spark: whether an expression may use functions and names that only Spark supports.
 
     Raises:
-        InvalidInputError: the condition has none of these forms. Spark reports errors in SQL later.
+        InvalidInputError: the condition has none of these forms. Spark reports errors in SQL
+            strings later.
     """
     if isinstance(condition, Column):
         return RowCondition(column=condition, pruning=None, used=None, text=str(condition))
@@ -138,7 +139,7 @@ def as_spark_condition(
 
 
 def _of_spark(condition: Expression, schema: StructType, session: SqlSession) -> RowCondition:
-    """Return a condition with parts that only Spark can evaluate; the other parts prune files."""
+    """Convert a condition with parts that only Spark can evaluate; the other parts prune files."""
     kept: list[Expression] = []
     for part in conjuncts(condition):
         with suppress(InvalidInputError):
@@ -160,16 +161,16 @@ def _of_text(
         parsed = parse_sql(text)
         called = [path for path in columns_of(parsed) if name_key(path[0]) == name_key(alias)]
         if called and name_key(alias) in {name_key(name) for name in schema.names}:
-            return None  # the alias is also the name of a column
+            return None  # a column also has the name of the alias
         return _known(schema, map_columns(parsed, partial(_without, alias)), session)
     except InvalidInputError:
         return None
 
 
 def _known(schema: StructType, condition: Any, session: SqlSession) -> Expression | None:
-    """Return the resolved condition if Spark evaluates it in the same way, else None.
+    """Return the resolved condition if Spark evaluates it in the same way as deltalog, else None.
 
-    Spark ignores the collations of columns.
+    Spark does not apply the collations of columns, so strings are compared without them.
     """
     return as_condition(schema, condition, session=session, text_rules=TextRules.NONE)
 
@@ -180,16 +181,17 @@ def _without(alias: str, column: ColumnNode) -> ColumnNode:
 
 
 def check_zone(text: str, whole: Expression, schema: StructType, time_zone: str) -> None:
-    """Refuse a condition that deltalog evaluates itself if Spark would evaluate it differently.
+    """Refuse a condition that deltalog would evaluate differently from Spark.
 
     Args:
         text: the condition as the user wrote it.
-        whole: the parsed and resolved condition, with timestamps without a time zone as UTC.
+        whole: the parsed and resolved condition, in which timestamps without a time zone are in
+            UTC.
         schema: the schema of the table.
         time_zone: the time zone of the session.
 
     Raises:
-        InvalidInputError: the meaning depends on the session's time zone.
+        InvalidInputError: the result of the condition depends on the session's time zone.
     """
     if time_zone in UTC_NAMES:
         return
@@ -218,16 +220,20 @@ def _used(expression: Expression, schema: StructType) -> frozenset[str]:
 
 
 def asks_the_clock(condition: object) -> bool:
-    """Return whether a condition uses the current time."""
+    """Return whether a condition contains a function of the current time."""
     text = to_sql(condition) if isinstance(condition, Expression) else str(condition)
     return _ASKS_THE_CLOCK.search(text) is not None
 
 
 def knows_no_zone(part: Expression, schema: StructType, time_zone: str, *, is_text: bool) -> bool:
-    """Return whether a part of a condition has the same meaning in a time zone as in UTC.
+    """Return whether a part of a condition has the same result in a time zone as in UTC.
 
-    A SQL string (`is_text`) may compare a timestamp column with a string, which Spark interprets in
-    the session's time zone.
+    Args:
+        part: the part of the condition.
+        schema: the schema of the table.
+        time_zone: the time zone of the session.
+        is_text: whether the part was a SQL string. Such a string may compare a timestamp column
+            with a string, which Spark interprets in the session's time zone.
     """
     if time_zone in UTC_NAMES:
         return True
@@ -239,26 +245,27 @@ def knows_no_zone(part: Expression, schema: StructType, time_zone: str, *, is_te
     )
 
 
-# --- files that Spark's own Parquet reader would not read correctly
+# --- files that Spark's own Parquet reader would skip or read incorrectly
 
 
 _SCHEME: Final = r"^[A-Za-z][A-Za-z0-9+.-]*:/+"
-# Spark silently skips files whose names start with a dot or an underscore. Spark treats names with
+# Spark silently skips files whose names start with a dot or an underscore, and treats names with
 # brackets, `*` or `?` as glob patterns. Hadoop treats a colon as the end of a URI scheme.
 _ODD_NAME: Final = r"(?:^|/)[_.][^/]*$|[^A-Za-z0-9._=/-][^/]*$|\._COPYING_$"
 _ODD_DIRECTORY: Final = r"[{}\[\]*?\\:\x00-\x1f]"
 MOST_FOOTERS: Final = 1000
-"""If a scan has more files, the driver reads no footers, and deltalog's reader reads all files."""
+"""The maximum number of files whose footers the driver reads to compare column names with ids. If a
+scan has more files, deltalog's reader reads all of them."""
 
 
 def objection_to_place(root: str) -> str | None:
-    """Return why Spark cannot read files of a table at `root`; None if Spark can read them."""
+    """Return the reason why Spark cannot read files of a table at `root`; None if Spark can."""
     kind = store_kind(root)
     return None if kind.is_hadoop else f"Spark has no file system for {kind.name!r}"
 
 
 def objection_to_columns(spec: ReadSpec) -> str | None:
-    """Return why Spark cannot read a scan's columns from files; None if Spark can read them."""
+    """Return the reason why Spark cannot read a scan's columns from files; None if Spark can."""
     for path, field in walk_columns(spec.data_columns):
         if field.type == VOID:
             return f"column {'.'.join(path)!r} is of type void, which files do not store"
@@ -281,7 +288,7 @@ def _is_narrow(change: TypeChange) -> bool:
 
 
 def are_unfit_by_name(locations: StringColumn) -> pa.BooleanArray:
-    """Mark files whose names Spark skips or treats as patterns."""
+    """Mark files whose names Spark would skip or treat as patterns."""
     paths = compute.replace_substring_regex(locations, _SCHEME, "")
     odd: Any = compute.or_(
         compute.match_substring_regex(paths, _ODD_NAME),
@@ -291,14 +298,14 @@ def are_unfit_by_name(locations: StringColumn) -> pa.BooleanArray:
 
 
 def are_unfit_by_id(store: Store, spec: ReadSpec, files: pa.Table) -> pa.BooleanArray:
-    """Mark files in which column names and column ids select different columns.
+    """Mark files in which names and ids select different columns.
 
-    Spark finds columns by name unless a setting makes it use ids.
+    Spark selects columns by name, unless a setting makes it use ids.
 
     Args:
         store: the store of the table.
         spec: the read specification of the scan.
-        files: `path` and `size` of each.
+        files: the files, with the columns `path` and `size`.
 
     Cost: reads the footer of every file.
     """

@@ -1,7 +1,7 @@
-"""Columns from the log whose value is constant within a file.
+"""Columns whose value comes from the log and is constant within a file.
 
-These are partition values, the base row id, and metadata of the file. Rows are joined with a small
-broadcast table of these values. A column with the same value in all files is a literal.
+Examples are partition values, the base row id and the metadata of the file. Rows are joined with a
+small broadcast table of these values. If all files have the same value, the column is a literal.
 
 Protocol: Partition Value Serialization, Row Tracking
 """
@@ -51,8 +51,8 @@ class FileValues:
     Args:
         spec: the read specification of the scan.
         files: the files, with the columns `TASK_COLUMNS`, `location` and `name`.
-        partitions: whether to include partition values.
-        more: further columns of `files` to include, with their types.
+        partitions: whether the partition values are included.
+        more: the names and types of further columns of `files` that are included.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class FileValues:
 
     @property
     def need_join(self) -> bool:
-        """Return whether files differ in any value, so that rows must be joined with the values."""
+        """Return whether some value differs among the files, so that rows need a join."""
         return any(not _is_constant(array) for array in self._arrays.values())
 
     def has(self, name: str) -> bool:
@@ -106,13 +106,14 @@ class FileValues:
             frame: the rows of the files.
             spark: the session.
             key: the key that identifies files.
-            always: whether to join even if no value differs, because a file may occur repeatedly.
+            always: whether to join even if no value differs. A file that occurs several times in
+                `files` then returns its rows several times.
         """
         keys = key.of_files(self._files)
         return self._joined(frame, spark, keys, key.ddl, always=always)
 
     def join_by_number(self, frame: DataFrame, spark: SparkSession) -> DataFrame:
-        """Join a frame in which the column `KEY` contains the index of a row of `files`.
+        """Join a frame whose column `KEY` contains the position of the file in `files`.
 
         Args:
             frame: the rows of the files.
@@ -141,7 +142,7 @@ class FileValues:
                 *(f"{_column(n)} {_ddl(self._types[x])}" for n, x in self._numbered(varying)),
             ]
         )
-        # Pass a single batch, because Spark stops reading at an empty batch.
+        # Pass a single batch, because Spark ignores the batches after an empty batch.
         values = spark.createDataFrame(pa.table(columns).combine_chunks(), schema)
         return frame.join(F.broadcast(values), KEY, "inner")
 
@@ -149,7 +150,7 @@ class FileValues:
         return [(number, name) for number, name in enumerate(self._arrays) if name in names]
 
     def column(self, name: str) -> Column:
-        """Return a partition column or a metadata column over the joined frame."""
+        """Return the expression for a partition column or metadata column of the joined frame."""
         array = self._arrays[name]
         if not _is_constant(array):
             return F.col(_column(list(self._arrays).index(name)))
@@ -177,13 +178,14 @@ def _modified(files: pa.Table, kind: pa.DataType) -> pa.Array[Any]:
     return shown
 
 
-# --- keys that identify the file of each row
+# --- keys: the values that identify the file of each row
 
 
 KEY: Final = "__deltalog_file"
 """The name of the column that identifies the file of a row."""
 MOST_LOOKED_AT: Final = 1000
-"""The maximum number of files whose lengths are requested from the store."""
+"""The maximum number of files whose lengths are requested from the store. For more files, the key
+is the name."""
 _MOST_NUMBERS: Final = 1 << 24
 
 
@@ -193,8 +195,9 @@ class FileKey:
 
     Args:
         column: the field of Spark's `_metadata` that contains the key.
-        modulus: a power of two modulo which all file lengths differ. The remainder and the position
-            of a row form one number that identifies the row. 0 if the key is the file's name.
+        modulus: a power of two; all file lengths differ modulo this number, so the remainder
+            identifies the file. The remainder and a row's position are combined to one number that
+            identifies the row. 0 if the key is the file's name.
     """
 
     column: str
@@ -206,14 +209,14 @@ class FileKey:
         return "BIGINT" if self.modulus else "STRING"
 
     def of_row(self, hidden: Column) -> Column:
-        """Return the column with a row's `KEY`, from Spark's `_metadata`."""
+        """Return the column `KEY` of a row, computed from Spark's `_metadata`."""
         return hidden[self.column].alias(KEY)
 
     def position(self, row: str) -> Column:
-        """Return the column with one number that identifies a row of any file.
+        """Return an expression for the number that identifies a row among all files.
 
         Args:
-            row: the column with the position in the file.
+            row: the name of the column with the position of a row in its file.
         """
         bits = self.modulus.bit_length() - 1
         return F.expr(f"shiftleft({row}, {bits}) | ({KEY} & {self.modulus - 1}L)")
@@ -225,9 +228,9 @@ class FileKey:
 
 
 def key_of(store: Store, files: pa.Table) -> FileKey:
-    """Choose a key for files with distinct names.
+    """Choose the key for files whose names differ.
 
-    Cost: one request per file, up to `MOST_LOOKED_AT` files.
+    Cost: one request per file, if there are at most `MOST_LOOKED_AT` files.
     """
     by_name = FileKey("file_name")
     sizes = files.column("size")

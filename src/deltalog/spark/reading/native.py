@@ -1,8 +1,9 @@
-"""A scan as a DataFrame that uses Spark's own Parquet reader for all files that it reads correctly.
+"""Read a scan as a DataFrame; Spark's own Parquet reader reads all files that it reads correctly.
 
-Translates a scan into Spark's operators. There are three groups of files: files that Spark reads
-unchanged, files with deletion vectors (anti-joined with the deleted positions), and files that
-deltalog's reader reads. Spark pushes conditions, projections and aggregates down to its own reader.
+A scan becomes a union of Spark's operators over three groups of files: files that Spark reads
+without changes, files with deletion vectors (Spark's rows are anti-joined with the deleted
+positions), and files that deltalog's reader reads in Python workers. Spark pushes conditions,
+projections and aggregates down to its own reader.
 
 Protocol: Column Mapping, Deletion Vectors, Row Tracking, Partition Value Serialization
 """
@@ -85,7 +86,8 @@ if TYPE_CHECKING:
 
 _FLOATS: Final = (FLOAT, DOUBLE)
 _MOST_NAMESAKES: Final = 4
-"""The maximum number of groups. Files with the same name are read in different groups."""
+"""The maximum number of groups that Spark reads. Files with the same name are in different
+groups."""
 # Override the session's settings: rebase dates according to each file's writer, and never skip
 # corrupt or missing files.
 _READER_OPTIONS: Final = {
@@ -106,9 +108,10 @@ class ReadPlan:
         scan: the scan.
         groups: the files that Spark reads. In a group, file names are distinct, and either all
             files have deletion vectors or none has.
-        unfit: the files that deltalog's reader reads.
-        reasons: why Spark does not read these files, with the number of files for each reason.
-        num_vectors: the number of files with deletion vectors in the groups.
+        unfit: the files that deltalog's reader reads, because Spark would not read them correctly.
+        reasons: why Spark does not read the files in `unfit`, with the number of files for each
+            reason.
+        num_vectors: the number of files in `groups` that have deletion vectors.
     """
 
     scan: Scan
@@ -118,7 +121,7 @@ class ReadPlan:
     num_vectors: int
 
     def explain(self) -> list[str]:
-        """Return lines that explain how many files each reader reads, and why."""
+        """Return lines that report how many files each reader reads, and why."""
         native = sum(group.num_rows for group in self.groups)
         lines = [f"read by Spark's own Parquet reader: {native} files"]
         if self.num_vectors:
@@ -127,9 +130,9 @@ class ReadPlan:
 
     @property
     def of_workers(self) -> list[str]:
-        """Return lines that explain how many files Python workers read, and why.
+        """Return lines that report how many files Python workers read, and why.
 
-        They are also the operator's name in Spark's plan.
+        The lines are also the operator's name in Spark's plan.
         """
         lines = [f"because {reason}" for reason in self.reasons]
         if self.unfit.num_rows:
@@ -142,9 +145,9 @@ def plan_read(scan: Scan, *, objection: str | None = None) -> ReadPlan:
 
     Args:
         scan: the scan.
-        objection: the reason if Spark must not read any file.
+        objection: the reason why Spark must not read any file; None if there is no such reason.
 
-    Cost: reads the log's columns for the files that remain after pruning.
+    Cost: reads the columns of the log for the files that remain after pruning.
     """
     spec, root = scan.spec, scan.snapshot.store.root
     files = named_files(scan.pruned.files(TASK_COLUMNS), root)
@@ -189,12 +192,12 @@ def named_files(files: pa.Table, root: str) -> pa.Table:
 
 
 def are_unfit(store: Store, spec: ReadSpec, files: pa.Table) -> tuple[pa.BooleanArray, list[str]]:
-    """Mark the files that Spark would not read correctly, and return the reasons.
+    """Mark the files that Spark would not read correctly, and return the reasons, one per cause.
 
     Args:
         store: the store of the table.
         spec: the read specification of the scan.
-        files: `path`, `location` and `size` of each.
+        files: the files, with the columns `path`, `location` and `size`.
 
     Cost: reads the footer of every file if columns are mapped by id.
     """
@@ -203,7 +206,7 @@ def are_unfit(store: Store, spec: ReadSpec, files: pa.Table) -> tuple[pa.Boolean
     if odd.true_count:
         reasons.append(f"{odd.true_count} have names that Spark would not find")
     foreign = are_foreign(files.column("path"), store.root)
-    if foreign.true_count:  # deltalog's tasks refuse untrusted stores, but Spark would read them
+    if foreign.true_count:  # Spark would read files in untrusted stores, which deltalog refuses
         odd = compute.or_(odd, foreign)
         reasons.append(f"{foreign.true_count} are in other stores")
     if spec.mode is Mode.ID:
@@ -215,7 +218,7 @@ def are_unfit(store: Store, spec: ReadSpec, files: pa.Table) -> tuple[pa.Boolean
 
 
 def namesakes_reason(files: pa.Table) -> str:
-    """Return why deltalog's reader reads files with the same name."""
+    """Return the reason why deltalog's reader must read files that share their names."""
     return f"{files.num_rows} share their names with too many others"
 
 
@@ -231,7 +234,10 @@ def _has_vector(scan: Scan, files: pa.Table) -> pa.BooleanArray:
 
 
 def by_name(files: pa.Table) -> tuple[list[pa.Table], pa.Table]:
-    """Divide files into groups with distinct names; also return files that are in no group."""
+    """Divide files into at most `_MOST_NAMESAKES` groups in which all names differ.
+
+    Also return the files that are in no group.
+    """
     if not files.num_rows:
         return [], files
     names = files.column("name")
@@ -247,9 +253,9 @@ def by_name(files: pa.Table) -> tuple[list[pa.Table], pa.Table]:
 
 
 def rows_frame(spark: SparkSession, plan: ReadPlan) -> DataFrame:
-    """Return all rows of a plan's files; the predicate has pruned files but does not filter rows.
+    """Return all rows of a plan's files. The predicate has pruned files, but filters no rows.
 
-    Python workers read the files that Spark's own reader would not read correctly (`task_frame`).
+    Python workers read the files in `plan.unfit`; see `task_frame`.
 
     Args:
         spark: the session.
@@ -282,7 +288,7 @@ def with_comments(
     Args:
         frame: the rows.
         rows: the schema of the rows.
-        columns: column name → expression that replaces the column.
+        columns: the name of a column → the expression that replaces the column.
     """
     fields = to_spark_schema(rows).fields
     if not columns and not any(one.metadata for one in fields):
@@ -296,7 +302,7 @@ def with_comments(
 
 
 def _group_frame(spark: SparkSession, plan: ReadPlan, files: pa.Table) -> DataFrame:
-    """Return the rows of files that Spark reads, with the table's column names."""
+    """Return the rows of files that Spark reads, with the column names of the table."""
     spec, snapshot = plan.scan.spec, plan.scan.snapshot
     stored = stored_spark_schema(spec.data_columns, spec.mode)
     for name in _kept_columns(spec):
@@ -339,7 +345,7 @@ def parquet_frame(
 
     Args:
         spark: the session.
-        spec: the read specification, which contains the table's name for errors.
+        spec: the read specification, which contains the name of the table for errors.
         stored: the columns, with their names in the files.
         files: the files, with the column `location`.
         options: options of the reader, in addition to `_READER_OPTIONS`.
@@ -347,7 +353,7 @@ def parquet_frame(
     Raises:
         DataFileMissingError: a file is missing.
     """
-    where: list[Any] = files.column("location").to_pylist()  # the only form that Spark accepts
+    where: list[Any] = files.column("location").to_pylist()  # Spark accepts only a list
     paths = [spark_path(location) for location in where]
     try:
         read = spark.read.options(**_READER_OPTIONS, **options)
@@ -364,10 +370,10 @@ def parquet_frame(
 
 
 def spark_metadata(raw: DataFrame) -> Column:
-    """Return Spark's metadata struct, with the file and position of each row.
+    """Return Spark's metadata struct, which contains the file and the position of each row.
 
-    The struct is requested as a metadata column, because `F.col("_metadata")` would select a column
-    `_metadata` of the files first.
+    The struct is requested as a metadata column. `F.col("_metadata")` would prefer a column of the
+    files with this name.
 
     Args:
         raw: the result of `parquet_frame`.
@@ -376,7 +382,7 @@ def spark_metadata(raw: DataFrame) -> Column:
 
 
 def output_columns(spec: ReadSpec, values: FileValues) -> list[Column | str]:
-    """Return the output columns of a frame with the stored columns and the file values."""
+    """Return the output columns of a frame that contains the stored columns and the file values."""
     data = {field.name: field for field in spec.data_columns}
     found: list[Column | str] = []
     hidden: list[Column] = []
@@ -396,13 +402,13 @@ def output_columns(spec: ReadSpec, values: FileValues) -> list[Column | str]:
 def _partition(spec: ReadSpec, values: FileValues, name: str) -> Column:
     if values.has(name):
         return values.column(name)
-    return F.col(quoted(spec.physical_names.get(name, name)))  # in directory or file
+    return F.col(quoted(spec.physical_names.get(name, name)))  # from the directory or the file
 
 
 def _shown(field: Field, mode: Mode) -> Column | str:
     stored = physical_name(field, mode)
     if stored == field.name and not (field.type in _FLOATS or has_structs(field.type)):
-        return quoted(stored)  # a string is faster: a `Column` needs a dozen calls to Spark
+        return quoted(stored)  # a string is faster, because a `Column` needs a dozen calls to Spark
     column = F.col(quoted(stored))
     if mode is not Mode.NONE and has_structs(field.type):
         column = column.cast(to_spark_type(field.type))
@@ -410,10 +416,10 @@ def _shown(field: Field, mode: Mode) -> Column | str:
 
 
 def _with_every_nan(column: Column, kind: DataType) -> Column:
-    """Return the column in a form that prevents Spark from pushing conditions down to Parquet.
+    """Return an equal column whose conditions Spark does not push down to Parquet.
 
-    Spark treats NaN as the greatest number, but some writers exclude NaN from a footer's bounds.
-    Spark's reader would then skip row groups that contain NaN.
+    Spark treats NaN as the greatest number, but some writers exclude NaN from the bounds in a
+    footer. With such bounds, Spark's reader would skip row groups that contain NaN.
     """
     if kind in _FLOATS:
         return F.nanvl(column, F.lit(math.nan).cast(to_spark_type(kind)))
@@ -428,7 +434,7 @@ def _with_every_nan(column: Column, kind: DataType) -> Column:
 
 
 def _kept_columns(spec: ReadSpec) -> tuple[str | None, str | None]:
-    """Return the materialized columns of row ids and commit versions that are selected."""
+    """Return the columns of files with row ids and row commit versions, each if it is selected."""
     asked = spec.metadata_columns
     return (
         spec.row_id_column if metadata_columns.ROW_ID in asked else None,
@@ -451,7 +457,7 @@ def _metadata(spec: ReadSpec, values: FileValues, name: str) -> Column:
 
 
 def output_rows(spec: ReadSpec) -> StructType:
-    """Return the schema of a scan's rows, with metadata columns as one struct."""
+    """Return the schema of a scan's rows, with one struct for all metadata columns."""
     known: dict[str, Field] = {f.name: f for f in (*spec.data_columns, *spec.partition_columns)}
     shown = [known[name] for name in spec.output.names if name in known]
     hidden = [name for name in spec.output.names if name in spec.metadata_columns]
@@ -462,9 +468,10 @@ def output_rows(spec: ReadSpec) -> StructType:
 
 
 KEEP_NOT_NULL: Final = "spark.deltalog.keepNotNull"
-"""Session setting: with `true`, data frames preserve NOT NULL, and a NULL in a file is an error."""
+"""Session setting. If `true`, data frames preserve NOT NULL, and a NULL in a file is an error."""
 
-# Second arguments of COALESCE, which never occur. From them Spark infers that there is no NULL.
+# The second argument of COALESCE for each type. It is never used, because the first argument is
+# never NULL, but Spark infers from it that the result is not NULL.
 _SOME: Final[dict[DataType, str]] = {
     BINARY: "X''",
     BOOLEAN: "false",
@@ -484,13 +491,13 @@ _SOME: Final[dict[DataType, str]] = {
 def not_null_columns(
     spark: SparkSession, schema: StructType, spec: ReadSpec, files: Iterable[pa.Table]
 ) -> dict[str, Column]:
-    """Return expressions for the columns without NULL, from which Spark infers NOT NULL.
+    """Return expressions that replace the columns without NULL, so that Spark infers NOT NULL.
 
     Args:
         spark: the session.
         schema: the schema of the table.
         spec: the read specification of the scan.
-        files: the column `partitionValues` of all files of the scan.
+        files: tables that contain the column `partitionValues` of all files of the scan.
     """
     strict = [field for field in schema if not field.nullable and field.type in _SOME]
     if not strict:
@@ -512,12 +519,12 @@ def not_null_columns(
 
 def _has_null(files: list[pa.Table], name: str) -> bool:
     texts = [extract(piece.column("partitionValues"), name) for piece in files]
-    # An empty string is NULL for every type.
+    # In the log, an empty string is NULL for every type.
     return any(one.null_count or compute.any(compute.equal(one, "")).as_py() for one in texts)
 
 
 def _checked(field: Field, table: str) -> Column:
-    """Return a column that fails the query if a value is NULL."""
+    """Return an expression that fails the query if a value of the column is NULL."""
     said = (
         f"cannot read the column {field.name} of {table}: it is NOT NULL, and a file has NULL; "
         f"unset {KEEP_NOT_NULL} to read the rows as they are"
@@ -526,7 +533,7 @@ def _checked(field: Field, table: str) -> Column:
     return F.coalesce(F.col(quoted(field.name)), failing, F.expr(_SOME[field.type]))
 
 
-# --- partition values that Spark can read from directory names
+# --- partition values that Spark can read from the names of directories
 
 
 _TEXTS: Final[dict[DataType, str]] = {
@@ -540,7 +547,7 @@ _TEXTS: Final[dict[DataType, str]] = {
 def hive_partitions(
     configuration: TableConfiguration, files: pa.Table, root: str
 ) -> StructType | None:
-    """Return the partition columns if Spark can read them from the directory names, else None.
+    """Return the partition columns if Spark can read them from the names of directories, else None.
 
     Args:
         configuration: the configuration of the table.
@@ -556,7 +563,7 @@ def hive_partitions(
     prefix = f"{root.rstrip('/')}/"
     where = files.column("location")
     if not compute.all(compute.starts_with(where, prefix)).as_py():
-        return None  # the table is a shallow clone with files of another table
+        return None  # the table is a shallow clone, whose files are in another table's directory
     inner = compute.utf8_slice_codeunits(where, len(prefix))
     columns = {"": compute.replace_substring_regex(inner, "/[^/]*$", "")}
     for name, pattern in zip(names, map(_TEXTS.__getitem__, types), strict=True):
@@ -594,7 +601,7 @@ def task_frame(
         tasks: the files to read.
         rows: the schema of the rows, with metadata columns as one struct.
         max_bytes: the maximum number of bytes that one task reads.
-        in_order: whether to preserve the order of files, so that one task reads adjacent files.
+        in_order: whether to preserve the order of files. One task then reads adjacent files.
         what: the operator's name in Spark's plan.
 
     Raises:

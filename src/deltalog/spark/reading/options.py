@@ -1,7 +1,8 @@
-"""Options of reads (`option(…)`), with Delta's names. Case is ignored.
+"""The options of reads (`option(…)`). Their names are Delta's, in upper or lower case.
 
-Parses values, and suggests a similar name for an unknown option. Options that start with `storage.`
-or the prefix of a cloud (`aws_`, `azure_`, `google_`) are passed to the store.
+This module parses the values, and suggests a similar name for an unknown option. An option that
+starts with `storage.` or with the prefix of a cloud (`aws_`, `azure_`, `google_`) is passed to the
+store.
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ if TYPE_CHECKING:
     from deltalog.log.snapshot import Snapshot
 
 STORAGE_PREFIX: Final = "storage."
-# Options that pipelines set for any source, but that have no effect for a Delta table.
+# Options that jobs often set for any format, but that have no effect for a Delta table.
 _WITHOUT_EFFECT: Final = frozenset({"mergeschema", "inferschema", "overwriteschema"})
 MAX_PARTITION_BYTES: Final = 128 << 20
 """The default of `spark.sql.files.maxPartitionBytes`."""
 MAX_FILES_PER_TRIGGER: Final = 1000
 """Delta's default if neither `maxFilesPerTrigger` nor `maxBytesPerTrigger` is set."""
-# Options of Delta that are refused → what to use instead.
+# Delta's options that are refused → the advice in the error.
 _ELSEWHERE: Final = {
     "versionAsOf": "it is for batch reads; use startingVersion for a stream",
     "timestampAsOf": "it is for batch reads; use startingTimestamp for a stream",
@@ -59,7 +60,8 @@ _ELSEWHERE: Final = {
     ),
 }
 _LOWERED: Final = {name.lower(): name for name in _ELSEWHERE}
-"""Name in lower case → name, because Spark passes options to a format in lower case."""
+"""The same names in lower case → the name, because Spark passes options to a format in lower
+case."""
 # Options that Spark's catalog passes to a format in addition to the table's properties.
 _OF_A_CATALOG: Final = frozenset({"owner", "provider"})
 _SIZE_UNITS: Final = {"b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
@@ -94,26 +96,26 @@ STREAM_OPTIONS: Final = (
     "withEventTimeOrder",
 )
 ALL_METADATA: Final = ("*",)
-"""All metadata columns of the table. Their names depend on the loaded version."""
+"""Request for all metadata columns of the table, whose names depend on the version."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableOptions:
-    """The parsed options that all kinds of reads have in common.
+    """The parsed options that are common to all kinds of reads.
 
     Args:
-        path: the table's location, which may end in `@v3` for a batch. If the session opens the
-            table, `path` may also be a name in a catalog of the session.
+        path: the table's location, which may end in `@v3` for a batch read. If the read is planned
+            in the session, also a table of a catalog of the session.
         storage: credentials and settings for the store.
         changes: whether the change data feed is read.
-        start: the first version or timestamp of the changes, or `latest` for a stream. A stream
-            without a start begins with all rows.
+        start: the first version or timestamp of the changes, or `latest` for a stream. None for a
+            stream means that the stream first returns all rows of the table.
         metadata_columns: the names of `METADATA_COLUMNS` to return in the struct `_metadata`.
         max_partition_bytes: the maximum number of bytes that one task reads.
         time_zone: the time zone of timestamps and partition values without a time zone.
-        unzoned: the names and values of options with timestamps if `timeZone` is not set. Tasks
-            check that the session's time zone does not change their meaning. None if `timeZone` is
-            set.
+        unzoned: the names and values of options that contain a timestamp, if `timeZone` is not set.
+            Tasks check that these timestamps mean the same in the session's time zone. None if
+            `timeZone` is set.
     """
 
     path: str | NamedTable
@@ -148,13 +150,13 @@ class StreamOptions(TableOptions):
     """The parsed options of a streaming read.
 
     Args:
-        max_files: the maximum number of files in a batch; None is no limit.
+        max_files: the maximum number of files in a batch; None means no limit.
         max_bytes: the maximum number of bytes in a batch; a single file may be larger.
         ignore_deletes: whether to skip commits that only delete rows.
         ignore_changes: whether to return the rows of rewritten files again.
         skip_change_commits: whether to skip commits that delete or rewrite rows.
         fail_on_data_loss: whether to fail if commits were cleaned up before they were read.
-        in_event_time_order: whether to return the rows of the first version in one batch, so that
+        in_event_time_order: whether the rows of the first version are returned in one batch. Then
             no row is too late for a watermark.
     """
 
@@ -168,7 +170,7 @@ class StreamOptions(TableOptions):
 
 
 class Options:
-    """The options that a user gave; unknown names are errors.
+    """The options of one read or write. An unknown name is an error.
 
     Args:
         given: the options as the user wrote them.
@@ -176,7 +178,7 @@ class Options:
     """
 
     others: ClassVar[str] = f", or {STORAGE_PREFIX}… for the store"
-    """Further allowed options to suggest in the error."""
+    """The end of the error for an unknown option, which suggests further options."""
 
     def __init__(self, given: Mapping[str, str], known: Collection[str]) -> None:
         self._names = {name.lower(): name for name in known}
@@ -187,7 +189,7 @@ class Options:
             lower = name.lower()
             if lower.startswith(STORAGE_PREFIX):
                 self.storage[name[len(STORAGE_PREFIX) :]] = value
-            elif split_option(name)[0] is not None:  # a cloud's prefix
+            elif split_option(name)[0] is not None:  # the name has the prefix of a cloud
                 self.storage[name] = value
             elif lower in self._names:
                 self._values[lower] = value
@@ -205,11 +207,11 @@ class Options:
         return f"cannot use the option {name!r}: {hint}"
 
     def text(self, name: str) -> str | None:
-        """Return the value as it was given."""
+        """Return the value of an option as the user wrote it; None if the option is not set."""
         return self._values.get(name.lower())
 
     def number(self, name: str) -> int | None:
-        """Return a whole number of 0 or more."""
+        """Return the value of an option as a whole number of 0 or more; None if it is not set."""
         text = self.text(name)
         if text is None:
             return None
@@ -220,7 +222,7 @@ class Options:
         return int(text)
 
     def truth(self, name: str, *, default: bool = False) -> bool:
-        """Return the value of `true` or `false`."""
+        """Return the value of an option as a boolean."""
         text = self.text(name)
         if text is None:
             return default
@@ -229,7 +231,7 @@ class Options:
         return text.strip().lower() == "true"
 
     def size(self, name: str) -> int | None:
-        """Return a number of bytes, which may have a unit such as `64m`."""
+        """Return the value of an option as a number of bytes; it may have a unit, such as `64m`."""
         text = self.text(name)
         if text is None:
             return None
@@ -243,12 +245,12 @@ class Options:
         return int(digits) * _SIZE_UNITS[unit]
 
     def names(self, name: str) -> tuple[str, ...]:
-        """Return names that are separated by commas."""
+        """Return the names in the value of an option, which separates them by commas."""
         text = self.text(name) or ""
         return tuple(part.strip() for part in text.split(",") if part.strip())
 
     def one_of(self, *names: str) -> str | None:
-        """Return which one of the options is set, or None; refuse two of them."""
+        """Return the name of the one option that is set, or None. Two set options are an error."""
         given = [name for name in names if self.text(name) is not None]
         if len(given) > 1:
             raise InvalidInputError(f"cannot use both {given[0]} and {given[1]}: use one of them")
@@ -259,7 +261,7 @@ def parse_read_options(given: Mapping[str, str]) -> ReadOptions:
     """Parse the options of a batch read.
 
     Raises:
-        InvalidInputError: an unknown option, an invalid value, options that contradict each other.
+        InvalidInputError: an option is unknown or invalid, or options contradict each other.
     """
     options = Options(given, BATCH_OPTIONS)
     found = _read_options(options)
@@ -276,10 +278,10 @@ def parse_read_options(given: Mapping[str, str]) -> ReadOptions:
 
 
 def parse_any_read_options(given: Mapping[str, str]) -> ReadOptions:
-    """Parse the options that determine the schema of a batch or streaming read.
+    """Parse the options of a batch or streaming read, if only the schema of the read is needed.
 
     Raises:
-        InvalidInputError: an unknown option, or an invalid value.
+        InvalidInputError: an option is unknown or invalid.
     """
     return _read_options(Options(given, {*BATCH_OPTIONS, *STREAM_OPTIONS}))
 
@@ -288,7 +290,7 @@ def parse_stream_options(given: Mapping[str, str]) -> StreamOptions:
     """Parse the options of a streaming read.
 
     Raises:
-        InvalidInputError: an unknown option, an invalid value, options that contradict each other.
+        InvalidInputError: an option is unknown or invalid, or options contradict each other.
     """
     options = Options(given, STREAM_OPTIONS)
     max_files, max_bytes = options.number("maxFilesPerTrigger"), options.size("maxBytesPerTrigger")
@@ -325,7 +327,7 @@ def _read_options(options: Options) -> ReadOptions:
 
 
 def _of_any_read(options: Options) -> dict[str, Any]:
-    """Return the fields of `TableOptions`."""
+    """Return the values of the fields of `TableOptions`."""
     return {
         "path": path_of(options),
         "storage": options.storage,
@@ -349,7 +351,7 @@ def path_of(options: Options) -> str:
     """Return the location of the table.
 
     Raises:
-        InvalidInputError: the options have no location.
+        InvalidInputError: the options contain no location.
     """
     path = options.text("path")
     if not path:
@@ -363,7 +365,7 @@ def path_of(options: Options) -> str:
 
 
 def parse_metadata_columns(names: Collection[str]) -> tuple[str, ...]:
-    """Return names of `METADATA_COLUMNS`, or `ALL_METADATA`; the prefix `_metadata.` is optional.
+    """Return names of `METADATA_COLUMNS`, or `ALL_METADATA`. A name may omit `_metadata.`.
 
     Raises:
         InvalidInputError: there is no such column.
@@ -383,7 +385,7 @@ def parse_metadata_columns(names: Collection[str]) -> tuple[str, ...]:
 
 
 def asked_metadata_columns(asked: tuple[str, ...], snapshot: Snapshot) -> tuple[str, ...]:
-    """Return the requested names, with `ALL_METADATA` replaced by the table's metadata columns.
+    """Return the requested names; `ALL_METADATA` is replaced by all metadata columns of the table.
 
     Raises:
         InvalidInputError: the table has a column with the name `_metadata`.

@@ -1,7 +1,7 @@
-"""Deleted rows as a DataFrame of positions, which is joined or anti-joined with a scan.
+"""The positions of deleted rows as a DataFrame, which is joined or anti-joined with a scan.
 
-The driver reads the deletion vectors, or tasks do if the vectors mark many rows. Also chooses the
-join strategy.
+The driver reads the deletion vectors; if they mark many rows, tasks read them. This module also
+chooses the strategy of the join.
 
 Protocol: Deletion Vectors
 """
@@ -37,28 +37,29 @@ if TYPE_CHECKING:
 ROW: Final = "__deltalog_row"
 """The name of the column with the position of a row in its file."""
 NUMBER: Final = "__deltalog_number"
-"""The name of the column with the number of the scan task that reads a row."""
+"""The name of the column that contains the number of the scan task that reads a row."""
 _POSITION: Final = "__deltalog_position"
 _VECTOR_COLUMNS: Final = ("path", "size", "deletionVector", "numRecords")
 MOST_READ_HERE: Final = 200_000
-"""If there are more deleted rows, tasks read the vectors. So many positions need 3 MB."""
+"""The maximum number of deleted rows for which the driver reads the vectors. Their positions need
+3 MB. If there are more, tasks read the vectors."""
 MOST_BROADCAST: Final = 10_000_000
-"""If there are more deleted rows, their positions are not broadcast to every executor."""
+"""The maximum number of deleted rows whose positions are broadcast to every executor."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Vector:
-    """The deletion vector of one file, and the form of its positions.
+    """A deletion vector of one file, and the values that are returned with its positions.
 
     Args:
         descriptor: the descriptor of the deletion vector.
         key: the key of the file.
-        modulus: the modulus of numeric keys; see `FileKey`.
+        modulus: the modulus if the key is numeric, else 0; see `FileKey`.
         path: the decoded path of the file.
         size_bytes: the size of the file.
         num_rows: the number of physical rows of the file; None if the log does not record it.
-        without: a deletion vector whose rows are excluded.
-        number: the value of the column `NUMBER` for each row.
+        without: a second deletion vector. Its positions are removed from the result.
+        number: the value of the column `NUMBER`; None omits the column.
     """
 
     descriptor: DeletionVectorDescriptor
@@ -71,9 +72,9 @@ class _Vector:
     number: int | None = None
 
     def positions(self, store: Store) -> pa.Table:
-        """Return the positions, with the columns for the join.
+        """Return the positions of the deleted rows, with the columns that the join needs.
 
-        Positions after the last row of the file are refused here, because a join would ignore them.
+        A position after the end of the file is an error. The join would silently ignore it.
 
         Cost: reads the file's footer if `num_rows` is None.
         """
@@ -105,7 +106,7 @@ class _Vector:
 def without_deleted(
     frame: DataFrame, spark: SparkSession, store: Store, files: pa.Table, key: FileKey
 ) -> DataFrame:
-    """Remove deleted rows from a frame with the columns `KEY` and `ROW`.
+    """Remove the deleted rows from a frame that contains the columns `KEY` and `ROW`.
 
     Args:
         frame: the rows of files with deletion vectors.
@@ -135,7 +136,7 @@ def only_marked(
     keys: Sequence[Any],
     key: FileKey,
 ) -> DataFrame:
-    """Return the rows that scan tasks read by position; the column `NUMBER` identifies the task.
+    """Return the rows at the positions that scan tasks read; `NUMBER` identifies the task.
 
     A row that several tasks read occurs once per task.
 
@@ -143,7 +144,7 @@ def only_marked(
         frame: the rows of the files, with the columns `KEY` and `ROW`.
         spark: the session.
         tasks: scan tasks that return only deleted rows.
-        keys: the file key of each task.
+        keys: the value of `KEY` for the file of each task.
         key: the key that identifies files.
     """
     vectors = [
@@ -171,7 +172,7 @@ def _joined(
     *,
     how: Literal["left_anti", "inner"],
 ) -> DataFrame:
-    if key.modulus:  # one number identifies a row of any file
+    if key.modulus:  # the column with one number identifies a row of any file
         position = key.position(ROW)
         frame, names = frame.withColumn(_POSITION, position), [_POSITION]
         schema = f"{_POSITION} BIGINT"
@@ -182,7 +183,8 @@ def _joined(
     num_rows = sum(vector.descriptor.cardinality for vector in vectors)
     if num_rows <= MOST_READ_HERE:
         tables = map_in_pool(lambda vector: vector.positions(store), vectors)
-        # Pass a single batch, because Spark stops at an empty batch, and a vector may be empty.
+        # Pass a single batch, because Spark ignores batches after an empty one, and a vector may be
+        # empty.
         positions = spark.createDataFrame(pa.concat_tables(tables).combine_chunks(), schema)
     else:
         positions = _read_on_cluster(spark, store, vectors, schema)

@@ -1,4 +1,4 @@
-"""Functions that read tables as DataFrames: `read`, and `scan` for step-by-step planning."""
+"""Read tables as DataFrames: `read` in one call, or `scan` to add conditions step by step."""
 
 from __future__ import annotations
 
@@ -78,11 +78,12 @@ class SparkScan:
         columns: the top-level columns to return; None means all columns.
         conditions: the conditions, which are all true for the returned rows.
         metadata_columns: names of `METADATA_COLUMNS`, returned as one struct (`metadata_struct`).
-        objection: why Spark's own Parquet reader must not be used; None allows it.
-        most_files: the maximum number of files that the driver handles. For a version with more
-            files, tasks read the table's state. For a scan with more files, tasks list them.
+        objection: the reason why Spark's own Parquet reader must not be used; None if it may be
+            used.
+        most_files: the maximum number of files that the driver handles. If the version has more
+            files, tasks read its state. If more files remain after pruning, tasks list them.
         lists_files: whether the driver lists all files that remain after pruning, with all columns
-            and regardless of their number. Operations that change rows need this.
+            and in any number. Operations that change rows need this list.
     """
 
     spark: SparkSession
@@ -95,7 +96,7 @@ class SparkScan:
     lists_files: bool = False
 
     def select(self, *columns: str) -> SparkScan:
-        """Return the same scan with these columns only."""
+        """Return a copy of the scan that returns only these columns."""
         schema = self.snapshot.configuration.schema
         found = tuple(self._top_level(schema, name) for name in as_columns(columns) or ())
         return replace(self, columns=found)
@@ -106,18 +107,18 @@ class SparkScan:
         return str(path[0])
 
     def where(self, condition: Any) -> SparkScan:
-        """Return the same scan with one more condition.
+        """Return a copy of the scan with a further condition.
 
         Args:
-            condition: Spark SQL, an expression, deltalake's filter tuples, or a Spark column,
-                which prunes no files.
+            condition: Spark SQL, an expression, deltalake's filter tuples, or a Spark column. A
+                Spark column prunes no files.
         """
         schema = self.snapshot.configuration.schema
         more = as_spark_condition(condition, schema, self.snapshot.context.session)
         return replace(self, conditions=(*self.conditions, more))
 
     def explain(self) -> str:
-        """Return a string that explains which reader reads the files, and why files are skipped.
+        """Return a description of the plan: which reader reads how many files, and why.
 
         Cost: the cost of planning.
         """
@@ -131,11 +132,12 @@ class SparkScan:
         return "\n".join([*lines, *(f"  {line}" for line in plan.explain())])
 
     def files(self) -> DataFrame:
-        """Return the files that the scan reads, one row per file.
+        """Return the files that the scan reads, with one row per file.
 
-        The columns are the fields of an `add` action and `numRecords`; missing values are NULL.
+        The columns are the fields of an `add` action, and `numRecords`. A missing field is NULL.
 
-        Cost: tasks always read the checkpoint; the driver reads the commits after it.
+        Cost: tasks read the checkpoint, even of a small table; the driver reads the commits after
+            it.
         """
         scan = self._scan
         return files_frame(self.spark, self.snapshot, scan.spec.predicate)
@@ -143,8 +145,8 @@ class SparkScan:
     def to_df(self) -> DataFrame:
         """Return the rows as a DataFrame.
 
-        Cost: planning reads the log's columns for the files that remain after pruning. The driver
-        reads them; if the table has more than `most_files` files, tasks do.
+        Cost: planning reads the log's columns of the files that remain after pruning. They are read
+        by the driver, or by tasks if the table has more than `most_files` files.
         """
         plan = self._plan
         if isinstance(plan, ClusterPlan):
@@ -172,10 +174,11 @@ class SparkScan:
 
     @property
     def uses_native_reader(self) -> bool:
-        """Whether Spark's own Parquet reader reads any file.
+        """Whether Spark's own Parquet reader reads at least one file.
 
-        This is also true if there are no files, or if tasks plan the read. If Python workers must
-        read all files, the Python source is better, because Spark pushes filters to it.
+        Also true if there are no files, or if tasks plan the read. If this property is false, the
+        format's Python source reads the same files but is better, because Spark pushes filters to
+        it.
         """
         plan = self._plan
         return isinstance(plan, ClusterPlan) or bool(plan.groups) or not plan.unfit.num_rows
@@ -212,7 +215,7 @@ class SparkScan:
         return plan_read(scan, objection=self.objection)
 
     def _read_columns(self) -> tuple[list[str], list[str]]:
-        """Return the columns, and the metadata columns, that the output and the conditions need."""
+        """Return the columns and the metadata columns that the output or a condition uses."""
         schema = self.snapshot.configuration.schema
         used: set[str] = set()
         shown = list(schema.names if self.columns is None else self.columns)
@@ -250,13 +253,14 @@ def scan(
             session's time zone.
         metadata_columns: the names of metadata columns to return in the struct `_metadata`, such as
             `row_id` or `file_name`; `*` means all metadata columns of the table.
-        storage_options: credentials and settings for the log, and for files that Python workers
-            read.
+        storage_options: credentials and settings for reading the log, and the files that Python
+            workers read.
         native: whether Spark's own Parquet reader may read the files that it reads correctly. None
-            means yes, unless storage options are set, because Spark does not receive them.
-        state_on_spark_files: if the table has more files, tasks read and prune the table's state,
-            so that the driver needs less memory. None means the session's setting
-            `spark.deltalog.stateOnSparkFiles`, or 200,000.
+            means yes unless storage options are set, because Spark does not receive them.
+        state_on_spark_files: the maximum number of files for which the driver reads the table's
+            state. If the table has more files, tasks read and prune the state, and the driver needs
+            less memory. None means the session's setting `spark.deltalog.stateOnSparkFiles`, or
+            200,000.
 
     Raises:
         TableNotFoundError: there is no table.
@@ -299,8 +303,8 @@ def read(
         version: the version to read; None means the latest unless `timestamp` is set.
         timestamp: the timestamp of the version to read. A timestamp without a time zone is in the
             session's time zone.
-        columns: the top-level columns to return; None means all columns. Spark itself skips columns
-            that a query does not use.
+        columns: the top-level columns to return; None means all columns. Usually unnecessary,
+            because Spark does not read columns that a query does not use.
         where: a condition on the rows, which also prunes files: Spark SQL, an expression, or
             deltalake's filter tuples.
         metadata_columns: the names of metadata columns to return in the struct `_metadata`, such as
@@ -332,7 +336,7 @@ def read(
 
 
 def objection_to_native(store: Store, *, native: bool | None = None) -> str | None:
-    """Return why Spark's own Parquet reader must not be used; None if it may be used.
+    """Return the reason why Spark's own Parquet reader must not be used; None if it may be used.
 
     Args:
         store: the store of the table.
@@ -352,7 +356,7 @@ def objection_to_native(store: Store, *, native: bool | None = None) -> str | No
     return None
 
 
-# --- versions with too many files for the driver: files and rows as DataFrames
+# --- versions with too many files for the driver: list the files, and read the rows, in tasks
 
 
 _MOST_TASKS: Final = 20_000
@@ -366,17 +370,18 @@ def files_frame(
     names: Sequence[str] = tuple(FILE_SCHEMA.names),
     share_bytes: int = SHARE_BYTES,
 ) -> DataFrame:
-    """Return one row per file that may contain rows for which `predicate` is true.
+    """Return a row for each file that may contain rows for which `predicate` is true.
 
     Args:
         spark: the session.
         snapshot: the version.
-        predicate: a predicate that is resolved against the snapshot's schema; None returns all
+        predicate: the predicate, resolved against the schema of the snapshot. None selects all
             files.
         names: the columns of `FILE_SCHEMA` to return, followed by `numRecords`.
         share_bytes: the number of bytes of the checkpoint that one task reads.
 
-    Cost: the driver reads the commits after the checkpoint; then one task per share.
+    Cost: the driver reads the commits after the checkpoint. One task per `share_bytes` of the
+    checkpoint reads it.
     """
     cut = snapshot.read_log(lambda state: cut_snapshot(snapshot, state, share_bytes=share_bytes))
     schema = _schema(names)
@@ -397,7 +402,7 @@ def _schema(names: Sequence[str]) -> StructType:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterPlan:
-    """The plan of a scan with more files than the driver may list.
+    """The plan of a scan that reads more files than the driver may list.
 
     Args:
         scan: the scan.
@@ -410,7 +415,7 @@ class ClusterPlan:
     most_files: int
 
     def explain(self) -> list[str]:
-        """Return lines that explain how many files each reader reads, and why."""
+        """Return lines that report how many files each reader reads, and why."""
         return [
             f"read by Python workers: {self.pruned.num_left} files",
             f"because they are more than {self.most_files}, and their list stays on the cluster",
@@ -418,7 +423,7 @@ class ClusterPlan:
 
 
 def cluster_frame(spark: SparkSession, plan: ClusterPlan) -> DataFrame:
-    """Return all rows of a plan's files; the predicate has pruned files but does not filter rows.
+    """Return all rows of a plan's files. The predicate has pruned files, but filters no rows.
 
     Args:
         spark: the session.

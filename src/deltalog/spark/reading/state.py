@@ -1,7 +1,8 @@
-"""Pruning by tasks: for tables with very many files, tasks read the checkpoint, not the driver.
+"""Prune files in tasks: in tables with very many files, tasks read the checkpoint, not the driver.
 
-Decides when tasks prune, and sends the pieces of a version to tasks. The core decides which log
-entries a piece contains, which files are live, and which files may contain matching rows.
+This module decides when tasks prune, and sends the pieces of a version's state to tasks. The core
+decides which log entries belong to a piece, which files are live, and which may contain matching
+rows.
 
 Protocol: none
 """
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
     from deltalog.log.snapshot.state import LogState
 
 MOST_FILES_HERE: Final = "spark.deltalog.stateOnSparkFiles"
-"""Session setting: if a version has more files, tasks read its state instead of the driver."""
+"""Session setting: the maximum number of files for which the driver reads a version's state. If a
+version has more files, tasks read the state."""
 DEFAULT_FILES_HERE: Final = 200_000
 NUM_RECORDS: Final = "numRecords"
 
@@ -41,7 +43,7 @@ def most_files_here(spark: SparkSession, asked: int | None = None) -> int:
 
     Args:
         spark: the session, whose setting is the default.
-        asked: the caller's number, which overrides the setting.
+        asked: the number that the caller requests; None means the session's setting.
 
     Raises:
         InvalidInputError: the setting is not a whole number.
@@ -64,7 +66,7 @@ class PruneSpec:
     Args:
         cut: the pieces of the version.
         predicate: the resolved predicate; None selects all files.
-        names: the columns to return of the remaining files.
+        names: the columns to return for the files that remain after pruning.
         most_rows: the maximum number of files that a task returns. For a piece with more files, the
             task returns only their number and total size.
     """
@@ -77,7 +79,7 @@ class PruneSpec:
 
 @dataclass(slots=True, kw_only=True)
 class PieceAccount:
-    """The outcome of pruning a piece.
+    """The outcome of pruning one piece.
 
     Args:
         number: the number of the piece.
@@ -96,7 +98,7 @@ class PieceAccount:
     parts: PruningParts = field(default_factory=PruningParts)
 
     def add(self, pruned: Pruned) -> None:
-        """Add the outcome for a part of the piece."""
+        """Add the outcome of pruning a part of the piece."""
         self.num_files += pruned.num_files
         self.num_by_partition += pruned.num_by_partition
         self.num_by_statistics += pruned.num_by_statistics
@@ -121,11 +123,11 @@ class PrunedOnCluster(Pruned):
     left_bytes: int = field(default=0, kw_only=True)
 
     def files(self, names: Sequence[str]) -> pa.Table:
-        """Return columns of the remaining files."""
+        """Return columns of the files that remain after pruning."""
         return self._here().select(list(names))
 
     def num_records(self) -> pa.ChunkedArray[Any]:
-        """The number of physical rows of each remaining file; NULL without statistics."""
+        """Return the number of physical rows of each file; NULL if the file has no statistics."""
         counts: pa.ChunkedArray[Any] = self._here().column(NUM_RECORDS)
         return counts
 
@@ -147,12 +149,12 @@ def prune_on_cluster(
     most_files: int | None = None,
     share_bytes: int = SHARE_BYTES,
 ) -> PrunedOnCluster:
-    """Prune files by tasks, for versions with very many files.
+    """Prune files in tasks, for a version with very many files.
 
     Args:
         spark: the session.
         snapshot: the version.
-        predicate: a predicate that is resolved against the snapshot's schema; None selects all
+        predicate: the predicate, resolved against the schema of the snapshot. None selects all
             files.
         names: the columns of `FILE_SCHEMA` to send to the driver.
         most_files: the maximum number of remaining files to send to the driver; None means no
@@ -160,11 +162,12 @@ def prune_on_cluster(
         share_bytes: the number of bytes of the checkpoint that one task reads.
 
     Raises:
-        CheckpointUnreadableError: the checkpoint is damaged, and no other files can replace it.
+        CheckpointUnreadableError: the checkpoint is damaged, and no other log files can replace it.
 
-    Cost: one job. Its tasks read the predicate's columns from the checkpoint, and `names` of the
-    remaining files. The driver reads the commits after the checkpoint, and needs memory for the
-    remaining files.
+    Cost: one job, whose tasks read from the checkpoint the columns of the predicate for all files,
+        and
+    the columns `names` for the remaining files. The driver reads the commits after the checkpoint,
+    and needs memory for the remaining files.
     """
 
     def run(state: LogState) -> PrunedOnCluster:
@@ -173,7 +176,7 @@ def prune_on_cluster(
             cut=cut,
             predicate=predicate,
             names=tuple(names),
-            # So the total of all pieces cannot exceed `most_files`.
+            # With this limit per piece, the total of all pieces cannot exceed `most_files`.
             most_rows=None if most_files is None else most_files // cut.num_pieces,
         )
         accounts = _ask(spark, spec, range(cut.num_pieces))
@@ -200,8 +203,8 @@ def on_pieces(
         what: a description of the job for Spark's UI.
 
     Raises:
-        CheckpointUnreadableError, ObjectNotFoundError: log files cannot be read;
-            `Snapshot.read_log` then tries other files.
+        CheckpointUnreadableError, ObjectNotFoundError: log files cannot be read. If the caller runs
+            within `Snapshot.read_log`, that method then tries other log files.
     """
     given = list(numbers)
     messages = run_numbered(spark, len(given), partial(_answer, given, work), what)
@@ -222,7 +225,7 @@ def _ask(spark: SparkSession, spec: PruneSpec, numbers: Sequence[int]) -> list[P
 
 
 def prune_piece(spec: PruneSpec, number: int) -> PieceAccount:
-    """Prune the files of a piece; runs in a task.
+    """Prune the files of one piece, in a task.
 
     Cost: memory for one row group and the remaining files.
     """
@@ -244,7 +247,7 @@ def prune_piece(spec: PruneSpec, number: int) -> PieceAccount:
 
 
 def files_of(pruned: Pruned, names: Sequence[str]) -> pa.Table:
-    """Return columns of the remaining files and their `numRecords`."""
+    """Return columns of the files that remain after pruning, followed by their `numRecords`."""
     return pruned.files(names).append_column(NUM_RECORDS, pruned.num_records())
 
 

@@ -1,4 +1,4 @@
-"""Services for the other Spark packages: settings, locations, types, workers, jobs."""
+"""Services that the other Spark packages use: settings, table locations, types, workers, jobs."""
 
 from __future__ import annotations
 

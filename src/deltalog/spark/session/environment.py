@@ -1,7 +1,7 @@
-"""The check that the installed PySpark is recent enough, and errors about the installation.
+"""Check that the installed PySpark is recent enough; errors about the installation.
 
-Runs before any other module of the package is imported, because with an older PySpark their imports
-fail with unhelpful errors.
+The check runs before any other module of the package is imported. With an older PySpark, those
+imports would fail with unhelpful errors.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ OLDEST_PYSPARK: Final = (4, 1)
 
 
 class InstallationError(DeltaError, ImportError):
-    """The installed PySpark, or the installation of a worker, does not work with this deltalog."""
+    """The installed PySpark, or a Python worker, does not work with this version of deltalog."""
 
     code = "installation"
 
 
 class UnsupportedPySparkError(InstallationError):
-    """PySpark is older than `deltalog.spark` needs."""
+    """The installed PySpark is older than the oldest version that `deltalog.spark` supports."""
 
     code = "unsupported-pyspark"
 

@@ -1,4 +1,4 @@
-"""Errors of deltalog that are also instances of the errors that users of PySpark catch.
+"""Errors of deltalog that are also errors of PySpark, so that existing handlers catch them.
 
 The error for an existing or missing table is also an `AnalysisException` of Spark. The error for an
 argument of the wrong type is also a `TypeError`. Delta's jar raises the same exception classes.
@@ -49,7 +49,7 @@ class WrongIdentityTypeError(InvalidInputError, UnsupportedOperationException):
 
 
 class _Analysis(AnalysisException):
-    """Spark's error, with fields derived from the message of the core's error."""
+    """An error of Spark. Each class has a fixed error condition and SQLSTATE."""
 
     _condition = ""
     _sql_state = ""
@@ -57,15 +57,15 @@ class _Analysis(AnalysisException):
     def __init__(self, *args: object) -> None:
         super().__init__(message=str(args[0]) if args else "", messageParameters={})
 
-    def getCondition(self) -> str:  # noqa: N802  # PySpark's
-        """Return the error's name in Delta's list of errors."""
+    def getCondition(self) -> str:  # noqa: N802  # PySpark's name
+        """Return the error condition, which is the error's name in Delta's list of errors."""
         return self._condition
 
-    def getSqlState(self) -> str:  # noqa: N802  # PySpark's
+    def getSqlState(self) -> str:  # noqa: N802  # PySpark's name
         """Return the SQLSTATE code."""
         return self._sql_state
 
-    def getMessage(self) -> str:  # noqa: N802  # PySpark's
+    def getMessage(self) -> str:  # noqa: N802  # PySpark's name
         """Return the message."""
         return str(self)
 
@@ -99,9 +99,9 @@ def as_spark_does() -> Iterator[None]:
 
 @contextmanager
 def as_analysis_errors() -> Iterator[None]:
-    """Make every deltalog error in this block an `AnalysisException`, too.
+    """Make every deltalog error of this block also an `AnalysisException`.
 
-    Used by formats while Spark plans.
+    Formats use this while Spark plans a query.
     """
     try:
         with as_spark_does():
@@ -115,10 +115,10 @@ def as_analysis_errors() -> Iterator[None]:
 def _analysis_error(
     kind: type[DeltaError], args: tuple[Any, ...], state: dict[str, Any]
 ) -> DeltaError:
-    """Create an error of this class that is also an `AnalysisException`, and can be pickled."""
+    """Return an error of class `kind` that is also an `AnalysisException`, and can be pickled."""
     cls = _analysis_class(kind)  # type: ignore[arg-type]  # a class can be hashed
     found = cls.__new__(cls, *args)
-    _Analysis.__init__(found, *args)  # type: ignore[arg-type]  # `kind` takes other arguments
+    _Analysis.__init__(found, *args)  # type: ignore[arg-type]  # `kind` accepts other arguments
     found.__setstate__(state)
     return found
 
@@ -161,7 +161,7 @@ def check_type(value: object, expected: type | tuple[type, ...], what: str, word
     if isinstance(value, kinds) and (not isinstance(value, bool) or bool in kinds):
         return
     needed = _NEEDED.get(kinds)
-    if needed is not None:  # Delta's own wording, because some code searches for it
+    if needed is not None:  # use Delta's own message, because some code searches for it
         what = f"{what} needs to be {needed} but got '{type(value)}'"
     raise WrongTypeError(f"{what}: expected {words}, found {value!r}, a {type(value).__name__}")
 
@@ -173,7 +173,7 @@ def check_optional(value: object, expected: type | tuple[type, ...], what: str, 
 
 
 def check_session(spark: object) -> None:
-    """Refuse an argument that is not a session; Spark Connect has another class of sessions."""
+    """Refuse an argument that is not a session, classic or remote."""
     if not hasattr(spark, "createDataFrame"):
         raise WrongTypeError(f"sparkSession: expected a SparkSession, found {spark!r}")
 
@@ -187,7 +187,7 @@ def check_source(source: object) -> None:
 def check_condition(
     condition: object, what: str = "condition", *, is_required: bool = False
 ) -> None:
-    """Refuse an argument that is not a condition; None is accepted if the condition is optional."""
+    """Refuse an argument that is not a condition. None is accepted unless `is_required`."""
     if condition is None and not is_required:
         return
     if not isinstance(condition, _CONDITIONS):
@@ -195,7 +195,7 @@ def check_condition(
 
 
 def check_values(values: object, what: str) -> None:
-    """Refuse values that are not a dictionary of column names to SQL or Spark columns.
+    """Refuse values that are not a dictionary: column name → SQL string or Spark column.
 
     Raises:
         InvalidInputError: the argument is None.

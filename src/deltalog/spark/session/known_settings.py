@@ -1,8 +1,8 @@
-"""Settings of Delta and Spark that concern tables, and how deltalog handles each of them.
+"""The settings of Delta and Spark that concern tables, and how deltalog handles each of them.
 
-The list contains every setting of Delta 4 (`DeltaSQLConf`); the guide shows the list. If a setting
-changes what is written or read, deltalog either follows the setting or refuses to work with it. The
-module `settings` reads the settings that deltalog follows.
+This module lists every setting of Delta 4 (`DeltaSQLConf`); the guide shows the same list. A
+setting that changes what is written or read is either followed or refused. The module `settings`
+parses the settings that deltalog follows.
 
 Protocol: none
 """
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 DELTA: Final = "spark.databricks.delta."
-"""The prefix of Delta's settings. Names in this module omit it unless they begin with `spark.`."""
+"""The prefix of Delta's settings. Setting names in this module omit the prefix, unless they begin
+with `spark.`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,9 +32,9 @@ class Refusal:
 
     Args:
         accepted: the accepted values, in lower case; the first value is Delta's default.
-        reads: whether reads are refused if the setting has another value.
-        writes: whether writes are refused if the setting has another value.
-        instead: the advice in the error.
+        reads: whether a read is refused if the setting has another value.
+        writes: whether a write is refused if the setting has another value.
+        instead: the advice in the error message.
     """
 
     accepted: tuple[str, ...]
@@ -43,7 +44,7 @@ class Refusal:
 
 
 def full_name(name: str) -> str:
-    """Return a setting's full name."""
+    """Return the full name of a setting, including its prefix."""
     return name if name.startswith("spark.") else DELTA + name
 
 
@@ -73,7 +74,7 @@ FOLLOWED: Final = {
     "autoCompact.enabled": "small files are compacted after commits",
     "optimize.maxFileSize": "the size of files that `optimize` writes",
 }
-"""Name of a setting → the effect of the setting in deltalog."""
+"""The settings that deltalog follows: name → the effect."""
 
 _ON: Final = Refusal(accepted=("true",))
 _OFF: Final = Refusal(accepted=("false",))
@@ -154,7 +155,7 @@ REFUSED: Final = {
     "write.txnVersion.autoReset.enabled": _OFF,
     "write.utcTimestampPartitionValues": _ON,
 }
-"""Name of a setting → the accepted values."""
+"""The settings that deltalog refuses: name → the accepted values."""
 
 _ALWAYS_CHECKED: Final = """
 alterTable.changeColumn.checkExpressions changeColumn.checkDependentExpressionsUseV2
@@ -317,10 +318,10 @@ WITHOUT_EFFECT: Final = {
         ("for Delta's own tests", _OF_DELTA_S_TESTS),
     )
 }
-"""The reason why settings do not change what is written and read → the names of these settings."""
+"""The settings that deltalog ignores: the reason → the names of the settings."""
 
 
-# --- refused settings, and settings that a task can read
+# --- refused settings, and the settings that are available in a task
 
 
 DEFAULTS: Final = f"{DELTA}properties.defaults."
@@ -335,10 +336,10 @@ _NAMES: Final = frozenset(
 
 
 def task_settings() -> dict[str, str]:
-    """Return the known settings of the session that runs this task.
+    """Return the settings of this task's session that this module lists.
 
-    Spark sends only settings that were set. If the time zone is not set, the result contains the
-    machine's time zone, as in Java.
+    Spark sends only settings that were set. If the session's time zone was not set, the result
+    contains the machine's time zone, as in Java.
     """
     context = TaskContext.get()
     if context is None:
@@ -350,7 +351,7 @@ def task_settings() -> dict[str, str]:
 
 
 def refuse_unfollowed(given: Mapping[str, str], *, writes: bool) -> None:
-    """Refuse settings that change what is written or read, if deltalog does not follow them.
+    """Refuse settings that change what is written or read, and that deltalog does not follow.
 
     Args:
         given: the settings of a session.
@@ -383,7 +384,7 @@ def _not_followed(
 
 
 def _machine_zone() -> str:
-    """Return the name of the machine's time zone, found as in Java; UTC if there is none."""
+    """Return the name of the machine's time zone, found in Java's way; UTC by default."""
     named = os.environ.get("TZ", "").removeprefix(":")
     if named:
         return named

@@ -1,4 +1,4 @@
-"""Resolution of table names: a quoted location, a view of deltalog, or a table of a catalog.
+"""Resolve the names of tables: a quoted location, a view of deltalog, or a table of a catalog.
 
 Protocol: none
 """
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from deltalog.spark.session.opening import Location
 
 _VIEW: Final = "spark.deltalog.view."
-"""The prefix of session settings; each of them records the table that a view reads."""
+"""The prefix of session settings. Each setting records the location of the table of one view."""
 
 
 def open_by_name(spark: SparkSession, name: str) -> TableContext:
@@ -59,7 +59,13 @@ def open_table(
 
 
 def named_or_location(spark: SparkSession, text: str) -> str | NamedTable:
-    """Return the table of a registered catalog with this name; if there is none, return `text`."""
+    """Convert a string to a location, or to a table of a catalog of the session.
+
+    Args:
+        spark: the session.
+        text: ``delta.`/path` ``, or a table name that begins with the name of a catalog. Any other
+            string is returned unchanged.
+    """
     return location_of(text) or named_in(spark, text, by_alias=True) or text
 
 
@@ -83,7 +89,8 @@ def find_location(spark: SparkSession, name: str, entry: SparkEntry | None = Non
 def note_view(spark: SparkSession, name: str, context: TableContext) -> None:
     """Record the table that a view reads.
 
-    The session records a location. This process records a table that only a catalog can open.
+    The location is recorded in the session. A table that only a catalog can open is recorded in
+    this process.
     """
     if context.committer is None:
         note_location(spark, name, context.store.root)
@@ -110,7 +117,7 @@ def is_by_name(text: str) -> bool:
 
 
 def view_location(spark: SparkSession, name: str) -> str | None:
-    """Return the location of the table that a view reads; None if deltalog did not create it."""
+    """Return the location of the table that a view reads; None unless the session recorded it."""
     known = spark.conf.get(_VIEW + name_key(name), None)
     return known if known and spark.catalog.tableExists(name) else None
 
@@ -145,14 +152,14 @@ def _entry(spark: SparkSession, name: str) -> SparkEntry | None:
     try:
         return find_entry(spark, QualifiedName.parse(name))
     except InvalidInputError:
-        return None  # Spark reports the error
+        return None  # Spark reports the error for an invalid name
 
 
-# --- catalogs of a session by name, such as `uc` in `uc.main.sales.orders`
+# --- catalogs that a session refers to by name, such as `uc` in `uc.main.sales.orders`
 
 
 CATALOGS: Final = "spark.deltalog.catalogs"
-"""Session setting that contains the key under which this process stores the session's catalogs."""
+"""Session setting: the key under which this process stores the catalogs of the session."""
 
 
 @dataclass(slots=True)
@@ -160,8 +167,8 @@ class SessionCatalogs:
     """The catalogs of a session.
 
     Args:
-        names: the catalogs by name; resolves names of tables.
-        views: name of a view → the table that the view reads and that only its catalog can open.
+        names: resolves the names of tables in the catalogs.
+        views: the views whose tables only a catalog can open: name of the view → table.
     """
 
     names: CatalogNames = field(default_factory=lambda: CatalogNames(None, None))
@@ -205,24 +212,24 @@ def catalogs_of(spark: SparkSession) -> SessionCatalogs:
 
 
 def note_table(spark: SparkSession, name: str, context: TableContext) -> None:
-    """Record the table of a catalog that a view reads."""
+    """Record the table of a catalog that a view reads, in this process."""
     _entry_of(spark).views[name_key(name)] = context
 
 
 def shown_by(spark: SparkSession, name: str) -> TableContext | None:
-    """Return the table of a catalog that a view reads; None for other views."""
+    """Return the table of a catalog that a view reads; None if the name is not such a view."""
     found = catalogs_of(spark).views.get(name_key(name.strip().strip("`")))
     return found if found is not None and spark.catalog.tableExists(name) else None
 
 
 def named_in(spark: SparkSession, name: str, *, by_alias: bool = False) -> NamedTable | None:
-    """Return a table by its name in a catalog of the session; None if no catalog has the name.
+    """Return a table by its name in a catalog of the session; None if no catalog of it matches.
 
     Args:
         spark: the session.
         name: the name of the table.
-        by_alias: whether the name must begin with the name of a catalog. Otherwise the string could
-            also be a path.
+        by_alias: whether the name must begin with the name of a catalog. Set this if the string
+            could also be a path.
     """
     names = catalogs_of(spark).names
     if names.is_empty:
@@ -230,7 +237,7 @@ def named_in(spark: SparkSession, name: str, *, by_alias: bool = False) -> Named
     try:
         parsed = QualifiedName.parse(name)
     except InvalidInputError:
-        return None  # Spark reports the error
+        return None  # Spark reports the error for an invalid name
     if by_alias and not names.begins(parsed):
         return None
     return names.named(parsed)

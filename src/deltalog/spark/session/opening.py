@@ -1,7 +1,7 @@
-"""Opening of the snapshot that Spark will read, from a location and options.
+"""Open the snapshot that Spark will read, from a location and options.
 
-Differs from the core where Delta Spark does: a timestamp after the last commit is an error, and a
-timestamp without a time zone is in the session's time zone.
+Two rules differ from the core, and agree with Delta Spark: a timestamp after the last commit is an
+error, and a timestamp without a time zone is in the session's time zone.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def load_version(
 
     Raises:
         TableNotFoundError: there is no table.
-        VersionNotFoundError: there is no such version, or the timestamp is after the last commit.
+        VersionNotFoundError: the version does not exist, or the timestamp is after the last commit.
     """
     context, at = open_context(table, storage, time_zone=time_zone)
     store = context.store
@@ -75,10 +75,11 @@ def load_version(
 def open_context(
     table: Location, storage: Mapping[str, Any] | None, *, time_zone: str
 ) -> tuple[TableContext, int | datetime | None]:
-    """Return the context of a table, and the version or timestamp in its location.
+    """Return the context of a table, and the version or timestamp that its location ends with.
 
     Raises:
-        TableNotFoundError: a catalog has no such table. This function does not check locations.
+        TableNotFoundError: a catalog has no such table. Whether a location contains a table is
+            not checked.
     """
     if isinstance(table, TableContext):
         return replace(table, time_zone=time_zone), None
@@ -98,7 +99,8 @@ def open_latest(
 
     Raises:
         InvalidInputError: the location contains a version.
-        TableNotFoundError: a catalog has no such table. This function does not check locations.
+        TableNotFoundError: a catalog has no such table. Whether a location contains a table is
+            not checked.
     """
     context, at = open_context(table, storage, time_zone=time_zone)
     if at is not None:
@@ -107,7 +109,7 @@ def open_latest(
 
 
 def names_a_version(table: object, doing: str) -> InvalidInputError:
-    """Return the error for a location with a version in an operation on the latest version."""
+    """Return the error for a location with a version, if only the latest version is allowed."""
     return InvalidInputError(
         f"cannot {doing} {table!r}: the location contains a version, but the operation needs the "
         "latest version; remove the version, or read it with deltalog.spark.read"
@@ -124,7 +126,12 @@ def without_version(path: str | NamedTable, storage: Mapping[str, Any] | None) -
 
 
 def moment_ms(moment: str | datetime, time_zone: str) -> int:
-    """Return a timestamp as milliseconds since 1970; `time_zone` is the default time zone."""
+    """Return a timestamp as milliseconds since 1970.
+
+    Args:
+        moment: the timestamp.
+        time_zone: the time zone of a timestamp that contains none.
+    """
     if isinstance(moment, datetime):
         if moment.tzinfo is not None:
             return as_timestamp_ms(moment)
@@ -136,7 +143,12 @@ def moment_ms(moment: str | datetime, time_zone: str) -> int:
 
 
 def moment_text(moment: str | datetime, time_zone: str) -> str:
-    """Return a timestamp as a string for the core; `time_zone` is the default time zone."""
+    """Return a timestamp as a string that the core accepts.
+
+    Args:
+        moment: the timestamp.
+        time_zone: the time zone of a timestamp that contains none.
+    """
     return str(Moment(moment_ms(moment, time_zone)))
 
 
@@ -164,19 +176,19 @@ def _at_moment(context: TableContext, timestamp_ms: int) -> Snapshot:
     return load_snapshot(context, timestamp_ms=timestamp_ms)
 
 
-# --- settings of Hadoop's file systems, which Delta's class accepts but deltalog does not use
+# --- settings of Hadoop's file systems: Delta's Python class accepts them, deltalog refuses them
 
 
 _OF_A_SCHEME: Final = re.compile(r"(?:spark\.hadoop\.)?fs\.(?:abstractfilesystem\.)?([^.]+)\..*")
 
 
 def check_hadoop_conf(given: Mapping[str, str], location: object) -> None:
-    """Refuse Hadoop's settings for the file system of a location.
+    """Refuse settings of Hadoop's file system that concern the scheme of a location.
 
-    Settings for other file systems are ignored, as in Hadoop.
+    Settings that concern other schemes are ignored, as in Hadoop.
 
     Args:
-        given: name of a setting, such as `fs.s3a.access.key` → value.
+        given: the settings: name, such as `fs.s3a.access.key` → value.
         location: the location of the table.
 
     Raises:

@@ -1,6 +1,6 @@
-"""The session's settings that change what is written and read.
+"""The settings of a session that change what deltalog writes and reads.
 
-Parses the settings of a session, or the settings that Spark sends to tasks.
+The settings come from a session, or, in a task, from the properties that Spark sends to the task.
 
 Protocol: none
 """
@@ -42,15 +42,16 @@ class SessionSettings:
 
     Args:
         dynamic: whether an overwrite replaces only the partitions that receive new rows.
-        merge_schema: whether a write adds columns to the table that only the data has.
-        user_metadata: a string for the history.
-        app: the application transaction, which makes writes idempotent.
+        merge_schema: whether a write adds columns of the data that the table lacks.
+        user_metadata: the user's string that commits store in the table's history.
+        app: the application id and version, which make a repeated write have no effect.
         max_records_per_file: the maximum number of rows in a file; 0 means no limit.
-        optimize_write: whether the rows of a partition are gathered in few tasks.
-        auto_compact: whether small files are compacted after commits.
+        optimize_write: whether the rows of a partition are moved to few tasks, which write larger
+            files.
+        auto_compact: whether small files are compacted after a commit.
         optimized_bytes: the size of the files that OPTIMIZE writes.
-        time_zone: the time zone of timestamps without a time zone, as Spark names it.
-        defaults: the names and values of default properties for new tables.
+        time_zone: the time zone of timestamps without a time zone, in Spark's notation.
+        defaults: the default properties of new tables: name → value.
     """
 
     dynamic: bool | None = None
@@ -66,7 +67,7 @@ class SessionSettings:
 
     @property
     def hooks(self) -> PostCommitHookProperties | None:
-        """Return the settings of post-commit hooks; None means the table's properties."""
+        """Return the settings of post-commit hooks; None if the table's properties decide."""
         if self.auto_compact is None:
             return None
         return PostCommitHookProperties(auto_compact=self.auto_compact)
@@ -124,7 +125,7 @@ def session_settings(spark: SparkSession) -> SessionSettings:
 
 
 def check_reads(spark: SparkSession) -> None:
-    """Refuse a session's settings that would change which rows are read.
+    """Refuse settings of the session that would change the rows that a read returns.
 
     Raises:
         InvalidInputError: deltalog does not support a setting.
@@ -185,12 +186,12 @@ def enforces_retention(spark: SparkSession) -> bool:
     return (spark.conf.get(RETENTION_CHECK, None) or "true").strip().lower() != "false"
 
 
-# --- formats for which PySpark's own methods use deltalog
+# --- formats for which PySpark's own methods call deltalog
 
 
 FORMATS: Final = "spark.deltalog.formats"
-"""Session setting: the formats for which PySpark's methods use deltalog. It is a setting because
-several Python objects may represent the same session."""
+"""Session setting: the formats, such as `delta`, for which PySpark's methods call deltalog. A
+session setting, because several Python objects may represent the same session."""
 _DELTA: Final = "delta"
 _DELTALOG: Final = "deltalog"
 _CATALOG: Final = "spark.sql.catalog.spark_catalog"
@@ -206,27 +207,30 @@ def formats_of(spark: SparkSession) -> frozenset[str]:
 
 
 def format_of_new(formats: frozenset[str]) -> str:
-    """Return the format of new entries in Spark's catalog.
+    """Return the format of new tables in Spark's catalog.
 
-    The format is `delta` if the session has registered this name, because other engines expect it.
+    The format is `delta` if it is registered, because other engines expect this name.
+
+    Args:
+        formats: the result of `formats_of`.
     """
     return _DELTA if _DELTA in formats else _DELTALOG
 
 
 def is_left_to_spark() -> bool:
-    """Return whether PySpark's methods must run without deltalog; see `left_to_spark`."""
+    """Return whether PySpark's methods must run without deltalog, because of `left_to_spark`."""
     return _left.get()
 
 
 def check_catalog(spark: SparkSession, given: Mapping[str, str]) -> None:
-    """Refuse a session whose settings require the catalog of Delta's jar if the jar is missing.
+    """Refuse a session whose catalog is a class of Delta's jar if the session lacks the jar.
 
     Args:
         spark: the session.
         given: the settings of the session.
 
     Raises:
-        InvalidInputError: the jar is missing; the message lists the settings to remove.
+        InvalidInputError: the jar is missing. The message lists the settings to remove.
     """
     named = given.get(_CATALOG) or ""
     if not named.endswith(_DELTA_CATALOG):
@@ -247,7 +251,7 @@ def check_catalog(spark: SparkSession, given: Mapping[str, str]) -> None:
 
 @contextmanager
 def left_to_spark() -> Iterator[None]:
-    """Run the block with PySpark's own methods, without deltalog's replacements."""
+    """Run the block with PySpark's own methods instead of deltalog's replacements."""
     token = _left.set(True)
     try:
         yield

@@ -1,8 +1,8 @@
-"""Entries of tables in Spark's own catalog: read, create, rename and drop them.
+"""Read, create, rename and drop the entries of tables in Spark's own catalog.
 
-For a format in Python, Spark's catalog stores a name, columns and properties, but does not pass the
-location to the format. So this module resolves names. If an entry and the table at its location
-differ, the table is right.
+For a format that is written in Python, Spark's catalog stores the name, columns and properties of a
+table, but does not pass the location to the format. So this module resolves names to locations. If
+an entry differs from the table at its location, the table takes precedence.
 
 Protocol: none
 """
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _SPARKS: Final = "spark_catalog"
 _MANAGED: Final = "deltalog.managed"
-"""Property of an entry: deltalog chose the location, so dropping the table deletes the files."""
+"""Property of an entry. `true` if deltalog chose the location, so DROP TABLE deletes the files."""
 _FACT: Final = re.compile(r"^(Provider|Location|Type|Table Properties): (.*)$", re.MULTILINE)
 
 
@@ -64,7 +64,7 @@ def find_entry(spark: SparkSession, name: QualifiedName) -> SparkEntry | None:
 
 
 def look_up(spark: SparkSession, name: QualifiedName) -> tuple[SparkEntry | None, bool]:
-    """Return the result of `find_entry`, and whether another Spark catalog may contain the name."""
+    """Return the result of `find_entry`, and whether another Spark catalog may have the name."""
     parts = _in_spark(name)
     if parts is None:
         return None, name.location is None
@@ -114,7 +114,7 @@ def _entry(name: QualifiedName, information: str) -> SparkEntry:
 
 
 def _plain(location: str) -> str:
-    """Return a location without `file:`. Spark does not percent-encode paths with this scheme."""
+    """Return a location without the scheme `file:`; Spark does not percent-encode such paths."""
     found = re.fullmatch(r"file:(?://)?(/.*)", location, re.DOTALL)
     return location if found is None else found[1]
 
@@ -175,7 +175,7 @@ def _has_columns(spark: SparkSession, name: QualifiedName, schema: StructType) -
 
 
 def _type_text(kind: DataType) -> str:
-    """Return a type in Spark's DDL, with quoted names of fields."""
+    """Return a type as a string of Spark's DDL, with quoted field names."""
     match kind:
         case ArrayType():
             return f"ARRAY<{_type_text(kind.element_type)}>"

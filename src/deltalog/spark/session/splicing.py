@@ -1,8 +1,8 @@
-"""Replacement of tables in queries by data frames.
+"""Replace tables in a query by data frames.
 
-PySpark's formatter accepts data frames by names in braces, also on Spark Connect. In the query, a
-frame only has an alias. So in columns that are qualified by a longer table name, this name is
-replaced by the alias.
+PySpark's formatter replaces names in braces by data frames, also on Spark Connect. The query can
+refer to such a frame only by an alias. So if a column is qualified by a longer table name, the
+alias replaces this name.
 
 Protocol: none
 """
@@ -43,9 +43,9 @@ class TableFrame:
     """A table of a query that a data frame replaces.
 
     Args:
-        table: the table with its position in the query.
-        name: the name of the frame in braces.
-        full: the table's full name in its catalog, in lower case.
+        table: the table, with its position in the query.
+        name: the name that is written in braces.
+        full: the full name of the table in its catalog, in lower case.
     """
 
     table: LocatedTable
@@ -54,18 +54,18 @@ class TableFrame:
 
     @property
     def last(self) -> str:
-        """The last part of the table's name, by which columns refer to it."""
+        """The last part of the table's name, which may qualify columns."""
         table = self.table.table
         own = table.table if isinstance(table, TableChangesCall) else table
         return own.parts[-1]
 
 
 def spliced(query: LocatedQuery, frames: Sequence[TableFrame]) -> str:
-    """Return a query for PySpark's formatter, with names of frames in braces.
+    """Return the query in which names in braces replace tables, for PySpark's formatter.
 
     Args:
         query: the query with the positions of its tables and columns.
-        frames: the data frames for some tables of the query.
+        frames: the data frames that replace tables of the query.
 
     Raises:
         InvalidInputError: a column may belong to several tables.
@@ -96,7 +96,10 @@ def spliced(query: LocatedQuery, frames: Sequence[TableFrame]) -> str:
 def _target(
     query: LocatedQuery, column: LocatedColumn, frames: Sequence[TableFrame]
 ) -> tuple[TableFrame | None, int]:
-    """Return the frame that qualifies a column by several parts, and the number of these parts."""
+    """Return the frame whose table name of several parts qualifies a column.
+
+    Also return the number of these parts. The result is None and 0 if there is no such frame.
+    """
     key = path_key(column.parts)
     for scope in column.scopes:
         own = [one for one in frames if one.table.scope == scope and not one.table.is_aliased]
@@ -115,10 +118,10 @@ def _shares_name(
     frames: Sequence[TableFrame],
     targets: Sequence[tuple[LocatedColumn, TableFrame, int]],
 ) -> bool:
-    """Return whether two tables have the same last part, and columns use a longer name for one.
+    """Return whether another table has the same last part, and columns use the longer name.
 
     Raises:
-        InvalidInputError: other columns are qualified by the last part alone.
+        InvalidInputError: other columns are qualified only by the last part.
     """
     scope, last = frame.table.scope, name_key(frame.last)
     if frame.table.is_aliased or query.relations.get(scope, ()).count(last) < 2:
@@ -148,7 +151,7 @@ def _escaped(text: str) -> str:
     return text.replace("{", "{{").replace("}", "}}")
 
 
-# --- names and settings of the session that complete a statement
+# --- complete statements with full table names and the session's settings
 
 
 CHANGES: Final = (DeleteStatement, InsertStatement, MergeStatement, UpdateStatement)
@@ -158,12 +161,12 @@ CHANGES: Final = (DeleteStatement, InsertStatement, MergeStatement, UpdateStatem
 def completed(
     statement: SqlStatement, full_name: Callable[[QualifiedName], QualifiedName], *, merges: bool
 ) -> SqlStatement:
-    """Return a change with full table names and the session's schema evolution.
+    """Return a statement with full table names and the session's setting for schema evolution.
 
     Args:
         statement: any statement. A statement that is not in `CHANGES` is returned unchanged.
-        full_name: a function that returns a table's full name, which may qualify columns.
-        merges: whether statements add columns to the table that only new rows have.
+        full_name: a function that returns the full name of a table.
+        merges: whether statements add columns of the new rows that the table lacks.
     """
     if isinstance(statement, SeveralInserts):
         inserts: Any = (completed(one, full_name, merges=merges) for one in statement.inserts)
@@ -178,7 +181,7 @@ def completed(
     return replace(statement, **known)
 
 
-# --- conditions that only Spark can parse, as strings for Spark
+# --- conditions that only Spark can parse: convert them to strings for Spark
 
 
 _NAMES = frozenset({"word", "quoted"})
@@ -200,7 +203,7 @@ def foreign_text(
         condition: the condition from the statement.
         columns: the columns of the rows that the condition filters.
         qualifiers: the names that may qualify a column.
-        keeps_last: whether the result contains the last part of a column's qualifier.
+        keeps_last: whether a column is still qualified by the last part of its qualifier.
 
     Raises:
         InvalidInputError: a subquery returns too many rows or columns.
@@ -236,7 +239,7 @@ def foreign_text(
 
 
 def _path(words: Sequence[Word], place: int) -> tuple[tuple[str, ...], int]:
-    """Return the parts of the name at a word, in lower case, and the index after the name."""
+    """Return the name that starts at a word: its parts in lower case, and the index after it."""
     if words[place].kind not in _NAMES:
         return (), place + 1
     parts = [name_key(unquoted(words[place].text))]

@@ -1,7 +1,7 @@
-"""Spark jobs whose tasks run deltalog's functions and return messages to the driver.
+"""Run Spark jobs whose tasks call functions of deltalog and return messages to the driver.
 
-Spark retries a task that fails, but an error in the data would occur again. So a task returns such
-an error in its message, and the driver raises the error.
+Spark retries a task that fails, but an error in the data would occur again. So a task puts an error
+in the data into its message, and the driver raises it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _DESCRIPTION: Final = "spark.job.description"
 
 
 def encode_message(content: object) -> bytes:
-    """Encode the message of a task. For a stream, it contains the plan with the store."""
+    """Encode the message of a task, including the credentials of stores in it."""
     with sent_to_tasks():
         return pickle.dumps(content)
 
@@ -50,7 +50,7 @@ def decode_message(message: bytes) -> Any:
 
 
 def report(work: Callable[[], object]) -> bytes:
-    """Encode the result of a task's work, or an error in the task's data.
+    """Encode the result of a task's function, or the error if the task's data is invalid.
 
     Raises:
         StorageError: the store failed; Spark may retry the task.
@@ -64,7 +64,7 @@ def report(work: Callable[[], object]) -> bytes:
 def decode_all(
     messages: Iterable[bytes], store: Store, paths: Callable[[Any], Iterable[str]]
 ) -> list[Any]:
-    """Decode the reports of all tasks of a job.
+    """Decode the messages of all tasks of a job.
 
     Args:
         messages: the results of `report`.
@@ -72,7 +72,7 @@ def decode_all(
         paths: a function that returns the paths of the files in a decoded message.
 
     Raises:
-        DeltaError: a task found an error in its data. The files of the other tasks are deleted.
+        DeltaError: a task found an error in its data. The files of all other tasks are deleted.
     """
     reports, errors = [], []
     for message in messages:
@@ -104,8 +104,8 @@ def run_tasks(
         what: a description of the job for Spark's UI.
 
     Raises:
-        WorkerMismatchError: the workers do not have the driver's version of deltalog. Raised before
-            the job if possible.
+        WorkerMismatchError: the workers do not have the driver's version of deltalog. Usually found
+            before the job starts.
     """
     check_workers(frame.sparkSession)
 
@@ -139,7 +139,7 @@ def numbered_frame(
     Args:
         spark: the session.
         count: the number of tasks.
-        work: a function that returns the rows of the task with a number.
+        work: a function that receives the number of a task and returns its rows.
         schema: the schema of the rows.
         what: the operator's name in Spark's plan.
 
@@ -163,7 +163,7 @@ def _numbers(batches: Iterable[pa.RecordBatch]) -> Iterator[int]:
 
 @contextmanager
 def described(spark: SparkSession, what: str) -> Iterator[None]:
-    """Set the description of the block's jobs in Spark's UI; has no effect in remote sessions."""
+    """Set the description of this block's jobs in Spark's UI. No effect in remote sessions."""
     try:
         context = spark.sparkContext
     except (AttributeError, PySparkException):

@@ -1,6 +1,6 @@
-"""Conversion of schemas and types to Spark's, and of batches to Arrow types that Spark accepts.
+"""Convert schemas and types to Spark's, and batches to the Arrow types that Spark accepts.
 
-Protocol: Schema Serialization Format (which is Spark's own)
+Protocol: Schema Serialization Format (also Spark's JSON format of schemas)
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 
 
 def to_spark_schema(schema: StructType) -> spark_types.StructType:
-    """Return the schema for Spark, with comments and with nullable columns.
+    """Return Spark's schema with the table's column comments. All columns are nullable.
 
-    All columns are nullable because reads do not check files, so Spark must not rely on NOT NULL.
+    Reads do not check files for NULL, so Spark must not rely on NOT NULL.
     """
     return _from_log(loosened(schema, _with_comment, _in_spark))
 
@@ -54,7 +54,7 @@ def stored_spark_schema(schema: StructType, mode: Mode) -> spark_types.StructTyp
 
 
 def as_nullable(schema: StructType) -> StructType:
-    """Return the schema with NULLs allowed at every depth, and no metadata except comments."""
+    """Return the schema with nullable columns at every depth, and without metadata but comments."""
     return loosened(schema, _with_comment)
 
 
@@ -150,7 +150,7 @@ def to_spark_arrow(schema: StructType) -> pa.Schema:
 
 
 def _without_extension(kind: Any) -> Any:
-    """Return the type with variants as Spark's structs, whose first field is the value."""
+    """Return the type in which each variant is Spark's struct, whose first field is `value`."""
     if isinstance(kind, VariantExtensionType):
         return pa.struct(
             [

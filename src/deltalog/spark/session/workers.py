@@ -1,8 +1,8 @@
-"""Functions that run in Python workers with the driver's version of deltalog.
+"""Send functions to Python workers, and check that workers have the driver's version of deltalog.
 
-A function is pickled in an envelope, which includes the code that opens the envelope. This code
-does not import deltalog. So it can report a missing or different version of deltalog before
-unpickling fails with an obscure error.
+A function is pickled in an envelope: the pickled content, the driver's version of deltalog, and the
+code that opens the envelope. That code does not import deltalog. So it reports a missing or
+different version of deltalog clearly; otherwise unpickling would fail with an obscure error.
 
 Protocol: none
 """
@@ -29,20 +29,23 @@ if TYPE_CHECKING:
 CHECK_WORKERS: Final = "spark.deltalog.checkWorkers"
 """Session setting: `false` skips the job that checks the workers."""
 _PROBES: Final = 4
-"""The number of tasks in the job that checks workers; Spark distributes them over executors."""
+"""The number of tasks of the job that checks workers. Spark distributes tasks over executors."""
 _MISMATCH: Final = re.compile(r"deltalog cannot work on this Python worker: ([^\n]+)")
 _MISSING: Final = re.compile(r"No module named '?(deltalog[\w.]*)")
-_serializer: Final[Any] = CloudPickleSerializer()  # without type hints
+_serializer: Final[Any] = CloudPickleSerializer()  # PySpark has no type hints for it
 _checked: set[str] = set()
 
 
 class InEnvelope:
-    """Base of objects that are sent to workers; subclasses select the content by `__getstate__`."""
+    """Base class of objects that are sent to workers in an envelope.
+
+    `__getstate__` of a subclass returns the content of the envelope.
+    """
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle with the function that opens the envelope.
+        """Pickle the object as a call of the function that opens the envelope.
 
-        Only cloudpickle, which PySpark uses, can pickle this nested function.
+        That function is nested, so that PySpark's cloudpickle sends its code.
         """
         with sent_to_tasks():
             content = _serializer.dumps((type(self), self.__getstate__()))
@@ -50,7 +53,7 @@ class InEnvelope:
 
 
 class _SentFunction(InEnvelope):
-    """A task's function."""
+    """A function that a task calls."""
 
     def __init__(self, do: Callable[[Any], Any]) -> None:
         self.do = do
@@ -63,13 +66,13 @@ def mapped(
     *,
     what: str = "",
 ) -> DataFrame:
-    """Return `frame.mapInArrow(work, schema)` for a function that needs deltalog on workers.
+    """Return `frame.mapInArrow(work, schema)`, where `work` needs deltalog on the workers.
 
     Args:
         frame: the input of the tasks.
         work: the function, which maps batches to batches.
         schema: the schema of the result.
-        what: the operator's name in Spark's plan.
+        what: the operator's name in Spark's plan; empty for the default.
     """
     names = frame.columns
     if any("." in name or "`" in name for name in names):
@@ -83,7 +86,7 @@ def mapped(
         yield from sent.do(batches)
 
     if what:
-        on_worker.__name__ = what  # the operator's name in Spark
+        on_worker.__name__ = what  # Spark shows this name in its plan
     return frame.mapInArrow(on_worker, schema)
 
 
@@ -104,7 +107,7 @@ def check_workers(spark: SparkSession) -> None:
     Raises:
         WorkerMismatchError: a worker has no deltalog, or another version of it.
 
-    Cost: one job of a few tasks without data; none if `CHECK_WORKERS` is `false`.
+    Cost: one small job, at most once per application; no job if `CHECK_WORKERS` is `false`.
     """
     key = _application(spark)
     if key in _checked or spark.conf.get(CHECK_WORKERS, "true") == "false":
@@ -117,7 +120,7 @@ def check_workers(spark: SparkSession) -> None:
 
 @contextmanager
 def naming_workers() -> Iterator[None]:
-    """Raise a clear error if a job in this block fails because of a worker's installation.
+    """Raise a clear error if a job of this block fails because of the installation on a worker.
 
     Raises:
         WorkerMismatchError: a worker lacks deltalog or another module, or has another version of
@@ -143,7 +146,7 @@ def naming_workers() -> Iterator[None]:
 def _application(spark: SparkSession) -> str:
     try:
         return str(spark.sparkContext.applicationId)
-    except (AttributeError, PySparkException):  # a remote session
+    except (AttributeError, PySparkException):  # a remote session has no Spark context
         return str(getattr(spark, "session_id", id(spark)))
 
 
@@ -153,10 +156,13 @@ def _nothing(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _opener() -> Callable[[str, bytes], Any]:
-    """Return the function that opens an envelope. It is nested, so cloudpickle sends its code."""
+    """Return the function that opens an envelope.
+
+    The function is nested, so cloudpickle sends its code instead of a reference to this module.
+    """
 
     def open_envelope(version: str, content: bytes) -> Any:
-        import pickle  # noqa: PLC0415  # this function runs where the module may be missing
+        import pickle  # noqa: PLC0415  # this code runs on workers that may lack this module
         import sys  # noqa: PLC0415
         from importlib import import_module  # noqa: PLC0415
 

@@ -1,7 +1,7 @@
 """The batch reader of the format `deltalog_sharing`, which reads files by their signed URLs.
 
-Owns the requests to the server, and the filters that Spark pushes down. Workers request new URLs
-when URLs expire, so tasks contain the profile.
+This module sends the requests to the server, and handles the filters that Spark pushes down. Each
+task contains the profile, because workers request new URLs when URLs expire.
 
 Protocol: Read Data from a Table, Read Change Data Feed from a Table
 """
@@ -53,7 +53,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def connect(place: SharedPlace) -> tuple[AsyncRestClient, Table]:
-    """Return the client of the server in the profile, and the table.
+    """Return the client of the server that the profile describes, and the name of the table.
 
     Raises:
         InvalidInputError: the path or the profile is invalid.
@@ -69,7 +69,7 @@ def connect(place: SharedPlace) -> tuple[AsyncRestClient, Table]:
 
 
 def open_shared(options: SharedReadOptions) -> SharedTable:
-    """Return the requested version of a shared table, without a request to the server."""
+    """Return a shared table at the requested version. No request is sent yet."""
     client, table = connect(options.place)
     read = options.read
     at = read.version if read.timestamp is None else as_moment(read.timestamp, read.time_zone)
@@ -77,7 +77,7 @@ def open_shared(options: SharedReadOptions) -> SharedTable:
 
 
 def as_moment(text: str, time_zone: str) -> datetime:
-    """Parse a timestamp; `time_zone` is the default time zone."""
+    """Parse a timestamp. A timestamp without a time zone is in `time_zone`."""
     try:
         return _EPOCH + timedelta(milliseconds=moment_ms(text, time_zone))
     except OverflowError:
@@ -87,9 +87,10 @@ def as_moment(text: str, time_zone: str) -> datetime:
 
 
 def shown_rows(options: SharedReadOptions, table: SharedTable) -> StructType:
-    """Return the schema of the rows to read.
+    """Return the schema of the rows that the options select.
 
-    Cost: one small request; for changes of a table with column mapping, the request for changes.
+    Cost: one small request. For changes of a table with column mapping: the request for the
+        changes.
     """
     if not options.read.changes:
         return table.schema()
@@ -105,7 +106,7 @@ def load_changes(
     columns: Sequence[str] | None = None,
     predicate: Expression | None = None,
 ) -> Changes:
-    """Load the requested change feed, which ends at the version of `table`."""
+    """Load the requested change feed, which ends no later than the version of `table`."""
     start, end = options.start, options.end
     zone = options.time_zone
     last = min(end, table.version()) if isinstance(end, int) else table.version()
@@ -124,7 +125,7 @@ class SharedBatchReader(FilteringReader):
 
     Args:
         options: the options of the read.
-        table: the table at the version from which Spark received the schema.
+        table: the table, at the version whose schema Spark has received.
         columns: the schema that Spark requests.
     """
 
@@ -139,12 +140,12 @@ class SharedBatchReader(FilteringReader):
         self._predicate: Expression | None = None
 
     def take(self, filters: Sequence[datasource.Filter]) -> None:
-        """Use filters to prune files on the server, and files, row groups and rows locally."""
+        """Use filters for pruning: files on the server, and files, row groups and rows in tasks."""
         if self._options.read.push_filters:
             self._predicate = as_predicate(filters, self._shown)
 
     def partitions(self) -> Sequence[TaskPartition]:
-        """Return one partition per task, of about the same size.
+        """Return one partition per task. All partitions have about the same size.
 
         Cost: one request for the files that may contain matching rows.
         """
@@ -169,11 +170,11 @@ class SharedBatchReader(FilteringReader):
         return found
 
     def _check_still(self, rows: StructType) -> None:
-        """Refuse rows with another schema, because a table without shared history may change."""
+        """Refuse rows with another schema. Without shared history, the table may have changed."""
         check_columns(rows, to_spark_schema(self._rows), self._table.name)
 
 
-# --- scans and change feeds of the sharing client as DataFrames; Python workers read the rows
+# --- scans and change feeds of the sharing client as DataFrames, read by Python workers
 
 
 _MOST_ROWS: Final = 2**31 - 1
@@ -254,7 +255,7 @@ def _frame(
         spark: the session; None means the active session.
         spec: the read specification of the tasks.
         tasks: the scan tasks, one per file.
-        schema: the schema of all columns.
+        schema: the schema of the rows, with all columns.
         in_order: whether to preserve the order of files.
     """
     spark = active_session(spec.table, spark)
@@ -270,7 +271,7 @@ def _frame(
 
 
 def _leaves(rows: StructType) -> Iterator[tuple[str, ...]]:
-    """Yield the paths of a scan's columns, without struct fields that the scan does not select."""
+    """Yield the paths of the leaf columns of a scan. Only selected struct fields are included."""
     for field in rows:
         if isinstance(field.type, StructType) and len(field.type):
             yield from ((field.name, *path) for path in _leaves(field.type))
@@ -282,7 +283,7 @@ def _check_zone(tasks: Iterable[ScanTask], own: str, zone: str) -> None:
     """Refuse partition values without a time zone if the session has another zone than the table.
 
     Raises:
-        InvalidInputError: there is such a value; the message contains the value and its column.
+        InvalidInputError: there is such a value. The message contains the value and its column.
     """
     if own == zone:
         return

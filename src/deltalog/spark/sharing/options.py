@@ -1,6 +1,6 @@
-"""Options of reads of shared tables (`option(…)`). Case is ignored.
+"""The options of reads of shared tables (`option(…)`), in upper or lower case.
 
-Owns the options that only shared tables have. The other options are the same as for direct reads.
+This module contains the options that only shared tables have. The others are those of direct reads.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SHARED_BATCH_OPTIONS: Final = (
     *(name for name in BATCH_OPTIONS if name != "metadataColumns"),
     *_OWN_OF_BATCHES,
 )
-# Options that need information that a sharing server does not provide.
+# Options that require information that a sharing server does not provide.
 _NOT_OF_SHARED_STREAMS: Final = frozenset(
     {"metadataColumns", "failOnDataLoss", "withEventTimeOrder"}
 )
@@ -47,8 +47,7 @@ class SharedPlace:
     """A shared table, and the response format to request.
 
     Args:
-        path: `<profile>#<share>.<schema>.<table>`, or only the last three parts if `profile` is
-            set.
+        path: `<profile>#<share>.<schema>.<table>`. Without `<profile>#` if `profile` is set.
         profile: the location of the profile, if `path` does not contain it.
         response_format: `delta` or `parquet`; None lets the server choose.
     """
@@ -64,8 +63,8 @@ class SharedReadOptions:
 
     Args:
         place: the table.
-        read: the options of a direct read.
-        limit_hint: a number of rows that is sufficient. The server may omit further files.
+        read: the options that direct reads have, too.
+        limit_hint: the number of rows that is sufficient for the caller. The server may omit files.
     """
 
     place: SharedPlace
@@ -79,7 +78,7 @@ class SharedStreamOptions:
 
     Args:
         place: the table.
-        stream: the options of a direct stream.
+        stream: the options that direct streams have, too.
         max_versions: the maximum number of versions per request.
         version_interval_s: the minimum time between requests for the latest version, in seconds.
     """
@@ -91,7 +90,7 @@ class SharedStreamOptions:
 
 
 class SharingOptions(Options):
-    """The options that a user gave for a shared table; options for a store are refused."""
+    """The options of a read of a shared table. Options for a store are refused."""
 
     others = ""
 
@@ -104,7 +103,7 @@ class SharingOptions(Options):
             )
 
     def place(self) -> SharedPlace:
-        """Return the table in the option `path`."""
+        """Return the shared table that the option `path` names."""
         form = self.text("responseFormat")
         if form is not None and form.strip().lower() not in {"delta", "parquet"}:
             raise InvalidInputError(f"cannot use responseFormat={form!r}: expected delta, parquet")
@@ -115,14 +114,14 @@ class SharingOptions(Options):
         )
 
     def positive(self, name: str) -> int | None:
-        """Return a whole number of 1 or more."""
+        """Return the value of an option as a whole number of 1 or more; None if it is not set."""
         number = self.number(name)
         if number == 0:
             raise InvalidInputError(f"cannot use {name}=0: expected 1 or more")
         return number
 
     def seconds(self, name: str) -> int | None:
-        """Return a number of seconds; the value may end in `s`."""
+        """Return the value of an option as a number of seconds. The value may end in `s`."""
         text = (self.text(name) or "").strip().lower().removesuffix("s").strip()
         if self.text(name) is None:
             return None
@@ -137,17 +136,16 @@ def parse_shared_read_options(given: Mapping[str, str]) -> SharedReadOptions:
     """Parse the options of a batch read.
 
     Raises:
-        InvalidInputError: an unknown option, an invalid value, or options that contradict each
-            other.
+        InvalidInputError: an option is unknown or invalid, or options contradict each other.
     """
     return _read_options(given, SHARED_BATCH_OPTIONS, parse_read_options)
 
 
 def parse_any_shared_options(given: Mapping[str, str]) -> SharedReadOptions:
-    """Parse the options that determine the schema of a batch or streaming read.
+    """Parse the options of a batch or streaming read, if only the schema of the read is needed.
 
     Raises:
-        InvalidInputError: an unknown option, or an invalid value.
+        InvalidInputError: an option is unknown or invalid.
     """
     known = {*SHARED_BATCH_OPTIONS, *SHARED_STREAM_OPTIONS}
     return _read_options(given, known, parse_any_read_options)
@@ -157,8 +155,7 @@ def parse_shared_stream_options(given: Mapping[str, str]) -> SharedStreamOptions
     """Parse the options of a streaming read.
 
     Raises:
-        InvalidInputError: an unknown option, an invalid value, or options that contradict each
-            other.
+        InvalidInputError: an option is unknown or invalid, or options contradict each other.
     """
     options = SharingOptions(given, SHARED_STREAM_OPTIONS)
     interval = options.seconds("queryTableVersionIntervalSeconds")

@@ -1,7 +1,7 @@
 """The format `deltalog_sharing`: tables that are read through a sharing server.
 
-Chooses the reader for a request. PySpark imports this module whenever it searches for formats. So
-the sharing client, which needs an HTTP library, is imported only when a table is read.
+This module chooses the reader for a request. PySpark imports this module whenever it searches for
+formats. So the sharing client, which needs an HTTP library, is imported only when a table is read.
 
 Protocol: none
 """
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 
 class SharingSource(DataSource):
-    """The format `deltalog_sharing`: reads shared tables, in batches and streams."""
+    """The format `deltalog_sharing`, which reads shared tables in batches and in streams."""
 
     _shown: SharedTable | None = None
-    """The table at the version of `schema`. PySpark reuses this object, so the version is fixed."""
+    """The table at the version of `schema`. Stored here, because PySpark uses this object again."""
 
     @classmethod
     def name(cls) -> str:
@@ -47,27 +47,27 @@ class SharingSource(DataSource):
         return to_spark_schema(batch.shown_rows(options, self._shown))
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Return a reader of one table version, or of a range of versions of the change feed."""
+        """Return a reader of one version of the table, or of a range of its change feed."""
         from deltalog.spark.sharing import batch  # noqa: PLC0415  # see the module
 
         options = parse_shared_read_options(self.options)
         table = self._shown or batch.open_shared(options)
         return batch.SharedBatchReader(options, table, schema)
 
-    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  # PySpark's
-        """Return a reader that follows the table."""
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  # PySpark's name
+        """Return a reader of a stream that follows the table."""
         from deltalog.spark.sharing import batch, stream  # noqa: PLC0415  # see the module
 
         options = parse_shared_stream_options(self.options)
         shown = self._shown or batch.open_shared(parse_any_shared_options(self.options))
         return stream.SharedStreamReader(options, shown, schema)
 
-    def writer(self, schema: StructType, overwrite: bool) -> NoReturn:  # noqa: FBT001  # PySpark's
+    def writer(self, schema: StructType, overwrite: bool) -> NoReturn:  # noqa: FBT001  # PySpark's signature
         """Refuse to write."""
         del schema, overwrite
         _refuse_to_write()
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> NoReturn:  # noqa: FBT001, N802  # PySpark's
+    def streamWriter(self, schema: StructType, overwrite: bool) -> NoReturn:  # noqa: FBT001, N802  # PySpark's signature
         """Refuse to write."""
         del schema, overwrite
         _refuse_to_write()

@@ -1,8 +1,8 @@
 """The streaming reader of the format `deltalog_sharing`: all rows of a table, then new rows.
 
-Divides the rows into Spark's micro-batches, which may end within a range of versions.
-`sharing.client.follow` decides when requests are sent, and the order of rows. All rows of a stream
-have the schema with which the stream started.
+This module divides the rows into Spark's micro-batches, which may end within a range of versions.
+`sharing.client.follow` determines the times of requests and the order of rows. All rows of a stream
+have the schema that the table had when the stream started.
 
 Protocol: Delta Sharing Streaming Specs
 """
@@ -43,17 +43,18 @@ if TYPE_CHECKING:
     from deltalog.spark.sharing.options import SharedStreamOptions
 
 _BEYOND: Final = 1 << 62
-"""A version that is higher than any table's version."""
+"""A version that no table reaches."""
 
 
 class SharedStreamReader(MicroBatchReader):
-    """Reader that follows a shared table. The server must share the table's history.
+    """Reader that follows a shared table. The server must share the history of the table.
 
-    An offset consists of a version and the number of files that were returned since that version.
+    An offset consists of a version and the number of the version's files that were already
+    returned.
 
     Args:
         options: the options of the stream.
-        table: the table at the version whose schema the stream has.
+        table: the table, at the version that determines the schema of the stream.
         columns: the schema that Spark requests.
     """
 
@@ -76,9 +77,9 @@ class SharedStreamReader(MicroBatchReader):
         self._pace: _Pace | None = None
 
     def _read_spec(self, table: SharedTable) -> ReadSpec:
-        """Return the read specification of the rows, from an empty change feed.
+        """Return the read specification of the rows.
 
-        This needs no request for files.
+        An empty change feed provides it without a request for files.
         """
         names = self._rows.names
         changes = self._options.stream.changes
@@ -91,7 +92,7 @@ class SharedStreamReader(MicroBatchReader):
         return read_spec(nothing.snapshot, columns=names, predicate=None)
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802  # PySpark's name
-        """Return where a new query starts."""
+        """Return the offset at which a new query starts."""
         start = self._options.stream.start
         begin: VersionOrTimestamp | Literal["latest"] | None = None
         if isinstance(start, int):
@@ -107,15 +108,15 @@ class SharedStreamReader(MicroBatchReader):
     def latestOffset(  # noqa: N802  # PySpark's name
         self, start: dict[str, Any] | None = None, limit: Any = None
     ) -> dict[str, Any]:
-        """Return the end of the next batch, which is within one range of versions.
+        """Return the end offset of the next batch.
 
-        PySpark 4.1 passes neither start nor limit. The batch then contains all available rows.
+        PySpark 4.1 passes neither a start nor a limit. The batch then contains all available rows.
         """
         if start is None:
             return encode_offset(self._offset_of_latest())
         if self._pace is None or self._pace.offset != decode_offset(start):
             self._pace = self._pace_from(decode_offset(start), until=self._target)
-        pace, self._pace = self._pace, None  # remains None after an error
+        pace, self._pace = self._pace, None  # if planning fails, the next call starts again
         found = pace.next(self._options, everything=is_everything(limit))
         self._pace = pace
         end = ending(start, encode_offset(pace.offset)) if found else dict(start)
@@ -123,12 +124,12 @@ class SharedStreamReader(MicroBatchReader):
         return end
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802  # PySpark's name
-        """Make the stream end with the rows that are available now."""
+        """Make the stream end after the rows that are available now."""
         self._target = self._offset_of_latest().version
         self._pace = None
 
     def _offset_of_latest(self) -> Offset:
-        """Return the offset after the latest version; options limit the number of requests."""
+        """Return the offset after the latest version. An option limits the rate of requests."""
         now_ms = self._client.clock.now_ms()
         interval_ms = self._options.version_interval_s * 1000
         if self._asked is None or now_ms - self._asked[0] >= interval_ms:
@@ -170,8 +171,8 @@ class _Pace:
     """Divides the files of a follower into batches.
 
     Args:
-        follow: a function that creates a follower, which starts at the version of an offset.
-        offset: the start of the first batch.
+        follow: a function that creates a follower that starts at an offset's version.
+        offset: the start offset of the first batch.
     """
 
     def __init__(self, follow: Callable[[Offset], SharedFollower], offset: Offset) -> None:
@@ -182,13 +183,13 @@ class _Pace:
         self._left: list[ScanTask] = []
 
     def next(self, options: SharedStreamOptions, *, everything: bool) -> list[ScanTask]:
-        """Return the files of the next batch; empty if nothing is available."""
+        """Return the files of the next batch. The list is empty if no files are available."""
         if everything:
             return self.take(None)
         if not self._left and not self._fill():
             return []
         stream = options.stream
-        if stream.changes:  # all changes of a row must be in one batch
+        if stream.changes:  # the changes of a row in a commit must be in the same batch
             return self._cut(len(self._left))
         return self._cut(_fitting(self._left, stream.max_files, stream.max_bytes))
 
@@ -204,7 +205,7 @@ class _Pace:
         return found
 
     def _fill(self) -> bool:
-        """Load the files of the next range of versions, without files that were returned before."""
+        """Load the next range of versions that has files which were not returned before."""
         while True:
             lists_all = self._follower.offset.is_starting_version
             step = self._poll()
@@ -219,7 +220,7 @@ class _Pace:
                 return True
 
     def _poll(self) -> Step | None:
-        """Return the next step; `shown_alike` checks its schema."""
+        """Return the next step. Its schema is not checked here, because `shown_alike` checks it."""
         try:
             return self._follower.poll()
         except IncompatibleChangesError:

@@ -1,6 +1,6 @@
-"""`spark.read`, `df.write` and their streaming variants in registered sessions.
+"""Replacements of `spark.read`, `df.write` and their streaming variants, in registered sessions.
 
-The driver plans the reads and writes.
+deltalog plans the reads and writes in the driver, instead of in the process of a Python source.
 
 Protocol: none
 """
@@ -57,7 +57,7 @@ _MODES: Final[dict[str, Mode]] = {
 
 
 class AskedWrite(NotedSink):
-    """The recorded calls of a writer.
+    """The recorded calls of the methods of `df.write`.
 
     Args:
         frame: the rows.
@@ -70,7 +70,7 @@ class AskedWrite(NotedSink):
         self.buckets: str | None = None
 
     def save(self, path: object) -> bool:
-        """Write to a location; return False if PySpark must write.
+        """Write to a location. Return False if PySpark must write instead.
 
         Args:
             path: the argument of `save`.
@@ -84,7 +84,7 @@ class AskedWrite(NotedSink):
         return True
 
     def save_as_table(self, name: object) -> bool:
-        """Write to a table by name, and add it to Spark's catalog; False if PySpark must write."""
+        """Write to a table by name, and update Spark's catalog. False if PySpark must write."""
         provider = self.meant(self.own_formats())
         if provider is None or not isinstance(name, str):
             return False
@@ -104,10 +104,10 @@ class AskedWrite(NotedSink):
         return True
 
     def insert_into(self, name: object, overwrite: object) -> bool:
-        """Insert by the positions of columns, as Spark does; False if PySpark must insert."""
+        """Insert with columns matched by position, as Spark does. False if PySpark must insert."""
         formats = self.own_formats()
         if not formats or not isinstance(name, str) or self.partition_by is not None:
-            return False  # PySpark raises the error
+            return False  # PySpark raises the error for these arguments
         with left_to_spark():
             found = known_place(self.spark, name, formats)
             if found is None:
@@ -133,7 +133,7 @@ class AskedWrite(NotedSink):
         return _MODES[(self.mode or "default").lower()]
 
     def _given(self, path: str | None) -> dict[str, str]:
-        """Return the options as strings, with the location as `path`."""
+        """Return the options as strings, including the location as the option `path`."""
         given = {name: as_text(value) for name, value in self.options.items() if value is not None}
         named = [name for name in given if name.lower() == PATH]
         if path is not None and named:
@@ -158,13 +158,13 @@ class AskedWrite(NotedSink):
         replaces = self._mode == "overwrite" if overwrite is None else overwrite
         location, storage, options = parse_write_options(given, overwrite=replaces)
         if self.partition_by is not None or options.overwrite_schema:
-            # As in Delta, overwriteSchema removes the partitioning unless the writer sets it again.
+            # As in Delta, overwriteSchema removes the partitioning unless partitionBy sets it.
             options = replace(options, partition_by=self.partition_by or options.partition_by or ())
         return location, storage, replace(options, cluster_by=self.cluster_by)
 
 
 def known_place(spark: SparkSession, name: str, formats: frozenset[str]) -> NamedPlace | None:
-    """Return the place of an existing deltalog table; None for other tables."""
+    """Return the place of an existing deltalog table by its name; None for any other name."""
     try:
         qualified = QualifiedName.parse(name)
     except InvalidInputError:
@@ -181,27 +181,27 @@ def known_place(spark: SparkSession, name: str, formats: frozenset[str]) -> Name
 
 
 class NotingWriter(NotingSink):
-    """The methods of a writer that record their calls."""
+    """Replacements of the methods of `df.write`; each records its call or writes the table."""
 
     _asked: AskedWrite
 
-    def mode(self, saveMode: str | None) -> Self:  # noqa: N803  # PySpark's
-        super().mode(saveMode)  # type: ignore[misc]  # PySpark's class comes next
+    def mode(self, saveMode: str | None) -> Self:  # noqa: N803  # PySpark's name
+        super().mode(saveMode)  # type: ignore[misc]  # the next class is PySpark's
         if saveMode:
             self._asked.mode = saveMode
         return self
 
-    def clusterBy(self, *cols: Any) -> Self:  # noqa: N802  # PySpark's
+    def clusterBy(self, *cols: Any) -> Self:  # noqa: N802  # PySpark's name
         super().clusterBy(*cols)  # type: ignore[misc]  # as above
         self._asked.cluster_by = flattened(cols)
         return self
 
-    def bucketBy(self, numBuckets: int, col: Any, *cols: str) -> Self:  # noqa: N802, N803  # PySpark's
+    def bucketBy(self, numBuckets: int, col: Any, *cols: str) -> Self:  # noqa: N802, N803  # PySpark's name
         super().bucketBy(numBuckets, col, *cols)  # type: ignore[misc]  # as above
         self._asked.buckets = "bucketBy"
         return self
 
-    def sortBy(self, col: Any, *cols: str) -> Self:  # noqa: N802  # PySpark's
+    def sortBy(self, col: Any, *cols: str) -> Self:  # noqa: N802  # PySpark's name
         super().sortBy(col, *cols)  # type: ignore[misc]  # as above
         self._asked.buckets = "sortBy"
         return self
@@ -209,28 +209,28 @@ class NotingWriter(NotingSink):
     def save(
         self,
         path: str | None = None,
-        format: str | None = None,  # noqa: A002  # PySpark's
+        format: str | None = None,  # noqa: A002  # PySpark's name
         mode: str | None = None,
-        partitionBy: Any = None,  # noqa: N803  # PySpark's
+        partitionBy: Any = None,  # noqa: N803  # PySpark's name
         **options: Any,
     ) -> None:
         self._record(format, mode, partitionBy, options)
         if not self._asked.save(path):
             super().save(path)  # type: ignore[misc]  # as above
 
-    def saveAsTable(  # noqa: N802  # PySpark's
+    def saveAsTable(  # noqa: N802  # PySpark's name
         self,
         name: str,
-        format: str | None = None,  # noqa: A002  # PySpark's
+        format: str | None = None,  # noqa: A002  # PySpark's name
         mode: str | None = None,
-        partitionBy: Any = None,  # noqa: N803  # PySpark's
+        partitionBy: Any = None,  # noqa: N803  # PySpark's name
         **options: Any,
     ) -> None:
         self._record(format, mode, partitionBy, options)
         if not self._asked.save_as_table(name):
             super().saveAsTable(name)  # type: ignore[misc]  # as above
 
-    def insertInto(self, tableName: str, overwrite: bool | None = None) -> None:  # noqa: FBT001, N802, N803  # PySpark's
+    def insertInto(self, tableName: str, overwrite: bool | None = None) -> None:  # noqa: FBT001, N802, N803  # PySpark's signature
         if not self._asked.insert_into(tableName, overwrite):
             super().insertInto(tableName, overwrite)  # type: ignore[misc]  # as above
 
@@ -256,14 +256,14 @@ _BY_LOCATION: Final = re.compile(r"\s*`?(\w+)`?\s*\.\s*`((?:[^`]|``)+)`\s*")
 
 
 class AskedRows(Noted):
-    """The recorded calls of a reader."""
+    """The recorded calls of the methods of `spark.read`."""
 
     def __init__(self, spark: SparkSession) -> None:
         super().__init__(spark)
         self.schema: StructType | str | None = None
 
     def frame(self, path: object) -> DataFrame | None:
-        """Return the planned rows of a location; None if PySpark must read them.
+        """Return the rows of a location as a data frame; None if PySpark must read them instead.
 
         Args:
             path: the argument of `load`.
@@ -274,15 +274,15 @@ class AskedRows(Noted):
         if isinstance(path, list | tuple) and len(path) == 1:
             path = path[0]
         if given is None or not isinstance(path, str | None):
-            return None  # PySpark raises the error
+            return None  # PySpark raises the error for these arguments
         if path is not None:
             if PATH in (option.lower() for option in given):
-                return None  # PySpark raises the error
+                return None  # PySpark raises the error for these arguments
             given[PATH] = path
         return frame_by_options(self.spark, given, self.schema)
 
     def table(self, name: object) -> DataFrame | None:
-        """Return the planned rows of a deltalog table by its name; None for other tables."""
+        """Return the rows of a deltalog table by its name; None if PySpark must read the table."""
         formats = self.own_formats()
         given = self._given()
         if not formats or given is None or not isinstance(name, str) or self.schema is not None:
@@ -301,37 +301,37 @@ class AskedRows(Noted):
         return frame_by_options(self.spark, {**given, PATH: name}, table=named)
 
     def _given(self) -> dict[str, str] | None:
-        """Return the options as strings; None if PySpark refuses the type of an option."""
+        """Return the options as strings; None if an option is None, which PySpark refuses."""
         if any(value is None for value in self.options.values()):
             return None
         return {name: as_text(value) for name, value in self.options.items()}
 
 
 def entry_of(spark: SparkSession, name: str, formats: frozenset[str]) -> SparkEntry | None:
-    """Return a deltalog table's entry in Spark's catalog."""
+    """Return the entry of a deltalog table in Spark's catalog; None for any other name."""
     try:
         entry = find_entry(spark, QualifiedName.parse(name))
     except InvalidInputError:
-        return None  # Spark reports the error
+        return None  # Spark reports the error for an invalid name
     if entry is None or entry.provider not in formats or entry.location is None:
         return None
     return entry
 
 
 class NotingReader(NotingOptions):
-    """The methods of a reader that record their calls."""
+    """Replacements of the methods of `spark.read`; each records its call or reads the table."""
 
     _asked: AskedRows
 
     def schema(self, schema: StructType | str) -> Self:
-        super().schema(schema)  # type: ignore[misc]  # PySpark's class comes next
+        super().schema(schema)  # type: ignore[misc]  # the next class is PySpark's
         self._asked.schema = schema
         return self
 
     def load(
         self,
         path: Any = None,
-        format: str | None = None,  # noqa: A002  # PySpark's
+        format: str | None = None,  # noqa: A002  # PySpark's name
         schema: StructType | str | None = None,
         **options: Any,
     ) -> DataFrame:
@@ -343,22 +343,22 @@ class NotingReader(NotingOptions):
         found = self._asked.frame(path)
         return super().load(path) if found is None else found  # type: ignore[misc]  # as above
 
-    def table(self, tableName: str) -> DataFrame:  # noqa: N803  # PySpark's
+    def table(self, tableName: str) -> DataFrame:  # noqa: N803  # PySpark's name
         found = self._asked.table(tableName)
         return super().table(tableName) if found is None else found  # type: ignore[misc]  # as above
 
 
 class NotingStreamReader:
-    """The methods of a stream's reader that find tables by name."""
+    """Replacement of the method of `spark.readStream` that finds a table by name."""
 
     _asked: Noted
 
-    def table(self, tableName: str) -> DataFrame:  # noqa: N803  # PySpark's
+    def table(self, tableName: str) -> DataFrame:  # noqa: N803  # PySpark's name
         asked = self._asked
         formats = asked.own_formats()
         entry = entry_of(asked.spark, tableName, formats) if formats else None
         if entry is None:
-            return super().table(tableName)  # type: ignore[misc,no-any-return]  # PySpark's class comes next
+            return super().table(tableName)  # type: ignore[misc,no-any-return]  # the next class is PySpark's
         return super().format(entry.provider).load(entry.location)  # type: ignore[misc,no-any-return]  # as above
 
 
@@ -366,7 +366,7 @@ class NotingStreamReader:
 
 
 class AskedStream(NotedSink):
-    """The recorded calls of a stream's writer.
+    """The recorded calls of the methods of `df.writeStream`.
 
     Args:
         frame: the stream.
@@ -374,20 +374,20 @@ class AskedStream(NotedSink):
 
     @property
     def partitions(self) -> str | None:
-        """Return the partition columns for the sink if the format is deltalog's."""
+        """Return the option `partitionBy` for deltalog's sink; None if it is not needed."""
         if self.partition_by is None or self.meant(self.own_formats()) is None:
             return None
         return encode_names(self.partition_by)
 
     def table(self, name: str) -> tuple[str, str] | None:
-        """Return the format and location of a deltalog table, which is created if necessary.
+        """Return the format and location of a deltalog table, which is created if missing.
 
         Args:
             name: the argument of `toTable`.
 
         Raises:
-            InvalidInputError: the table is in a catalog of this process. A sink runs in other
-                processes, which cannot open it.
+            InvalidInputError: only a catalog of this process can open the table. The stream writer
+                runs in other processes, which cannot.
         """
         formats = self.own_formats()
         entry = entry_of(self.spark, name, formats) if formats else None
@@ -423,32 +423,32 @@ class AskedStream(NotedSink):
 
 
 class NotingStreamWriter(NotingSink):
-    """The methods of a stream's writer that record their calls."""
+    """Replacements of the methods of `df.writeStream`, which record calls or start the stream."""
 
     _asked: AskedStream
 
     def start(
         self,
         path: str | None = None,
-        format: str | None = None,  # noqa: A002  # PySpark's
-        outputMode: str | None = None,  # noqa: N803  # PySpark's
-        partitionBy: Any = None,  # noqa: N803  # PySpark's
-        queryName: str | None = None,  # noqa: N803  # PySpark's
+        format: str | None = None,  # noqa: A002  # PySpark's name
+        outputMode: str | None = None,  # noqa: N803  # PySpark's name
+        partitionBy: Any = None,  # noqa: N803  # PySpark's name
+        queryName: str | None = None,  # noqa: N803  # PySpark's name
         **options: Any,
     ) -> StreamingQuery:
         self._record(format, partitionBy, options)
         partitions = self._asked.partitions
         if partitions is not None:
             super().option("partitionBy", partitions)
-        return super().start(path, None, outputMode, None, queryName)  # type: ignore[misc,no-any-return]  # PySpark's class comes next
+        return super().start(path, None, outputMode, None, queryName)  # type: ignore[misc,no-any-return]  # the next class is PySpark's
 
-    def toTable(  # noqa: N802  # PySpark's
+    def toTable(  # noqa: N802  # PySpark's name
         self,
-        tableName: str,  # noqa: N803  # PySpark's
-        format: str | None = None,  # noqa: A002  # PySpark's
-        outputMode: str | None = None,  # noqa: N803  # PySpark's
-        partitionBy: Any = None,  # noqa: N803  # PySpark's
-        queryName: str | None = None,  # noqa: N803  # PySpark's
+        tableName: str,  # noqa: N803  # PySpark's name
+        format: str | None = None,  # noqa: A002  # PySpark's name
+        outputMode: str | None = None,  # noqa: N803  # PySpark's name
+        partitionBy: Any = None,  # noqa: N803  # PySpark's name
+        queryName: str | None = None,  # noqa: N803  # PySpark's name
         **options: Any,
     ) -> StreamingQuery:
         self._record(format, partitionBy, options)

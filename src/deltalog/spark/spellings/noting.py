@@ -1,5 +1,5 @@
 # ruff: noqa: D102  # the docstrings are those of PySpark's own methods
-"""Common code of the subclasses that record calls: options, the format, and their creation.
+"""Common code of the subclasses that record calls: recorded options, and replaced objects.
 
 Protocol: none
 """
@@ -23,7 +23,7 @@ PATH: Final = "path"
 
 
 class Noted:
-    """The recorded options and format of a reader or writer.
+    """The recorded options and the recorded format of a reader or writer.
 
     Args:
         spark: the session.
@@ -35,7 +35,7 @@ class Noted:
         self.options: dict[str, Any] = {}
 
     def note(self, options: Mapping[str, Any]) -> None:
-        """Record options. Case is ignored in names, and a later value replaces an earlier one."""
+        """Record options. A later value replaces an earlier value of the same name in any case."""
         known = self.options
         for name, value in options.items():
             for same in [one for one in known if name_key(one) == name_key(name)]:
@@ -43,18 +43,21 @@ class Noted:
             known[name] = value
 
     def own_formats(self) -> frozenset[str]:
-        """Return deltalog's formats in this session; none during calls from deltalog itself."""
+        """Return deltalog's formats in this session; none while deltalog calls PySpark."""
         return frozenset() if is_left_to_spark() else formats_of(self.spark)
 
     def meant(self, formats: Iterable[str]) -> str | None:
-        """Return the recorded or default format in lower case; None if it is not in `formats`."""
+        """Return the format to use, in lower case; None if it is not in `formats`.
+
+        If no format was recorded, the session's default format is used.
+        """
         known = frozenset(formats)
         name = self.format or (known and self.spark.conf.get(DEFAULT_FORMAT, None)) or ""
         return name_key(name) if name_key(name) in known else None
 
 
 class NotedSink(Noted):
-    """The recorded calls of a writer of a batch or stream.
+    """The recorded calls of a writer of batches or streams.
 
     Args:
         frame: the rows.
@@ -67,13 +70,13 @@ class NotedSink(Noted):
 
 
 class NotingOptions:
-    """The methods of a reader or writer that record the format and options."""
+    """Replacements of the methods that set the format and options; they record their calls."""
 
     _asked: Noted
 
     def format(self, source: str) -> Self:
         self._asked.format = source
-        super().format(source)  # type: ignore[misc]  # PySpark's class comes next
+        super().format(source)  # type: ignore[misc]  # the next class is PySpark's
         return self
 
     def option(self, key: str, value: Any) -> Self:
@@ -88,34 +91,34 @@ class NotingOptions:
 
 
 class NotingSink(NotingOptions):
-    """The methods of a writer of a batch or stream that record partition columns."""
+    """Replacements of the methods that all writers have; they record their calls."""
 
     _asked: NotedSink
 
-    def partitionBy(self, *cols: Any) -> Self:  # noqa: N802  # PySpark's
-        super().partitionBy(*cols)  # type: ignore[misc]  # PySpark's class comes next
+    def partitionBy(self, *cols: Any) -> Self:  # noqa: N802  # PySpark's name
+        super().partitionBy(*cols)  # type: ignore[misc]  # the next class is PySpark's
         self._asked.partition_by = flattened(cols)
         return self
 
 
 def flattened(names: Sequence[Any]) -> tuple[str, ...]:
-    """Return the names, which the caller passes as separate arguments or as one list."""
+    """Return names that the caller passes as separate arguments or as one list."""
     if len(names) == 1 and isinstance(names[0], list | tuple):
         return tuple(names[0])
     return tuple(names)
 
 
 def as_text(value: object) -> str:
-    """Return the value of an option as Spark passes it to a format."""
+    """Return the value of an option as a string, as Spark passes it to a format."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 @cache
 def noting_class(noting: type, kind: type) -> type:
-    """Return a subclass of one of PySpark's classes, with the same name and documentation.
+    """Return a subclass of a class of PySpark that has the same name and documentation.
 
     Args:
-        noting: the class with the overriding methods.
+        noting: the class that contains the replacements of methods.
         kind: PySpark's class.
     """
     own = {
@@ -127,14 +130,14 @@ def noting_class(noting: type, kind: type) -> type:
 
 
 def begin_noting(one: Any, noting: type, asked: object) -> Any:
-    """Return a copy of an object of PySpark that records its calls.
+    """Return a copy of an object of PySpark whose methods record their calls.
 
     Args:
         one: a reader, a writer or a catalog.
-        noting: the class with the overriding methods.
+        noting: the class that contains the replacements of methods.
         asked: the object that records the calls.
     """
-    one = copy(one)  # because all users of a session share one catalog object
+    one = copy(one)  # not the original, because users of a session share its catalog object
     kinds: Any = noting, type(one)
     one.__class__ = noting_class(*kinds)
     object.__setattr__(one, "_asked", asked)

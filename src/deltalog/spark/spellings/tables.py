@@ -1,7 +1,8 @@
 # ruff: noqa: D102  # the docstrings are those of PySpark's own methods
-"""PySpark's methods that use tables by name, in registered sessions.
+"""Replacements of PySpark's methods that find tables by name, in registered sessions.
 
-They are `df.writeTo`, `df.mergeInto`, `spark.sql`, `spark.table` and methods of `spark.catalog`.
+The methods are `df.writeTo`, `df.mergeInto`, `spark.sql`, `spark.table`, and some of
+`spark.catalog`.
 
 Protocol: none
 """
@@ -72,7 +73,7 @@ _LOCATION: Final = "location"
 
 
 class AskedTable(AskedWrite):
-    """The recorded calls of a writer to a table.
+    """The recorded calls of the methods of `df.writeTo(…)`.
 
     Args:
         frame: the rows.
@@ -85,7 +86,7 @@ class AskedTable(AskedWrite):
         self.properties: dict[str, str] = {}
 
     def make(self, way: Way) -> bool:
-        """Create or replace the table with the rows; return False if PySpark must create it."""
+        """Create or replace the table with the rows. Return False if PySpark must do it instead."""
         name = self._own_name()
         if name is None:
             return False
@@ -129,14 +130,14 @@ class AskedTable(AskedWrite):
         return True
 
     def _own_name(self) -> QualifiedName | None:
-        """Return the name of an existing or new deltalog table; None if PySpark must write."""
+        """Return the name of an existing or new deltalog table; None for other tables."""
         formats = self.own_formats()
         if not formats or not isinstance(self.name, str):
             return None
         try:
             name = QualifiedName.parse(self.name)
         except InvalidInputError:
-            return None  # PySpark reports the error
+            return None  # PySpark reports the error for an invalid name
         if self.format is not None and self.format.lower() not in formats:
             return None
         if name.location is not None:
@@ -165,12 +166,12 @@ class AskedTable(AskedWrite):
     def write(
         self, *, overwrites: bool = False, where: object = None, dynamic: bool | None = None
     ) -> bool:
-        """Write the rows, with columns matched by name; return False if PySpark must write.
+        """Write the rows, and match columns by name. Return False if PySpark must write instead.
 
         Args:
-            overwrites: whether to replace rows.
-            where: a Spark column or a string that is true for the rows to replace.
-            dynamic: whether to replace only the partitions of the new rows.
+            overwrites: whether rows are replaced.
+            where: a Spark column or a SQL string that is true for the rows to replace.
+            dynamic: whether only the partitions of the new rows are replaced.
         """
         formats = self.own_formats()
         if not formats or not isinstance(self.name, str):
@@ -199,26 +200,26 @@ class AskedTable(AskedWrite):
 
 
 class NotingTableWriter(NotingOptions):
-    """The methods of a writer to a table that record their calls."""
+    """Replacements of the methods of `df.writeTo(…)`; each records its call or writes the table."""
 
     _asked: AskedTable
 
     def using(self, provider: str) -> Self:
-        super().using(provider)  # type: ignore[misc]  # PySpark's class comes next
+        super().using(provider)  # type: ignore[misc]  # the next class is PySpark's
         self._asked.format = provider
         return self
 
-    def tableProperty(self, property: str, value: str) -> Self:  # noqa: A002, N802  # PySpark's
+    def tableProperty(self, property: str, value: str) -> Self:  # noqa: A002, N802  # PySpark's name
         super().tableProperty(property, value)  # type: ignore[misc]  # as above
         self._asked.properties[property] = value
         return self
 
-    def partitionedBy(self, col: Any, *cols: Any) -> Self:  # noqa: N802  # PySpark's
+    def partitionedBy(self, col: Any, *cols: Any) -> Self:  # noqa: N802  # PySpark's name
         super().partitionedBy(col, *cols)  # type: ignore[misc]  # as above
         self._asked.partition_by = tuple(_column_name(one, self._asked) for one in (col, *cols))
         return self
 
-    def clusterBy(self, col: str, *cols: str) -> Self:  # noqa: N802  # PySpark's
+    def clusterBy(self, col: str, *cols: str) -> Self:  # noqa: N802  # PySpark's name
         super().clusterBy(col, *cols)  # type: ignore[misc]  # as above
         self._asked.cluster_by = flattened((col, *cols))
         return self
@@ -231,7 +232,7 @@ class NotingTableWriter(NotingOptions):
         if not self._asked.make("replace"):
             super().replace()  # type: ignore[misc]  # as above
 
-    def createOrReplace(self) -> None:  # noqa: N802  # PySpark's
+    def createOrReplace(self) -> None:  # noqa: N802  # PySpark's name
         if not self._asked.make("createOrReplace"):
             super().createOrReplace()  # type: ignore[misc]  # as above
 
@@ -243,13 +244,13 @@ class NotingTableWriter(NotingOptions):
         if not self._asked.write(overwrites=True, where=condition, dynamic=False):
             super().overwrite(condition)  # type: ignore[misc]  # as above
 
-    def overwritePartitions(self) -> None:  # noqa: N802  # PySpark's
+    def overwritePartitions(self) -> None:  # noqa: N802  # PySpark's name
         if not self._asked.write(overwrites=True, dynamic=True):
             super().overwritePartitions()  # type: ignore[misc]  # as above
 
 
 def _column_name(column: Any, asked: AskedTable) -> str:
-    """Return the name of a partition column; refuse partition expressions, which Delta lacks."""
+    """Return the name of a partition column. Delta does not support partition expressions."""
     if isinstance(column, str):
         return column
     found = _PLAIN.fullmatch(str(column))
@@ -264,11 +265,11 @@ def _column_name(column: Any, asked: AskedTable) -> str:
 
 
 class MergeIntoWriter:
-    """A merge of a frame into a deltalog table, with the methods of PySpark's `MergeIntoWriter`.
+    """A merge into a deltalog table, with the methods of PySpark's class `MergeIntoWriter`.
 
     Args:
         builder: the builder of the merge.
-        place: the place of the table.
+        place: the location of the table, and its entry in Spark's catalog.
     """
 
     def __init__(self, builder: DeltaMergeBuilder, place: NamedPlace, frame: DataFrame) -> None:
@@ -276,20 +277,20 @@ class MergeIntoWriter:
         self._place = place
         self._frame = frame
 
-    def whenMatched(self, condition: Column | None = None) -> WhenMatched:  # noqa: N802  # PySpark's
-        """Begin a clause for rows that match."""
+    def whenMatched(self, condition: Column | None = None) -> WhenMatched:  # noqa: N802  # PySpark's name
+        """Begin a clause for rows of the table that a row of the frame matches."""
         return WhenMatched(self, condition)
 
-    def whenNotMatched(self, condition: Column | None = None) -> WhenNotMatched:  # noqa: N802  # PySpark's
-        """Begin a clause for the frame's rows without a match."""
+    def whenNotMatched(self, condition: Column | None = None) -> WhenNotMatched:  # noqa: N802  # PySpark's name
+        """Begin a clause for rows of the frame that match no row of the table."""
         return WhenNotMatched(self, condition)
 
-    def whenNotMatchedBySource(self, condition: Column | None = None) -> WhenNotMatchedBySource:  # noqa: N802  # PySpark's
-        """Begin a clause for the table's rows without a match."""
+    def whenNotMatchedBySource(self, condition: Column | None = None) -> WhenNotMatchedBySource:  # noqa: N802  # PySpark's name
+        """Begin a clause for rows of the table that no row of the frame matches."""
         return WhenNotMatchedBySource(self, condition)
 
-    def withSchemaEvolution(self) -> Self:  # noqa: N802  # PySpark's
-        """Let the merge add columns to the table that only the frame has."""
+    def withSchemaEvolution(self) -> Self:  # noqa: N802  # PySpark's name
+        """Let the merge add columns of the frame that the table lacks."""
         self._builder = self._builder.withSchemaEvolution()
         return self
 
@@ -301,11 +302,11 @@ class MergeIntoWriter:
             self._place.note(spark)
 
     def take(self, clause: str, **said: Any) -> Self:
-        """Add a clause, and return the writer.
+        """Add a clause to the builder, and return this writer.
 
         Args:
-            clause: the name of the method of `DeltaMergeBuilder`.
-            said: the arguments of the method.
+            clause: the name of a method of `DeltaMergeBuilder`.
+            said: the keyword arguments of that method.
         """
         self._builder = getattr(self._builder, clause)(**said)
         return self
@@ -322,38 +323,38 @@ class _When:
 
 
 class WhenMatched(_When):
-    """A clause for rows that match."""
+    """A clause for rows of the table that a row of the frame matches."""
 
-    def updateAll(self) -> MergeIntoWriter:  # noqa: N802  # PySpark's
+    def updateAll(self) -> MergeIntoWriter:  # noqa: N802  # PySpark's name
         """Update all columns from the frame."""
         return self._take("whenMatchedUpdateAll")
 
     def update(self, assignments: Mapping[str, Column]) -> MergeIntoWriter:
-        """Update columns."""
+        """Update the columns in `assignments`."""
         return self._take("whenMatchedUpdate", set=assignments)
 
     def delete(self) -> MergeIntoWriter:
-        """Delete the table's row."""
+        """Delete the row of the table."""
         return self._take("whenMatchedDelete")
 
 
 class WhenNotMatched(_When):
-    """A clause for the frame's rows without a match."""
+    """A clause for rows of the frame that match no row of the table."""
 
-    def insertAll(self) -> MergeIntoWriter:  # noqa: N802  # PySpark's
-        """Insert all columns."""
+    def insertAll(self) -> MergeIntoWriter:  # noqa: N802  # PySpark's name
+        """Insert the row with all columns of the frame."""
         return self._take("whenNotMatchedInsertAll")
 
     def insert(self, assignments: Mapping[str, Column]) -> MergeIntoWriter:
-        """Insert columns."""
+        """Insert a row with the values in `assignments`."""
         return self._take("whenNotMatchedInsert", values=assignments)
 
 
 class WhenNotMatchedBySource(_When):
-    """A clause for the table's rows without a match."""
+    """A clause for rows of the table that no row of the frame matches."""
 
-    def updateAll(self) -> MergeIntoWriter:  # noqa: N802  # PySpark's
-        """Raise an error, because the frame has no row for the values.
+    def updateAll(self) -> MergeIntoWriter:  # noqa: N802  # PySpark's name
+        """Raise an error, because no row of the frame has values for the update.
 
         Raises:
             InvalidInputError: always.
@@ -364,24 +365,24 @@ class WhenNotMatchedBySource(_When):
         )
 
     def update(self, assignments: Mapping[str, Column]) -> MergeIntoWriter:
-        """Update columns."""
+        """Update the columns in `assignments`."""
         return self._take("whenNotMatchedBySourceUpdate", set=assignments)
 
     def delete(self) -> MergeIntoWriter:
-        """Delete the row."""
+        """Delete the row of the table."""
         return self._take("whenNotMatchedBySourceDelete")
 
 
 def merge_into(frame: DataFrame, name: object, condition: Any) -> MergeIntoWriter | None:
-    """Begin a merge into a deltalog table; return None if PySpark must merge.
+    """Begin a merge into a deltalog table; return None if PySpark must merge instead.
 
     Args:
         frame: the source.
-        name: the name of the table. Its last part is the table's alias.
-        condition: a condition that is true for matching rows.
+        name: the name of the table. Its last part is the alias of the table in the condition.
+        condition: a condition that is true for rows that match.
 
     Raises:
-        TableNotFoundError: deltalog resolves the name, but there is no table.
+        TableNotFoundError: the name belongs to deltalog, but there is no table.
     """
     spark = frame.sparkSession
     formats = AskedWrite(frame).own_formats()
@@ -402,14 +403,14 @@ def merge_into(frame: DataFrame, name: object, condition: Any) -> MergeIntoWrite
             return MergeIntoWriter(table.merge(frame, condition), found, frame)
 
 
-# --- `spark.sql`, `spark.table` and `spark.catalog` of registered sessions
+# --- replacements of `spark.sql`, `spark.table` and methods of `spark.catalog`
 
-# The first words of statements that Spark runs, usually without a deltalog table.
+# The first words of statements that Spark runs, because they rarely concern a deltalog table.
 _OF_SPARK: Final = frozenset(
     "set reset add list uncache load declare begin call clear refresh analyze msck "  # noqa: SIM905  # words
     "grant revoke".split()
 )
-# Spark cannot run these of them if they use a deltalog table.
+# Of these statements, Spark cannot run the following ones if they use a deltalog table.
 _READING: Final = frozenset({"analyze", "begin", "load", "msck", "set"})
 _BEFORE_TABLE: Final = re.compile(r"\b(?:from|into|update|table)\b", re.IGNORECASE)
 _CREATING: Final = frozenset({"create", "replace"})
@@ -461,13 +462,13 @@ def _may_concern(spark: SparkSession, text: str, formats: frozenset[str]) -> boo
 
 
 class NotingCatalog:
-    """The methods of a catalog that create and drop deltalog's tables."""
+    """Replacements of the methods of `spark.catalog` that create and drop deltalog's tables."""
 
     _asked: Noted
 
-    def createTable(  # noqa: N802  # PySpark's
+    def createTable(  # noqa: N802  # PySpark's name
         self,
-        tableName: str,  # noqa: N803  # PySpark's
+        tableName: str,  # noqa: N803  # PySpark's name
         path: str | None = None,
         source: str | None = None,
         schema: StructType | None = None,
@@ -479,16 +480,16 @@ class NotingCatalog:
         provider = asked.meant(asked.own_formats())
         if provider is None:
             more = {} if description is None else {"description": description}
-            return super().createTable(tableName, path, source, schema, **more, **options)  # type: ignore[misc,no-any-return]  # PySpark's class comes next
+            return super().createTable(tableName, path, source, schema, **more, **options)  # type: ignore[misc,no-any-return]  # the next class is PySpark's
         spark = asked.spark
         with as_analysis_errors():
             asked.note({**options, **({} if path is None else {PATH: path})})
             _create(asked, tableName, provider, schema, description)
         return spark.table(tableName)
 
-    def createExternalTable(  # noqa: N802  # PySpark's
+    def createExternalTable(  # noqa: N802  # PySpark's name
         self,
-        tableName: str,  # noqa: N803  # PySpark's
+        tableName: str,  # noqa: N803  # PySpark's name
         path: str | None = None,
         source: str | None = None,
         schema: StructType | None = None,
@@ -496,11 +497,11 @@ class NotingCatalog:
     ) -> DataFrame:
         return self.createTable(tableName, path, source, schema, **options)
 
-    def dropTable(  # noqa: N802  # PySpark's
+    def dropTable(  # noqa: N802  # PySpark's name
         self,
-        tableName: str,  # noqa: N803  # PySpark's
-        ifExists: bool = False,  # noqa: FBT001, FBT002, N803  # PySpark's
-        purge: bool = False,  # noqa: FBT001, FBT002  # PySpark's
+        tableName: str,  # noqa: N803  # PySpark's name
+        ifExists: bool = False,  # noqa: FBT001, FBT002, N803  # PySpark's signature
+        purge: bool = False,  # noqa: FBT001, FBT002  # PySpark's signature
     ) -> None:
         formats = self._asked.own_formats()
         if not formats or entry_of(self._asked.spark, tableName, formats) is None:
@@ -542,7 +543,7 @@ def _create(
 
 
 def table_rows(spark: SparkSession, name: object) -> DataFrame | None:
-    """Return the rows of a deltalog table by its name; None if PySpark must resolve the name.
+    """Return the rows of a deltalog table by its name; None if PySpark must read it instead.
 
     Args:
         spark: the session.
@@ -551,11 +552,11 @@ def table_rows(spark: SparkSession, name: object) -> DataFrame | None:
     return AskedRows(spark).table(name)
 
 
-# --- `spark.sql(text, name=value)`: formatting as in PySpark, except that frames are not replaced
+# --- format the string of `spark.sql(text, name=value)` as PySpark does, but keep data frames
 
 
 class _Formatter(string.Formatter):
-    """Formatter that handles data frames itself, and passes all other values to `other`.
+    """Formatter that replaces data frames by names, and lets `other` format all other values.
 
     Args:
         other: PySpark's formatter.
@@ -583,21 +584,21 @@ class _Formatter(string.Formatter):
 def formatted(
     spark: SparkSession, text: str, given: Mapping[str, Any]
 ) -> tuple[str, dict[str, DataFrame]] | None:
-    """Return a statement in which names in braces are replaced; None if PySpark must refuse it.
+    """Return a statement in which values replace names in braces; None if PySpark must refuse it.
 
     Args:
         spark: the session, classic or remote.
         text: the statement, with names in braces.
-        given: name → value, column or frame.
+        given: name → value, column or data frame.
 
     Returns:
-        The statement, and its data frames by name.
+    The statement, and the data frames that it names: name → data frame.
     """
     other: string.Formatter = SQLStringFormatter(spark)
     if type(spark).__module__.startswith("pyspark.sql.connect"):
         from pyspark.sql.connect import sql_formatter  # noqa: PLC0415  # needs gRPC
 
-        other = sql_formatter.SQLStringFormatter(spark)  # type: ignore[arg-type]  # it is one
+        other = sql_formatter.SQLStringFormatter(spark)  # type: ignore[arg-type]  # its subclass
     formatter = _Formatter(other)
     try:
         return formatter.format(text, **given), formatter.frames

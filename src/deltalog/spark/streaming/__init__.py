@@ -1,4 +1,4 @@
-"""Streams that read from or write to tables."""
+"""Streaming reads and writes of the format `deltalog`."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The stream writer of the format `deltalog`: writes each batch of a query exactly once.
+"""The stream writer of the format `deltalog`, which writes each batch of a query exactly once.
 
-The commit records the query and the batch number as an application transaction. So a batch that
-Spark runs again after a crash is skipped. Spark commits in another process than it plans, so the
-tasks return the plan.
+A commit records the query id and the batch number as an application transaction. If Spark runs a
+batch again after a crash, the batch is skipped. Spark plans and commits a batch in different
+processes, so the tasks return the plan with their messages.
 
 Protocol: Transaction Identifiers
 """
@@ -37,16 +37,16 @@ if TYPE_CHECKING:
     from deltalog.table.creating import TablePlace
 
 _QUERY: Final = "sql.streaming.queryId"
-"""The local property by which Spark passes the query id to tasks."""
+"""The local property of Spark that contains the query id in tasks."""
 
 
 class StreamWriter(InEnvelope, DataSourceStreamArrowWriter):
-    """Writer of the batches of a query.
+    """Writer of the batches of a streaming query.
 
     Args:
-        place: the place of the table.
+        place: the location of the table, and its context.
         columns: the columns of the stream.
-        options: the options of the write; `txnAppId` replaces the query's id.
+        options: the options of the write. If `txnAppId` is set, it replaces the query id.
 
     Raises:
         SchemaMismatchError: the columns do not match the table's schema.
@@ -71,7 +71,7 @@ class StreamWriter(InEnvelope, DataSourceStreamArrowWriter):
         message = report(work)
         return TaskMessage(message, query=query, plan=encode_message((*plans, self._plan)[0]))
 
-    def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803  # PySpark's
+    def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803  # PySpark's name
         """Commit the files of a batch exactly once."""
         found = [message for message in messages if isinstance(message, TaskMessage)]
         if not found:
@@ -79,7 +79,7 @@ class StreamWriter(InEnvelope, DataSourceStreamArrowWriter):
         plan = _plan_of(found[0], batchId)
         plan.commit(written_by(plan.job.spec, messages_of(messages)))
 
-    def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803  # PySpark's
+    def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803  # PySpark's name
         """Delete the files of a batch's tasks after a task has failed."""
         del batchId
         if any(message is None for message in messages):
@@ -87,7 +87,7 @@ class StreamWriter(InEnvelope, DataSourceStreamArrowWriter):
 
 
 def _plan_of(message: TaskMessage, batch: int) -> WritePlan:
-    """Return the plan that a task has returned, completed by the query id and batch number."""
+    """Return the plan that a task has returned, with the query id and the batch number."""
     plan: WritePlan = decode_message(message.plan or b"")
     given = plan.options.app
     query = message.query if given is None else given.app_id
@@ -100,7 +100,7 @@ def _plan_of(message: TaskMessage, batch: int) -> WritePlan:
     return replace(plan, options=replace(plan.options, app=app, batch=logged))
 
 
-# --- merge of a stream into a table with `foreachBatch`
+# --- merge of a stream into a table, by `foreachBatch`
 
 
 def merge_batches(
@@ -115,15 +115,16 @@ def merge_batches(
     """Return a function for `foreachBatch` that merges each batch into a table exactly once.
 
     Args:
-        table: the location of the table. In conditions, the table's alias is `t`.
-        condition: Spark SQL that is true for matching rows; the alias of a batch is `s`.
-        clauses: a function that adds the clauses to a merge, such as
+        table: the location of the table, whose alias in Spark SQL is `t`.
+        condition: Spark SQL that is true for rows that match. The alias of the batch is `s`.
+        clauses: a function that adds the clauses to the builder of a merge, such as
             `lambda m: m.whenMatchedUpdateAll().whenNotMatchedInsertAll()`.
-        app_id: an id that only this query uses. The table records the id with the batch number, so
+        app_id: an id that no other query uses. The table records this id with the batch number, so
             that a repeated batch is skipped.
-        prepare: a function that returns the source for a batch, such as
-            `lambda df: df.dropDuplicates(["id"])`. A batch may contain several rows with the same
-            key, but a merge accepts only one.
+        prepare: a function that computes the source of the merge from a batch, such as
+            `lambda df: df.dropDuplicates(["id"])`. Useful because a batch may contain several rows
+                with
+            the same key, but only one row of the source may match a row of the table.
         storage_options: credentials and settings for the store.
     """
 

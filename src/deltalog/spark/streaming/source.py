@@ -1,7 +1,8 @@
-"""The streaming reader of the format `deltalog`: the rows of a table, then new rows.
+"""The streaming reader of the format `deltalog`: all rows of a table, then the new rows.
 
-Divides the rows into Spark's micro-batches. The core's follower decides the order of rows and the
-offsets. All rows of a stream have the schema with which the stream started.
+This module divides the rows into Spark's micro-batches. The follower of the core determines the
+order of rows and the offsets. All rows of a stream have the schema that the table had when the
+stream started.
 
 Protocol: Change Data Files
 """
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
 __all__ = ["AvailableNow", "default_limit", "is_everything"]
 
 
-# --- limits of micro-batches, as classes of the installed PySpark
+# --- limits of micro-batches, in classes that some versions of PySpark lack
 
 
 if TYPE_CHECKING:
@@ -60,12 +61,12 @@ else:
     except ImportError:
 
         class AvailableNow:
-            """Placeholder for a class that this PySpark lacks."""
+            """Placeholder for a base class that this version of PySpark lacks."""
 
 
 def default_limit(max_files: int | None, max_bytes: int | None) -> Any:
-    """Return the limit from a stream's options for Spark; `max_files` has priority."""
-    from pyspark.sql.streaming import datasource  # noqa: PLC0415  # PySpark 4.1 lacks it
+    """Return the limit of a batch as an object of PySpark; `max_files` overrides `max_bytes`."""
+    from pyspark.sql.streaming import datasource  # noqa: PLC0415  # missing in PySpark 4.1
 
     if max_files is not None:
         return datasource.ReadMaxFiles(max_files)
@@ -75,11 +76,11 @@ def default_limit(max_files: int | None, max_bytes: int | None) -> Any:
 
 
 def is_everything(limit: Any) -> bool:
-    """Return whether Spark requests all available rows, regardless of the options."""
+    """Return whether Spark requests all available rows, whatever limit the options contain."""
     return limit is None or type(limit).__name__ == "ReadAllAvailable"
 
 
-# --- micro-batches of streaming reads: limits, offsets, and the files of a planned batch
+# --- micro-batches: their limits, offsets and files
 
 
 _IS_FIRST: Final = "isFirst"
@@ -87,18 +88,18 @@ _START: Final = "start"
 
 
 class MicroBatchReader(TaskReader, DataSourceStreamReader, AvailableNow):
-    """Base of streaming readers.
+    """Base class of streaming readers.
 
     Attributes:
-        _stream: the options with the limits of a batch.
-        _planned: the start, the end and the files of the batch that was planned last.
+        _stream: the options, which contain the limits of a batch.
+        _planned: the start offset, the end offset and the files of the most recently planned batch.
     """
 
     _stream: StreamOptions
     _planned: tuple[dict[str, Any], dict[str, Any], list[ScanTask]] | None = None
 
     def getDefaultReadLimit(self) -> Any:  # noqa: N802  # PySpark's name
-        """Return the batch limit from the options."""
+        """Return the limit of a batch from the options."""
         return default_limit(self._stream.max_files, self._stream.max_bytes)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[TaskPartition]:
@@ -116,11 +117,11 @@ class MicroBatchReader(TaskReader, DataSourceStreamReader, AvailableNow):
 
 
 def shown_alike(task: ScanTask, spec: ReadSpec, schema: StructType, mode: Mode) -> ScanTask:
-    """Return the task with its rows in the schema with which the stream started.
+    """Return the task in a form that returns rows in the schema with which the stream started.
 
     Args:
         task: a scan task with the schema of its own version.
-        spec: how the stream's rows are read.
+        spec: the read specification of the stream's rows.
         schema: the schema of the table when the stream started.
         mode: the column mapping mode of the table.
 
@@ -140,22 +141,23 @@ def shown_alike(task: ScanTask, spec: ReadSpec, schema: StructType, mode: Mode) 
 
 
 def first(offset: dict[str, Any]) -> dict[str, Any]:
-    """Mark an offset as the initial offset of a new query."""
+    """Mark an offset as the offset at which a new query starts."""
     return {**offset, _IS_FIRST: True}
 
 
 def ending(start: Mapping[str, Any], end: dict[str, Any]) -> dict[str, Any]:
-    """Return the end offset of a batch. In a query's first batch, it also contains the start."""
+    """Return the end offset of a batch. In a query's first batch, it contains the start, too."""
     return {**end, _START: dict(start)} if start.get(_IS_FIRST) else end
 
 
 def beginning(start: dict[str, Any], end: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the start offset of a batch that was planned before.
+    """Return the start offset of a batch that was planned earlier, perhaps by another process.
 
-    Spark records only end offsets. If a query stopped during its first batch, Spark requests the
-    initial offset again. This offset may now be after the recorded end, and the rows of the batch
-    would be lost. So the end contains the start. As in Delta, an end without a start means that the
-    batch consists of the whole version before the end.
+    Spark records only the end offset of a batch. If a query stopped during its first batch, Spark
+    requests the initial offset again. The table may have changed since then, so the new initial
+    offset may be after the recorded end, and the rows of the batch would be lost. Therefore the end
+    offset of the first batch contains the start. If an end offset contains no start, the batch
+    consists of all rows of the version before the end, as in Delta.
     """
     if not start.get(_IS_FIRST):
         return start
@@ -175,7 +177,7 @@ def beginning(start: dict[str, Any], end: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def encode_offset(offset: Offset) -> dict[str, Any]:
-    """Encode an offset as Spark stores it."""
+    """Encode an offset in the form that Spark stores."""
     found: dict[str, Any] = loads(offset.to_json().encode())
     return found
 
@@ -197,7 +199,8 @@ class StreamReader(MicroBatchReader):
     Args:
         options: the options of the stream.
         columns: the schema that Spark requests.
-        version: the version whose schema the stream has; None means the latest version.
+        version: the version that determines the schema of the stream; None means the latest
+            version.
 
     Raises:
         InvalidInputError: the location contains a version.
@@ -229,9 +232,9 @@ class StreamReader(MicroBatchReader):
     def _shown_snapshot(
         self, columns: spark_types.StructType, version: int | None
     ) -> tuple[Snapshot, StructType]:
-        """Return the snapshot and schema of the stream's version.
+        """Return the snapshot and the schema of the version that determines the stream's schema.
 
-        If the version has been cleaned up, return those of the latest version.
+        If this version has been cleaned up, the latest version is used.
         """
         try:
             shown = self._open(version)
@@ -245,11 +248,11 @@ class StreamReader(MicroBatchReader):
         names = table_names(self._rows, self._hidden)
         if not self._options.changes:
             return read_spec(shown, columns=names, hidden=self._hidden, predicate=None)
-        beyond = shown.version + 1  # an empty range, because only the columns are needed
+        beyond = shown.version + 1  # an empty range is sufficient, because only columns are needed
         return open_changes(shown, start=beyond, columns=names, allow_out_of_range=True).spec
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802  # PySpark's name
-        """Return where a new query starts."""
+        """Return the offset at which a new query starts."""
         start: Any = self._options.start
         if isinstance(start, str) and start != "latest":
             start = Moment(moment_ms(start, self._options.time_zone))
@@ -259,9 +262,9 @@ class StreamReader(MicroBatchReader):
     def latestOffset(  # noqa: N802  # PySpark's name
         self, start: dict[str, Any] | None = None, limit: Any = None
     ) -> dict[str, Any]:
-        """Return the end of the next batch.
+        """Return the end offset of the next batch.
 
-        PySpark 4.1 passes neither start nor limit. The batch then contains all available rows.
+        PySpark 4.1 passes neither a start nor a limit. The batch then contains all available rows.
         """
         if start is None:
             latest = self._latest()
@@ -271,7 +274,7 @@ class StreamReader(MicroBatchReader):
             self._follower = self._follow(
                 decode_offset(start), everything=everything, until=self._target
             )
-        self._place = None  # remains None after an error
+        self._place = None  # if planning fails, the next call starts again
         tasks, offset = self._next_tasks(self._follower, everything=everything)
         end = ending(start, encode_offset(offset)) if tasks else dict(start)
         if not tasks or offset == self._follower.offset:
@@ -280,9 +283,10 @@ class StreamReader(MicroBatchReader):
         return end
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802  # PySpark's name
-        """Return the newest offset of the table, for the progress of a query (PySpark 4.2).
+        """Return the offset after the latest version, for a query's progress (PySpark 4.2).
 
-        `versionsBehind` is the number of versions that the query has not finished yet.
+        The offset contains `versionsBehind`: the number of versions that the query has not read
+        completely.
 
         Cost: lists the end of the log, once per trigger.
         """
@@ -302,7 +306,7 @@ class StreamReader(MicroBatchReader):
         return tasks
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802  # PySpark's name
-        """Make the stream end with the rows that are available now."""
+        """Make the stream end after the rows that are available now."""
         latest = self._latest()
         self._target = Offset(table_id=latest.metadata.id, version=latest.version + 1)
         self._follower = None
@@ -314,7 +318,7 @@ class StreamReader(MicroBatchReader):
         )
 
     def _latest(self) -> Snapshot:
-        """Return the latest version; reads only log files that are newer than the last call."""
+        """Return the latest version; reads only log files that are new since the last call."""
         with naming(self._known.store.root):
             self._known = self._known.refresh()
         return self._known
@@ -328,7 +332,7 @@ class StreamReader(MicroBatchReader):
             ignore_deletes=given.ignore_deletes,
             ignore_changes=given.ignore_changes,
             skip_change_commits=given.skip_change_commits,
-            on_schema_change="evolve",  # `shown_alike` checks the schema
+            on_schema_change="evolve",  # do not raise here, because `shown_alike` checks it
         )
 
     def _follow(self, start: Offset, *, everything: bool, until: Offset | None) -> Follower:
@@ -345,10 +349,10 @@ class StreamReader(MicroBatchReader):
         return Follower(latest, start=start, options=options, until=until)
 
     def _next_tasks(self, follower: Follower, *, everything: bool) -> tuple[list[ScanTask], Offset]:
-        """Return the files and the end of the next batch.
+        """Return the files and the end offset of the next batch.
 
-        A step of the follower ends where the schema changes. With `everything`, the batch contains
-        all steps before the first step that raises an error.
+        The follower ends a step where the schema changes. With `everything`, the batch contains all
+        steps before the first step that raises an error.
         """
         tasks: list[ScanTask] = []
         while True:
@@ -371,7 +375,7 @@ class StreamReader(MicroBatchReader):
 
 
 def _what_is_left(latest: Snapshot, start: Offset) -> Offset:
-    """Return `start`, or the first later offset whose commits still exist."""
+    """Return `start`, or the first later offset whose commits have not been cleaned up."""
     listing = list_log(latest.store, from_version=start.version)
     left = sorted(version for version in listing.commits if version >= start.version)
     if not left or left[0] == start.version:

@@ -1,8 +1,8 @@
 """`deltalog.spark.write`: write a data frame to a table, in any mode.
 
-Owns the driver's part of a write: tasks write files, and one commit adds them. Unlike a format's
-writer, this function can start jobs. So it supports all modes, and can retry after a conflicting
-commit.
+This module is the driver's part of a write: tasks write files, and one commit adds the files.
+Unlike the writer of a format, `write` can start jobs. So it supports all modes, and can retry after
+a conflicting commit.
 
 Protocol: none
 """
@@ -94,30 +94,31 @@ def write(  # noqa: PLR0913  # each is the caller's choice
         table: a location, `uc://catalog.schema.table`, a store, or a `NamedTable` of any catalog.
         mode: what to do with an existing table: `error` (or `errorifexists`), `append`,
             `overwrite`, or `ignore` (write nothing).
-        partition_by: the partition columns of a new table, or the new partition columns with
-            `overwrite_schema`.
-        merge_schema: whether to add columns to the table that only the frame has. The session's
+        partition_by: the partition columns of a new table. With `overwrite_schema`, the new
+            partition columns of an existing table.
+        merge_schema: whether to add columns of the frame that the table lacks. The session's
             `spark.databricks.delta.schema.autoMerge.enabled=true` has the same effect.
-        overwrite_schema: whether to replace the table's schema by the frame's schema; needs mode
+        overwrite_schema: whether to replace the table's schema by the frame's schema. Requires mode
             `overwrite`.
         replace_where: a condition. Only rows for which it is true are replaced, and it must be true
-            for all new rows. Needs mode `overwrite`.
-        partition_overwrite: `dynamic` replaces only the partitions of the new rows; needs mode
-            `overwrite`. None means the session's `spark.sql.sources.partitionOverwriteMode`.
+            for all new rows. Requires mode `overwrite`.
+        partition_overwrite: `dynamic` replaces only the partitions that receive new rows, and
+            requires mode `overwrite`. None means the session's
+            `spark.sql.sources.partitionOverwriteMode`.
         properties: the properties of a new table, such as
             `{"delta.enableChangeDataFeed": "true"}`. They override the session's
             `spark.databricks.delta.properties.defaults.…`.
         txn: the id of an application and its version. If the table has recorded this version, the
             write is skipped. None means the session's `spark.databricks.delta.write.txnAppId` and
             `….txnVersion`.
-        user_metadata: a string for the history; None means the session's
+        user_metadata: the user's string in the table's history; None means the session's
             `spark.databricks.delta.commitInfo.userMetadata`.
         target_file_size: the size of files in bytes; None means `delta.targetFileSize`. If that is
             not set, Spark's own writer writes one file per task, and deltalog's tasks write files
             of up to 128 MiB.
         max_records_per_file: the maximum number of rows in a file; 0 means no limit. None means the
             session's `spark.sql.files.maxRecordsPerFile`.
-        optimize_write: whether to gather the rows of each partition in few tasks first. None means
+        optimize_write: whether to move the rows of each partition to few tasks first. None means
             the session's `spark.databricks.delta.optimizeWrite.enabled`; if that is not set, the
             table's `delta.autoOptimize.optimizeWrite`.
         storage_options: credentials and settings for the store.
@@ -136,8 +137,7 @@ def write(  # noqa: PLR0913  # each is the caller's choice
             session.
 
     Cost: one job, whose tasks compute and write the rows. If Spark's own writer produces correct
-    files (ADR 0034), no Python worker is used, and a second job reads the statistics of large
-    files.
+    files (ADR 0034), no Python worker runs, and a second job reads the statistics of large files.
     """
     for name, value, known in (
         ("mode", mode, _MODES),
@@ -171,12 +171,11 @@ def write_frame(
 ) -> int | None:
     """Write a data frame to a table; see `write`.
 
-    Args:
-        frame: the rows.
-        place: the place of the table.
-        options: the options of the write, without the session's settings.
-        mode: what to do with an existing table.
-        name: the name of the table, for errors; if empty, errors contain only the location.
+    frame: the rows.
+    place: the location of the table, and its context.
+    options: the options of the write, without the session's settings.
+    mode: what to do with an existing table.
+    name: the name of the table, for errors. If empty, errors contain only the location.
     """
     options = options.under(session_settings(frame.sparkSession))
     context = replace(place.context, time_zone=options.zone)
@@ -189,7 +188,7 @@ def write_frame(
         except CommitConflictError:
             if mode in _ERRORS:
                 raise
-            # Another writer has created the table meanwhile, so write to the existing table.
+            # Another writer has created the table in the meantime, so write to that table.
     if mode == "ignore":
         return None
     if mode in _ERRORS:
@@ -263,7 +262,9 @@ class OverwriteMatching(Write):
         replaced = engine.plan_change(transaction, request).apply()
         transaction.parameters.update(self.logged_parameters())
         tells = replaced.num_change_files > 0
-        # Tasks write change files only if there is a predicate, so use one that is always true.
+        # Tasks write change data files only if there is a predicate, so use a predicate that is
+        # always
+        # true.
         every = Constant(value=True, type=BOOLEAN) if tells else None
         written = self._add(transaction, engine, rows, predicate=every, tells_changes=tells)
         changes = len(transaction.cdc)
@@ -277,7 +278,7 @@ def write_over_column(
 
     Args:
         frame: the new rows.
-        place: the place of an existing table.
+        place: the location of an existing table, and its context.
         options: the options of the write.
         where: a Spark column that is true for the rows to replace, and for all new rows.
 
@@ -309,10 +310,10 @@ def write_over_column(
 
 
 def replacing_by_spark(write: Write, table: DeltaTable) -> Write:
-    """Return the write, with its predicate evaluated by Spark if deltalog cannot parse it.
+    """Return a write whose predicate Spark evaluates if deltalog cannot parse it.
 
     Args:
-        write: a write with a predicate, of a data frame with the table's columns.
+        write: a write with a predicate. Its data frame has the table's columns.
         table: the target table.
     """
     where, snapshot = write.predicate, table.snapshot
@@ -330,10 +331,10 @@ def replacing_by_spark(write: Write, table: DeltaTable) -> Write:
 
 
 def _checked(frame: DataFrame, where: Column) -> DataFrame:
-    """Return the rows in a frame that raises an error if a row does not match a condition.
+    """Return a frame of the same rows that raises an error if a row does not match a condition.
 
-    A column raises the error, not a filter, because Spark may evaluate a filter for rows that the
-    frame does not contain.
+    A column raises the error, not a filter. Spark may evaluate a filter for rows that the frame
+    does not contain.
     """
     first, *others = frame.schema.fields
     wrong = F.raise_error(F.lit(_MISMATCH))
@@ -342,7 +343,7 @@ def _checked(frame: DataFrame, where: Column) -> DataFrame:
     return frame.select(checked, *(F.col(quoted(one.name)) for one in others))
 
 
-# --- places of tables by name: a location, a catalog of the session, or Spark's catalog
+# --- places of tables by name, in a catalog of the session or in Spark's catalog
 
 
 NO_PLACE = (
@@ -350,17 +351,18 @@ NO_PLACE = (
     "deltalog.spark.register(spark), after which Spark's catalog has the names of tables, or "
     "deltalog.spark.register(spark, catalogs=…) for a catalog of its own"
 )
-"""The advice in errors about a new table without a location."""
+"""The advice in errors about a new table whose location is unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedPlace:
-    """The place of an existing or new table.
+    """The location of an existing or new table, and its entry in Spark's catalog.
 
     Args:
         place: the location of the table, and its context.
-        entry: the existing or new entry in Spark's catalog; None if the table has no entry there.
-        is_known: whether Spark's catalog already contains the entry.
+        entry: the entry in Spark's catalog, which may not exist yet; None if the table needs no
+            entry.
+        is_known: whether the entry already exists.
     """
 
     place: TablePlace
@@ -387,14 +389,14 @@ def place_of_name(
     *,
     provider: str | None = None,
 ) -> NamedPlace | None:
-    """Return the place of an existing or new table by its name; None if there is no location.
+    """Return the place of an existing or new table by its name; None if no location is known.
 
     Args:
         spark: the session.
         name: the name of the table.
-        location: the location, if the user has set one in addition to the name.
-        storage: options of the store.
-        provider: the format of a new entry; None means the session's default.
+        location: the location that the user has set in addition to the name; None if not set.
+        storage: options for the store.
+        provider: the format of a new entry in Spark's catalog; None means the session's default.
 
     Raises:
         InvalidInputError: Spark's catalog has another location for the name.

@@ -1,6 +1,6 @@
-"""Options of writes (`option(…)`), with Delta's names. Case is ignored.
+"""The options of writes (`option(…)`). Their names are Delta's, in upper or lower case.
 
-Checks which options can be combined. The core interprets `delta.` properties.
+This module checks which options can be combined. The core interprets `delta.` properties.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 PROPERTY_PREFIX: Final = "delta."
 _UNCOMPRESSED: Final = {"none": "uncompressed"}
-"""Spark's alternative name of a compression → Parquet's name."""
+"""An alternative name of a compression in Spark → the name in Parquet."""
 _NULL_INTOLERANT: Final = "useNullIntolerantEqualityWithDPO"
 _WRITING: Final = (
     "path",
@@ -46,7 +46,7 @@ _WRITING: Final = (
     "optimizeWrite",
     "dataChange",
 )
-# Options of a stream's writer that only Spark uses.
+# Options of a streaming write that only Spark itself uses.
 _OF_STREAMS: Final = ("checkpointLocation", "queryName", "truncate")
 
 
@@ -56,18 +56,19 @@ class WriteOptions:
 
     Args:
         mode: `append` or `overwrite`.
-        partition_by: the partition columns of a new table, or of a table that is overwritten as a
-            whole.
+        partition_by: the partition columns of a new table, or of a table whose schema is
+            overwritten.
         cluster_by: the clustering columns of a new table.
-        merge_schema: whether to add columns to the table that only the data has.
+        merge_schema: whether to add columns of the data that the table lacks.
         overwrite_schema: whether to replace the table's schema by the schema of the data.
-        replace_where: a condition that is true for the rows to replace; None replaces all rows.
-        dynamic: whether to replace only the partitions of the new rows; None means the session's
-            setting.
-        keeps_null_partitions: whether `dynamic` preserves partitions with a NULL value.
-        app: the application transaction, which makes the write idempotent.
-        batch: the id of a stream's query and the number of its batch, for the history.
-        user_metadata: a string for the history.
+        replace_where: a condition that is true for the rows to replace; None means no condition.
+        dynamic: whether to replace only the partitions that receive new rows; None means the
+            session's setting.
+        keeps_null_partitions: whether `dynamic` preserves partitions with a NULL value; None means
+            Delta's default.
+        app: the application id and version, which make a repeated write have no effect.
+        batch: the query id and the batch number of a streaming write, for the history.
+        user_metadata: the user's string in the table's history.
         target_file_size_bytes: the size of new files; None means the table's property.
         max_records_per_file: the maximum number of rows in a file; 0 means no limit, None means the
             session's setting.
@@ -75,7 +76,7 @@ class WriteOptions:
         time_zone: the time zone of timestamps without a time zone; None means the session's.
         properties: the properties of a new table.
         streams: whether the write is a batch of a stream.
-        optimize_write: whether to gather the rows of a partition in few tasks; None means the
+        optimize_write: whether to move the rows of a partition to few tasks; None means the
             table's property.
         hooks: the settings of post-commit hooks; None means the table's properties.
     """
@@ -101,7 +102,7 @@ class WriteOptions:
     hooks: PostCommitHookProperties | None = None
 
     def __post_init__(self) -> None:
-        """Refuse options that contradict each other."""
+        """Refuse options that cannot be combined."""
         overwrites = self.mode == "overwrite"
         for name, given in (
             ("replaceWhere", self.replace_where is not None),
@@ -122,19 +123,19 @@ class WriteOptions:
 
     @property
     def replaces_partitions(self) -> bool:
-        """Whether to replace the partitions of the new rows. `replaceWhere` overrides this."""
+        """Whether the write replaces whole partitions; false if `replaceWhere` is set."""
         return self.mode == "overwrite" and bool(self.dynamic) and self.replace_where is None
 
     @property
     def zone(self) -> str:
-        """The time zone; UTC before the session's settings are applied."""
+        """The time zone of the write; UTC until the session's settings are applied."""
         return self.time_zone or "UTC"
 
     def under(self, settings: SessionSettings) -> WriteOptions:
-        """Return the options, completed by the session's settings.
+        """Return the options with the session's settings applied.
 
-        For a stream, the session's application transaction is ignored, because the query id and
-        batch number are used. In complete mode, a stream always replaces the whole table.
+        In a stream, the session's application transaction is ignored: the query id and the batch
+        number identify a write. In complete mode, a stream always replaces the whole table.
 
         Raises:
             InvalidInputError: options and settings contradict each other.
@@ -160,7 +161,7 @@ class WriteOptions:
 
     @property
     def schema_mode(self) -> SchemaMode | None:
-        """Return the core's schema mode."""
+        """Return the schema mode of the core."""
         if self.mode == "overwrite" and self.overwrite_schema:
             return "overwrite"
         return "merge" if self.merge_schema else None
@@ -185,7 +186,7 @@ class WriteOptions:
         return CommitProperties(custom_metadata=custom, app_transactions=apps)
 
     def arguments(self, configuration: TableConfiguration) -> dict[str, Any]:
-        """Return the arguments of the core's `Write`, except the rows.
+        """Return the arguments of the core's operation `Write`, except the rows.
 
         Args:
             configuration: the configuration of the target table.
@@ -211,7 +212,7 @@ class WriteOptions:
 
     @property
     def logged(self) -> dict[str, Any]:
-        """Return the operation's parameters for the history."""
+        """Return the parameters of the operation for the table's history."""
         if self.batch is not None:
             query, number = self.batch
             output = "Append" if self.mode == "append" else "Complete"
@@ -228,16 +229,15 @@ class WriteOptions:
 def parse_write_options(
     given: Mapping[str, str], *, overwrite: bool, streams: bool = False
 ) -> tuple[str, dict[str, str], WriteOptions]:
-    """Parse the options of a write; return the location, the store's options and the rest.
+    """Parse the options of a write; return the location, the options for the store, and the rest.
 
     Args:
         given: the options as the user wrote them.
         overwrite: whether the mode is `overwrite`.
-        streams: whether the write is a stream.
+        streams: whether the write is a streaming write.
 
     Raises:
-        InvalidInputError: an unknown option, an invalid value, or options that contradict each
-            other.
+        InvalidInputError: an option is unknown or invalid, or options contradict each other.
     """
     properties = {key: text for key, text in given.items() if _is_property(key)}
     rest = {key: text for key, text in given.items() if not _is_property(key)}
@@ -293,7 +293,7 @@ def _partitions(options: Options) -> tuple[str, ...]:
 
 def _most_records(options: Options) -> int | None:
     text = options.text("maxRecordsPerFile")
-    if text is not None and text.strip().startswith("-"):  # no limit, as in Spark
+    if text is not None and text.strip().startswith("-"):  # a negative number means no limit
         return 0
     return options.number("maxRecordsPerFile")
 
@@ -326,7 +326,7 @@ def _app(options: Options) -> AppTransaction | None:
 
 
 def _stream_app(options: Options) -> AppTransaction | None:
-    """Return the application transaction of a stream; later, its version is the batch number."""
+    """Return the application id of a stream. The batch number becomes the version of each batch."""
     name = options.text("txnAppId")
     if options.text("txnVersion") is not None:
         raise InvalidInputError(

@@ -1,8 +1,8 @@
-"""The plan of a write by the format: which table it creates or changes, and how tasks write files.
+"""The plan of a write by the format: how it changes the table, and how tasks write files.
 
 Spark plans and commits a write in different processes. `plan_write` returns the input of the tasks,
-and `WritePlan.commit` commits their files. Both run the operation `Write`: the first with an engine
-that only plans, the second with an engine that only commits.
+and `WritePlan.commit` commits the files that the tasks wrote. Both run the operation `Write`:
+`plan_write` with an engine that only plans, `commit` with an engine that only commits.
 
 Protocol: none
 """
@@ -55,7 +55,7 @@ _UTC: Final = "UTC"
 
 
 def open_to_write(table: Location, storage: Mapping[str, Any] | None = None) -> TablePlace:
-    """Open the place of an existing or new table, in the time zone UTC.
+    """Return the location and context of an existing or new table, with the time zone UTC.
 
     Args:
         table: a location, a store, or a table of a catalog, which may not exist yet.
@@ -75,17 +75,17 @@ def open_to_write(table: Location, storage: Mapping[str, Any] | None = None) -> 
 
 
 class PlanningEngine(LocalEngine):
-    """Engine that only records how rows will be written.
+    """Engine that writes no rows, but records how tasks must write them.
 
     Attributes:
-        job: how rows will be written; set when an operation calls `write_rows`.
+        job: the input of the tasks. Set when an operation calls `write_rows`.
     """
 
     def __init__(self) -> None:
         self.job: WriteJob | None = None
 
     def plan_change(self, transaction: PendingTransaction, request: ChangeRequest) -> PlannedChange:
-        """Return no rows, because rows to replace are searched when the write is committed."""
+        """Return a change of no rows, because the commit searches for the rows to replace."""
         del transaction, request
         return NothingFound()
 
@@ -105,23 +105,23 @@ class PlanningEngine(LocalEngine):
 
 
 class NothingFound:
-    """No rows; see `PlannedChange`."""
+    """The change of no rows; see `PlannedChange`."""
 
     def apply(self) -> ChangeMetrics:
         """Change nothing."""
         return ChangeMetrics(rows=RowCounts())
 
     def preview(self) -> Any:
-        """Refuse, because a planned write has no preview."""
+        """Raise an error, because a planned write has no preview."""
         raise InvalidInputError("cannot preview a write that is only planned")
 
     def explain(self) -> str:
-        """Explain that planning does not look for rows."""
+        """Explain that planning does not search for rows."""
         return "no rows are looked for while a write is planned"
 
 
 class CommittingEngine(LocalEngine):
-    """Engine that returns the files of the tasks instead of writing rows.
+    """Engine that writes no rows, but returns the files that tasks have written.
 
     Args:
         written: the files of all tasks.
@@ -138,7 +138,7 @@ class CommittingEngine(LocalEngine):
         predicate: Expression | None = None,
         tells_changes: bool = False,
     ) -> WrittenFiles:
-        """Return the files of the tasks, and delete unnecessary change files."""
+        """Return the files of the tasks. Change data files that are not needed are deleted."""
         del rows, predicate  # the tasks have already written and checked the rows
         if tells_changes or not self._written.cdc:
             return self._written
@@ -148,17 +148,17 @@ class CommittingEngine(LocalEngine):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedWrite(Write):
-    """A write whose files already exist.
+    """A write whose files were already written.
 
     Args:
-        configuration: the configuration of the table after the write, with the physical names that
-            the files contain.
+        configuration: the configuration of the table after the write. Its physical column names are
+            those in the files.
     """
 
     configuration: TableConfiguration
 
     def stage(self, transaction: PendingTransaction, engine: Engine) -> RowsWritten:
-        """Change the table as planned, and add the files."""
+        """Change the table's metadata as planned, and add the files."""
         if transaction.configuration.metadata != self.configuration.metadata:
             transaction.set_configuration(self.configuration)
         return Write.stage(self, transaction, engine)
@@ -166,17 +166,18 @@ class PlannedWrite(Write):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WritePlan:
-    """A planned write, which can be pickled.
+    """A planned write, which can be pickled and sent to other processes.
 
     Args:
         context: the context of the table.
-        new: the new table's place in a catalog, which is notified when the table is created.
-        version: the version that the write is based on; None if the write creates the table.
+        new: the staged new table of a catalog, which is notified when the table is created; None if
+            no catalog creates the table.
+        version: the version on which the plan is based; None if the write creates the table.
         configuration: the configuration of the table after the write.
         options: the options of the write.
         schema: the schema of the data.
         job: the input of the tasks.
-        is_done: whether the table has already recorded the application transaction.
+        is_done: whether the table has already recorded the application transaction of the write.
     """
 
     context: TableContext
@@ -189,14 +190,14 @@ class WritePlan:
     is_done: bool = False
 
     def under(self, given: Mapping[str, str]) -> WritePlan:
-        """Return the plan with its options completed by the session's settings.
+        """Return the plan with the session's settings applied to its options.
 
         Args:
-            given: the result of `task_settings`; empty outside of a task.
+            given: the result of `task_settings`. It is empty outside of a task.
 
         Raises:
-            InvalidInputError: a setting would have changed the plan, or deltalog does not support
-                it.
+            InvalidInputError: the plan would have been different with a setting, or deltalog does
+                not support a setting.
         """
         if not given:
             return self
@@ -222,10 +223,10 @@ class WritePlan:
                 check_zone(where, predicate, schema, options.zone)
 
     def commit(self, written: WrittenFiles) -> int | None:
-        """Commit the tasks' files, and run the post-commit hooks.
+        """Commit the files of the tasks, and run the post-commit hooks.
 
         Returns:
-            The new version; None if the table had already recorded the application transaction. The
+            The new version. None if the table had already recorded the application transaction; the
             files are then deleted.
 
         Raises:
@@ -269,7 +270,7 @@ def plan_write(
     """Plan a write before any of its rows are computed.
 
     Args:
-        place: the place of the table, which may not exist yet.
+        place: the location of the table, which may not exist yet, and its context.
         columns: the columns of the data.
         options: the options of the write.
 
@@ -332,8 +333,8 @@ def check_options(snapshot: Snapshot, options: WriteOptions) -> None:
     """Refuse options of a write that contradict the existing table.
 
     Raises:
-        InvalidInputError: the table has other partition columns, or the predicate's meaning depends
-            on the session's time zone.
+        InvalidInputError: the table has other partition columns, or the result of the predicate
+            depends on the session's time zone.
     """
     if options.cluster_by is not None:
         raise InvalidInputError(
@@ -358,7 +359,7 @@ def check_options(snapshot: Snapshot, options: WriteOptions) -> None:
 
 
 def _check_defaults(plan: WritePlan, settings: SessionSettings) -> None:
-    """Refuse to create a table without the session's default properties."""
+    """Refuse to create a table if the session has default properties that the plan lacks."""
     given = {name_key(name) for name in plan.options.properties}
     for name, text in settings.defaults:
         if name_key(name) not in given:

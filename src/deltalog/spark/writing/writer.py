@@ -1,7 +1,7 @@
 """The batch writer of the format `deltalog`.
 
-PySpark's Python Data Source API creates the writer in one process, runs its `write` in tasks, and
-runs its `commit` in a third process.
+PySpark's Python Data Source API creates the writer in one process, calls `write` in tasks, and
+calls `commit` in another process.
 
 Protocol: none
 """
@@ -43,13 +43,13 @@ if TYPE_CHECKING:
 
 @dataclass
 class TaskMessage(WriterCommitMessage):
-    """The report of a finished task to the driver.
+    """The message of a finished task to the driver.
 
     Args:
         message: the result of `write_task`.
-        query: Spark's id of the query; only for streams.
-        plan: the encoded plan; only for streams.
-        settings: the session's settings; only for batch writes.
+        query: the id of Spark's query; only set for streams.
+        plan: the encoded plan of the write; only set for streams.
+        settings: the settings of the session; only set for batch writes.
     """
 
     message: bytes
@@ -59,10 +59,10 @@ class TaskMessage(WriterCommitMessage):
 
 
 class BatchWriter(InEnvelope, DataSourceArrowWriter):
-    """Writer of one data frame.
+    """Writer of one data frame to a table.
 
     Args:
-        place: the place of the table.
+        place: the location of the table, and its context.
         columns: the columns of the data frame.
         options: the options of the write.
 
@@ -95,10 +95,10 @@ class BatchWriter(InEnvelope, DataSourceArrowWriter):
             plan.under(settings[0] if settings else {}).commit(written)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Delete the tasks' files after a task has failed.
+        """Delete the files of the other tasks after a task has failed.
 
-        If no task has failed, the commit has. `commit` deletes the files itself unless the table
-        may contain them.
+        If no task has failed, the commit has failed. `commit` itself then deletes the files, unless
+        the table may contain them.
         """
         if all(message is not None for message in messages):
             return
@@ -111,16 +111,16 @@ def messages_of(messages: Sequence[WriterCommitMessage | None]) -> list[bytes]:
 
 
 def remove_files(store: Store, messages: Sequence[bytes]) -> None:
-    """Delete the tasks' files."""
+    """Delete the files in the messages of tasks."""
     for message in messages:
         try:
             written = decode_message(message)
-        except DeltaError:  # the task has reported an error, and has deleted its files
+        except DeltaError:  # the message is an error, and its task has deleted its files
             continue
         store.delete_many(list(written.paths))
 
 
-# --- conversion of rows to a table's columns and types, by Spark's store assignment
+# --- conversion of rows to the columns and types of a table, by Spark's store assignment
 
 
 def fitted(
@@ -132,16 +132,17 @@ def fitted(
     constants: Mapping[str, Expression] = MappingProxyType({}),
     evolves: bool = False,
 ) -> DataFrame:
-    """Return the rows of a frame, converted to the columns and types of a table.
+    """Return the rows of a frame with the columns and types of a table.
 
     Args:
         spark: the session.
         frame: the rows.
-        table: the target.
-        columns: the table's columns in the order of the frame's columns; None matches by name.
-        constants: name of a column → its value in all rows.
+        table: the table into which the rows are inserted.
+        columns: the columns of the table in the order of the frame's columns; None matches columns
+            by name.
+        constants: the name of a column → its value in all rows.
         evolves: whether the frame may contain columns that the table lacks. If `columns` is set,
-            such columns must follow the others.
+            new columns must follow the columns of the table.
 
     Raises:
         SchemaMismatchError: the frame's columns do not match the table's.

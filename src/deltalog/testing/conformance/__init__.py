@@ -1,7 +1,7 @@
-"""Scores of readers on tables with known rows: `python -m deltalog.testing.conformance DIRECTORY`.
+"""Compare libraries on tables with known rows: `python -m deltalog.testing.conformance DIRECTORY`.
 
-`board` loads the cases of a directory, calls the readers, judges and counts the results. `digest`
-decides whether rows are equal. The same program scores deltalog and other libraries.
+`board` loads the cases of a directory, reads them with each library, and counts correct results.
+`digest` determines whether rows are equal. deltalog and other libraries are scored in the same way.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The judgement of readers by cases, and the board with the number of passed cases.
+"""Judge libraries by the cases of a directory; show the number of passed cases on a board.
 
 Protocol: none
 """
@@ -25,26 +25,26 @@ if TYPE_CHECKING:
 
 
 class Verdict(enum.Enum):
-    """The judgement of a read."""
+    """The judgement of one read."""
 
     RIGHT = "right"
     """The reader returned the expected rows, or raised an expected error."""
     REFUSED = "refused"
-    """The reader raised an error instead of returning rows, which does no harm."""
+    """The reader raised an error instead of returning rows. This does no harm."""
     WRONG = "wrong"
-    """The reader returned wrong rows, or rows instead of an expected error."""
+    """The reader returned wrong rows, or returned rows although an error was expected."""
     NOT_ASKED = "not asked"
-    """The reader does not offer this kind of read."""
+    """The reader does not support this kind of read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
-    """A case with its verdict.
+    """A case with the verdict on its read.
 
     Args:
-        case: the read.
-        verdict: the judgement.
-        why: the error, or the difference between the rows; empty if the rows are right.
+        case: the case.
+        verdict: the judgement of the read.
+        why: the error, or the difference between the rows; empty if the result is right.
     """
 
     case: Trial
@@ -53,7 +53,7 @@ class Ruling:
 
 
 def judge(case: Trial, reader: Reader) -> Ruling:
-    """Read a case with a reader, and judge the result."""
+    """Read the table of a case with a reader, and judge the result."""
     if case.changes and not reader.changes:
         return Ruling(case, Verdict.NOT_ASKED)
     try:
@@ -81,7 +81,7 @@ def _digest_read(case: Trial, reader: Reader) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """The number of cases for each verdict, in one row of the board."""
+    """The numbers of right, refused and wrong cases, for one row of the board."""
 
     right: int
     refused: int
@@ -89,11 +89,11 @@ class Score:
 
     @property
     def asked(self) -> int:
-        """The number of cases, without cases that the reader does not offer."""
+        """The number of cases, except those that the reader does not support."""
         return self.right + self.refused + self.wrong
 
     def __str__(self) -> str:
-        """Return the numbers of right, refused and wrong cases as a string."""
+        """Return the text of the cell on the board, such as `5 of 7 (2 refused)`."""
         if not self.asked:
             return "-"
         rest = [
@@ -105,7 +105,7 @@ class Score:
 
 
 def scores(judged: Sequence[Ruling]) -> dict[str, Score]:
-    """Return row of the board → score, in the board's order; rows without cases are omitted."""
+    """Return the scores: row of the board → score. Rows without cases are omitted."""
     found = {feature for one in judged for feature in one.case.features}
     rows = [*(name for name in BOARD if name in found), *sorted(found - set(BOARD))]
     return {row: _score(one for one in judged if row in one.case.features) for row in rows}
@@ -117,16 +117,16 @@ def _score(judged: Iterable[Ruling]) -> Score:
 
 
 def is_perfect(judged: Sequence[Ruling]) -> bool:
-    """Return whether the reader passes every case that it offers."""
+    """Return whether the reader passes every case that it supports."""
     total = scores(judged)[EVERYTHING]
     return total.right == total.asked
 
 
 def table_of(results: Mapping[str, Sequence[Ruling]]) -> list[list[str]]:
-    """Return the board: a header, then one row per feature with one cell per reader.
+    """Return the board as cells: a header, then one row per feature with one cell per reader.
 
     Args:
-        results: the judged cases of each reader, by the reader's title.
+        results: title of a reader → its judged cases.
     """
     columns: dict[str, dict[str, Any]] = {name: scores(one) for name, one in results.items()}
     rows = next(iter(columns.values()))
@@ -152,21 +152,21 @@ def as_text(cells: list[list[str]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-# --- the readers: deltalog and other libraries, each with the API that reads most tables
+# --- readers: deltalog and other libraries, each with the API that reads most of the tables
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reader:
-    """A library that reads tables.
+    """A library that reads tables, and the functions that call it.
 
     Args:
-        name: the name on the board.
+        name: the name of the library on the board.
         package: the package whose version is shown.
-        how: the API that is called, for the board's caption.
-        rows: a function that returns all rows of a version of the table at a path; the version None
-            means the latest.
-        changes: a function that returns the change data feed between two versions, both included;
-            None if the library cannot read the feed.
+        how: the API that is called, for the caption of the board.
+        rows: a function that returns all rows of the table at a path, at a version; None means the
+            latest version.
+        changes: a function that returns the change data feed from one version to another, both
+            included; None if the library cannot read the feed.
     """
 
     name: str
@@ -252,7 +252,7 @@ READERS: Final = {
 }
 
 
-# --- cases: tables with their expected rows, in one of two layouts
+# --- cases: tables and their expected rows, in one of two layouts of directories
 
 
 EVERYTHING: Final = "all"
@@ -260,16 +260,16 @@ EVERYTHING: Final = "all"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """One read and its expected result.
+    """A case: one read, and its expected result.
 
     Args:
-        table: the name of the table in its corpus.
+        table: the name of the table in its directory of cases.
         path: the path of the table.
         version: the version to read; None means the latest.
         changes: the first and last version if the change data feed is read, else None.
         digest: the digest of the expected rows; None if the read must fail.
-        excluded: the columns that the digest excludes.
-        features: the rows of the board for which the read counts.
+        excluded: the columns that are not part of the digest.
+        features: the rows of the board in which the case counts.
     """
 
     table: str
@@ -290,12 +290,12 @@ class Trial:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Corpus:
-    """The cases of a directory.
+    """The cases of one directory.
 
     Args:
         cases: the cases to judge.
-        tables: the number of tables in these cases.
-        left_out: reason → the number of cases that are not judged for this reason.
+        tables: the number of tables of these cases.
+        left_out: the reason why cases are not judged → their number.
     """
 
     cases: tuple[Trial, ...]
@@ -308,7 +308,8 @@ def load_corpus(directory: Path, writers: Sequence[str] = ()) -> Corpus:
 
     Args:
         directory: the directory, in one of the two layouts.
-        writers: names of directories. Only tables below them are loaded; all tables by default.
+        writers: names of directories. Only tables below these directories are loaded; by default,
+            all.
 
     Raises:
         InvalidInputError: the directory has neither layout, or has no table below `writers`.
@@ -381,7 +382,7 @@ def _has_type(*names: str) -> Callable[[Facts], bool]:
     return lambda facts: not set(names).isdisjoint(facts["types"])
 
 
-# Rows of the board, derived from a table's entry in the manifest.
+# The rows of the board: name → test of the manifest's entry for a table.
 _TABLES: Final[tuple[tuple[str, Callable[[Facts], bool]], ...]] = (
     ("partitions", lambda facts: bool(facts["partition_columns"])),
     ("nested types", _has_type("struct", "array", "map")),
@@ -404,7 +405,7 @@ _OLDER: Final = "older versions"
 _CHANGES: Final = "change data feed"
 _REFUSALS: Final = "must be refused"
 BOARD: Final = (EVERYTHING, *(name for name, _ in _TABLES), _OLDER, _CHANGES, _REFUSALS)
-"""The rows of the board for a manifest, in order. Rows for other layouts follow."""
+"""The rows of the board for a directory with a manifest, in order. Other rows follow them."""
 
 
 def _features(
@@ -436,7 +437,7 @@ def _of_releases(directory: Path) -> Iterator[Trial]:
 
 
 def _digest_of(expected: Path) -> str:
-    """Return the digest of the expected rows in Parquet files, which pyarrow reads."""
+    """Return the digest of expected rows that are in Parquet files. pyarrow reads the files."""
     import pyarrow.parquet as pq  # noqa: PLC0415, TID251  # see above; slow, and only for this layout
 
     content = expected / "table_content"

@@ -1,8 +1,8 @@
-"""A digest of rows that ignores order, chunks and the width of integers: "digest v1" of a corpus.
+"""A digest of rows ("digest v1") that ignores their order, chunks, and the width of integers.
 
-Each cell becomes a short string with its kind (`"i:5"`, `"d:1.5"`, `"T:0"`). Each row becomes the
-JSON array of its cells, ordered by column name. The digest is the SHA-256 of the column names and
-the sorted SHA-256 values of the rows. Duplicate rows count.
+Each cell becomes a short string that includes the kind of its value (`"i:5"`, `"d:1.5"`, `"T:0"`).
+Each row becomes a JSON array of its cells, ordered by column name. The digest is the SHA-256 of the
+column names and of the sorted SHA-256 values of the rows. So duplicate rows count.
 
 Protocol: none
 """
@@ -33,10 +33,10 @@ _MICROSECONDS: Final = {"s": 1_000_000, "ms": 1_000, "us": 1}
 
 
 def digest(table: pa.Table) -> str:
-    """Return the digest of a table's rows: `v1:` and 64 hexadecimal digits.
+    """Return the digest of the rows of a table: `v1:` and 64 hexadecimal digits.
 
     Args:
-        table: the rows; the column names must be distinct.
+        table: the rows. The names of its columns must differ.
 
     Raises:
         InvalidInputError: two columns have the same name, or a type is not supported.
@@ -67,7 +67,7 @@ def _row_texts(batch: pa.RecordBatch) -> Iterator[str]:
 
 
 def _texts(array: Any) -> list[str]:
-    """Return one JSON string per value of an array."""
+    """Return one JSON string for each value of an array."""
     array = _plain(array)
     for applies, make in _KINDS:
         if applies(array.type):
@@ -76,7 +76,7 @@ def _texts(array: Any) -> list[str]:
 
 
 def _plain(array: Any) -> Any:
-    """Return the array without extension types, dictionaries, run ends and list views."""
+    """Return an equal array without extension types, dictionaries, run ends and list views."""
     kind = array.type
     if isinstance(kind, pa.BaseExtensionType):
         return _plain(array.storage)
@@ -94,7 +94,7 @@ def _quoted(value: str) -> str:
 
 
 def _each(text: Callable[[Any], str]) -> Make:
-    """Return a function that converts the values of an array to strings, one by one."""
+    """Return a function that converts the values of an array to strings, one after the other."""
     return lambda array: [_NULL if one is None else text(one) for one in array.to_pylist()]
 
 
@@ -108,7 +108,7 @@ def _tagged(numbers: list[int | None], tag: str) -> list[str]:
 
 
 def _in_micros(width: Any, tag: Callable[[Any], str]) -> Make:
-    """Return a function that converts times to microseconds, rounded down, and then to strings."""
+    """Return a function that converts times to microseconds (rounded down), and then to strings."""
 
     def make(array: Any) -> list[str]:
         unit = array.type.unit
@@ -155,7 +155,7 @@ def _map(array: Any) -> list[str]:
 
 
 def _children(array: Any, values: Any) -> list[str]:
-    """Return the strings for the values in a list or map array, which may be a slice."""
+    """Return the strings for the values inside a list or map array. The array may be a slice."""
     offsets = array.offsets
     first, last = (offsets[at].as_py() for at in (0, len(offsets) - 1))
     return _texts(values.slice(first, last - first))

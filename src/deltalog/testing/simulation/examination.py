@@ -1,4 +1,4 @@
-"""The checks at the end of a history, of every readable version and of every writer's results."""
+"""The checks at the end of a history: of each readable version, and of each writer's results."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _NEEDS_A_COMMIT = {"append", "append wide", "overwrite", "replace where", "add c
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryReport:
-    """The report of a history without an error.
+    """The report of a history in which no difference was found.
 
     Args:
         seed: the seed of the history.
-        steps: the number of calls of stores and catalogs.
-        versions: the number of versions that were created.
-        compared: the number of versions that could be read at the end, and were correct.
-        trace: one line per step and per commit.
+        steps: the number of calls to stores and catalogs.
+        versions: the number of created versions.
+        compared: the number of versions that are readable at the end, and whose rows are correct.
+        trace: the trace, with one line per step and per commit.
         digest: the digest of the trace and of all commits.
     """
 
@@ -49,16 +49,17 @@ class HistoryReport:
 def simulate(
     seed: int, *, wrap_store: Callable[[Store], Store] = lambda store: store
 ) -> HistoryReport:
-    """Run the history of a seed, and compare the table with the model after each step.
+    """Run the history that a seed determines; compare the table with the model after each step.
 
     Args:
-        seed: the seed, which determines the table, the writers and their order, failures, times and
-            names.
-        wrap_store: a function that wraps the store of the writers. The behaviour of the wrapper
-            must depend only on its calls.
+        seed: the seed. It determines the table, the writers, the order of their calls, the
+            failures, the times and the names.
+        wrap_store: a function that wraps the store of the writers. The wrapper must be
+            deterministic.
 
     Raises:
-        WrongHistoryError: the table differs from the model, or a writer failed without a reason.
+        WrongHistoryError: the table differs from the model, or a writer failed although no failure
+            was injected and there was no conflict.
     """
     free_cached_properties()
     history = History(seed, wrap_store)
@@ -76,10 +77,10 @@ def simulate(
 
 
 def examine(history: History) -> int:
-    """Compare the table with the model at the end; return the number of readable versions.
+    """Compare the table at the end with the model; return the number of readable versions.
 
     Raises:
-        WrongHistoryError: the table or a writer's result differs from the model.
+        WrongHistoryError: the table, or a result of a writer, differs from the model.
     """
     check_log(history)
     for outcome in history.outcomes.values():
@@ -88,7 +89,7 @@ def examine(history: History) -> int:
 
 
 def check_log(history: History) -> None:
-    """Check that commits never change, and that versions exist until a clean-up removes them."""
+    """Check that a commit never changes, and that it exists until a clean-up deletes it."""
     times: list[int] = []
     for version, made in enumerate(history.made):
         for path in {made.path, commit_path(version)}:
@@ -102,7 +103,7 @@ def check_log(history: History) -> None:
 
 
 def check_reported(history: History, outcome: StatementRun) -> None:
-    """Check that the result that a writer received agrees with the log."""
+    """Check that the result of a statement agrees with the log."""
     statement = outcome.statement
     versions = [v for v, made in enumerate(history.made) if made.outcome is outcome]
     if outcome.state == "failed" and versions and statement.kind != "vacuum":
@@ -129,7 +130,7 @@ def check_reported(history: History, outcome: StatementRun) -> None:
 
 
 def check_versions(history: History) -> int:
-    """Compare the rows, row ids and change feed of every version with the model."""
+    """Compare the rows, the row ids and the change feed of each readable version with the model."""
     table = open_table(history.store, history.committer)
     properties = history.plan.properties
     tracks = properties["delta.enableRowTracking"] == "true"
@@ -163,7 +164,7 @@ def _row_ids(table: DeltaTable) -> dict[int, int]:
 def _check_row_ids(
     history: History, version: int, made: Made, ids: dict[int, dict[int, int]]
 ) -> None:
-    """Check that each row has a unique row id, which never changes."""
+    """Check that the rows of a version have distinct row ids, and that a row keeps its row id."""
     found = ids[version]
     if None in found.values() or len(set(found.values())) < len(found):
         history.fail(f"version {version} has row ids {found}")
@@ -177,7 +178,7 @@ def _check_row_ids(
 
 
 def _check_feed(history: History, table: DeltaTable, version: int) -> None:
-    """Check that the change feed of a version equals the difference from the previous version."""
+    """Check that the change feed of a version is the difference from the previous version."""
     try:
         read = table.load_cdf(starting_version=version, ending_version=version).read_all()
     except DeltaError as error:
@@ -193,7 +194,7 @@ def _check_feed(history: History, table: DeltaTable, version: int) -> None:
 
 
 def _net(rows: list[dict[str, Any]]) -> tuple[Counter[Any], Counter[Any]]:
-    """Return the removed and the added rows, without rows that were both removed and added."""
+    """Return the removed rows and the added rows, except rows that were removed and added."""
     gone = Counter(
         _key(row) for row in rows if row["_change_type"] in {"delete", "update_preimage"}
     )

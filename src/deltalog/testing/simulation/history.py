@@ -1,8 +1,8 @@
-"""One history of a simulated table, which is drawn from a seed and compared with the model.
+"""One history of a simulated table. It is drawn from a seed, and compared with the model.
 
-Owns the loop, which decides which writer continues and whether its call fails; the comparisons
-after each step; and the trace. The same seed produces the same trace and the same bytes in every
-commit.
+The history decides which writer makes the next call and whether the call fails, compares the table
+with the model after each step, and records a trace. The same seed always produces the same trace
+and the same bytes in every commit.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from deltalog.testing.simulation.model import Column, Kind, Row, TableState
 
     class Running(Protocol):
-        """A writer that advances call by call."""
+        """A writer that runs from call to call."""
 
         @property
         def is_at_commit(self) -> bool:
@@ -59,16 +59,16 @@ if TYPE_CHECKING:
     RunningT = TypeVar("RunningT", bound=Running)
 
 
-# --- the choices of a history, drawn from its seed: table, statements, order and failures
+# --- the random choices of a history: the table, the statements, their order, the failures
 
 
 FIRST_ROWS: Final = 8
 HOUR_MS: Final = 3_600_000
 MOST_SKEW_MS: Final = 5 * 60_000
-# A writer may pause for a night. Old versions and files are retained for a longer time.
+# A writer may pause for one night. Old versions and files are retained for longer than that.
 NIGHT_MS: Final = 13 * HOUR_MS
 KEPT_MS: Final = 24 * HOUR_MS
-# Periods without writes, after which old versions and files may be removed.
+# A period without writes, after which old versions and files may be deleted.
 PAUSE_MS: Final = 50 * HOUR_MS
 _PARTITIONS: Final = "ab"
 _KINDS: Final[Mapping[Kind, int]] = {
@@ -101,7 +101,7 @@ _PROPERTIES: Final[Mapping[str, tuple[str, ...]]] = {
     "delta.columnMapping.mode": ("none", "none", "name"),
     "deltalog.maxDeletedRowsRatio": ("0.3", "1"),
 }
-# Kinds of statements in a history: all kinds, changes of the same files, or maintenance.
+# The kinds of statements in a history: all kinds, kinds that change the same files, or maintenance.
 _THEMES: Final[tuple[frozenset[Kind], ...]] = (
     frozenset(_KINDS),
     frozenset({"append", "delete", "update", "upsert", "merge delete", "compact", "purge"}),
@@ -116,13 +116,13 @@ _HARM_RATES: Final = (0.0, 0.005, 0.02, 0.08)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TablePlan:
-    """The table of a history.
+    """The table of a history, as it is created.
 
     Args:
         properties: the properties of the table.
         partition_by: the partition columns.
-        has_catalog: whether a catalog manages the table's commits.
-        rows: the rows in the first version.
+        has_catalog: whether a catalog coordinates the commits of the table.
+        rows: the rows of the first version.
     """
 
     properties: Mapping[str, str]
@@ -135,7 +135,7 @@ class Schedule:
     """The random choices of one history.
 
     Args:
-        seed: the seed, which determines all choices.
+        seed: the seed. It determines all choices.
     """
 
     def __init__(self, seed: int) -> None:
@@ -148,11 +148,11 @@ class Schedule:
         self._last: Any = None
 
     def chance(self, name: str) -> random.Random:
-        """Return a source of random numbers that depends on the seed and a name."""
-        return random.Random(f"{self.seed}-{name}")  # noqa: S311  # must be repeatable
+        """Return a source of random numbers that depends only on the seed and on a name."""
+        return random.Random(f"{self.seed}-{name}")  # noqa: S311  # the numbers must be repeatable
 
     def table(self) -> TablePlan:
-        """Draw the table."""
+        """Draw the properties and the first rows of the table."""
         draw = self._draw
         has_catalog = draw.random() < 0.2
         properties = {name: draw.choice(values) for name, values in _PROPERTIES.items()}
@@ -173,10 +173,11 @@ class Schedule:
         )
 
     def waves(self, *, has_catalog: bool) -> list[list[list[Statement]]]:
-        """Draw the statements of each writer.
+        """Draw the statements of all writers.
 
         Returns:
-            Waves of writers. The writers of a wave begin together when the previous wave is done.
+            For each wave, for each writer in it, the statements. The writers of a wave begin
+            together, as soon as the previous wave is finished.
         """
         draw = self._draw
         writers: list[list[Statement]] = [[] for _ in range(draw.choice((2, 2, 3, 4)))]
@@ -193,11 +194,11 @@ class Schedule:
         return [wave for wave in (writers[:first], writers[first:]) if wave]
 
     def skew_ms(self) -> int:
-        """Draw the milliseconds by which a writer's clock is fast."""
+        """Draw the number of milliseconds by which a writer's clock is ahead of the true time."""
         return self._draw.choice((0, 0, self._draw.randint(-MOST_SKEW_MS, MOST_SKEW_MS)))
 
     def next_of(self, running: Sequence[RunningT]) -> RunningT:
-        """Draw the next writer: often the previous writer, or a writer before its commit."""
+        """Draw the writer of the next call: often the previous one, or one before its commit."""
         if self._gathers:
             late = [writer for writer in running if not writer.is_at_commit]
             if late and self._draw.random() < 0.95:
@@ -207,17 +208,17 @@ class Schedule:
         return cast("RunningT", self._last)
 
     def fate(self, verb: str) -> Fate:
-        """Draw the fate of a call, such as a failure."""
+        """Draw the outcome of a call: it succeeds, or a failure is injected."""
         if self._draw.random() >= self._harm_rate:
             return Fate.FINE
         return self._draw.choice([fate for fate in HARMS if can_happen(fate, verb)])
 
     def is_next(self, probability: float) -> bool:
-        """Draw whether another event happens before the next call."""
+        """Draw whether an event with this probability happens before the next call."""
         return self._draw.random() < probability
 
     def one_of(self, choices: Sequence[int]) -> int:
-        """Draw one item."""
+        """Draw one of the choices."""
         return self._draw.choice(choices)
 
     def _row(self, number: int, **more: Any) -> Row:
@@ -234,7 +235,7 @@ class Schedule:
         match kind:
             case "append" | "overwrite":
                 rows = [self._row(n) for n in new]
-            case "append once":  # the same rows for each writer with this application version
+            case "append once":  # all writers append the same rows for the same application version
                 rows = [{"id": 1000 + app_version, "p": "a", "v": app_version}]
             case "append wide":
                 rows = [self._row(n, w=n) for n in new]
@@ -274,11 +275,11 @@ _SLACK_MS: Final = 4 * MOST_SKEW_MS
 
 
 class WrongHistoryError(AssertionError):
-    """A history in which the table differs from the model.
+    """The error of a history in which the table differs from the model.
 
     Attributes:
         seed: the seed of the history.
-        trace: the steps up to the difference.
+        trace: the steps before the difference was found.
     """
 
     def __init__(self, seed: int, problem: str, trace: list[str]) -> None:
@@ -288,19 +289,19 @@ class WrongHistoryError(AssertionError):
         self.trace = trace
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the error with its attributes."""
+        """Pickle the error including its attributes."""
         return type(self), (self.seed, self.problem, self.trace)
 
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A version that was created.
+    """A version that a history has created.
 
     Args:
-        data: the content of the commit.
-        path: the path of the commit when it was created.
-        outcome: the run of the statement that created the version; None for the first versions.
-        state: the expected state of the table.
+        data: the content of the commit file.
+        path: the path of the commit file when it was written.
+        outcome: the run of the statement that has created the version; None for the first versions.
+        state: the state of the table according to the model.
     """
 
     data: bytes
@@ -335,16 +336,16 @@ class History:
 
     @property
     def running(self) -> list[Writer]:
-        """The writers that are not done."""
+        """The writers that have not finished."""
         return [writer for writer in self.writers if not writer.worker.is_done]
 
     @property
     def committer(self) -> Committer | None:
-        """The catalog's committer without injected failures; None if there is no catalog."""
+        """A committer for the catalog, without injected failures; None without a catalog."""
         return None if self.catalog is None else CatalogCommitter(self.catalog)
 
     def play(self) -> None:
-        """Run the history from the first to the last step."""
+        """Run the history from the first step to the last."""
         try:
             self._create()
             for number, wave in enumerate(self.schedule.waves(has_catalog=self.plan.has_catalog)):
@@ -361,7 +362,7 @@ class History:
                 writer.worker.kill()
 
     def fail(self, problem: str) -> NoReturn:
-        """Raise the error for a problem.
+        """Raise the error that describes a problem.
 
         Raises:
             WrongHistoryError: always.
@@ -404,18 +405,18 @@ class History:
             self.writers.append(writer)
 
     def _begin(self, outcome: StatementRun) -> None:
-        """Begin a writer's statement, and choose the version to restore or read."""
+        """Record the start of a statement, and draw the version that it restores or reads."""
         outcome.state, outcome.started_ms = "running", self.clock.time_ms
         if outcome.statement.kind == "restore" or (
             outcome.statement.kind == "read" and self.schedule.is_next(0.5)
         ):
-            # The version to restore must still exist at the time of the commit.
+            # The files of the version to restore must still exist when the statement commits.
             since_ms = self.clock.time_ms - (KEPT_MS - NIGHT_MS - HOUR_MS)
             recent = [v for v in range(len(self.made)) if self.ended_ms(v) > since_ms]
             outcome.target = self.schedule.one_of(recent)
 
     def ended_ms(self, version: int) -> int:
-        """Return the time when the first later statement began, which may remove the files."""
+        """Return the time at which a version ended: later statements may then delete its files."""
         return min(
             (made.outcome.started_ms for made in self.made[version + 1 :] if made.outcome),
             default=self.clock.time_ms,
@@ -457,7 +458,7 @@ class History:
         self.check_steps()
 
     def _pass_time(self, time_ms: int) -> None:
-        while self.shared.delayed:  # delayed requests arrive before so much time has passed
+        while self.shared.delayed:  # delayed requests arrive within this time
             self._deliver()
         self.trace.append(f"{time_ms // HOUR_MS} hours pass")
         self.clock.time_ms += time_ms
@@ -465,7 +466,7 @@ class History:
     # --- invariants
 
     def check_steps(self) -> None:
-        """Compare the state after the last step with the model."""
+        """Compare the table after the last step with the model."""
         for data, path in self._new_commits():
             self._note(data, path)
             self._check_newest()
@@ -490,7 +491,7 @@ class History:
             yield self.store.files[path], path
 
     def _note(self, data: bytes, path: str) -> None:
-        """Record a new version with its statement and its expected state."""
+        """Record a new version, with its statement and its expected state."""
         version = len(self.made)
         info = next(iter(iter_objects(data))).get("commitInfo", {})
         number = info.get("number")
@@ -521,7 +522,7 @@ class History:
         self.compare(version, columns, rows, f"version {version}, when it was made")
 
     def compare(self, version: int, columns: Any, rows: Any, what: str) -> None:
-        """Compare rows that were read with the model's rows.
+        """Compare the rows of a read with the rows of the model.
 
         Raises:
             WrongHistoryError: the rows or the columns differ.
@@ -533,28 +534,28 @@ class History:
             self.fail(f"{what}: {'; '.join(found)}")
 
     def _check_failure(self, outcome: StatementRun) -> None:
-        """Check that a failure was injected, or is a conflict with another writer."""
+        """Check that a failed statement failed because of an injected failure or a conflict."""
         error = outcome.error
         if outcome.is_harmed or isinstance(
             error, CommitConflictError | CommitRetriesExhaustedError
         ):
             return
         if outcome.statement.kind == "checkpoint" and self.catalog is not None:
-            return  # the version of the checkpoint may not be published yet
+            return  # the version of the checkpoint may be unpublished
         self.fail(f"{outcome.statement} failed without a reason: {error!r}")
 
     def must_be_readable(self, version: int) -> bool:
-        """Return whether a version is so new that its files must still exist."""
+        """Return whether a version is so recent that all of its files must still exist."""
         return self.ended_ms(version) > self.clock.time_ms - KEPT_MS + _SLACK_MS
 
     def must_tell_changes(self, version: int) -> bool:
-        """Return whether a version is so new that its change files must still exist."""
+        """Return whether a version is so recent that its change data files must still exist."""
         outcome = self.made[version].outcome
         kept_since_ms = self.clock.time_ms - KEPT_MS + _SLACK_MS
         return outcome is not None and outcome.started_ms > kept_since_ms
 
     def digest(self) -> str:
-        """Return the SHA-256 of the trace and of all commits."""
+        """Return the SHA-256 of the trace and of the content of all commits."""
         found = hashlib.sha256()
         for line in self.trace:
             found.update(f"{line}\n".encode())
@@ -564,7 +565,7 @@ class History:
 
 
 def _catalog_managed(commit: bytes) -> bytes:
-    """Return the first commit of a table that a catalog manages."""
+    """Return the first commit of a table, changed so that a catalog coordinates the commits."""
     lines = [loads(line, "") for line in commit.splitlines()]
     for line in lines:
         if "protocol" in line:

@@ -1,7 +1,8 @@
-"""The model, which computes the effect of statements on a table in plain Python.
+"""The model: it computes the effect of statements on a table in plain Python.
 
-Owns statements and their effect on rows. The model has no files, log or store: it computes the
-state of a version from the previous state and the committed statement.
+This module contains the statements and their effect on rows. The model has no files, no log and no
+store: it computes the state of a version from the previous state and the committed statement. The
+module also contains the simulated clock, machines, store and catalog.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ WIDE = "w"
 
 @dataclass(frozen=True, slots=True)
 class TableState:
-    """The state of one version: its columns, and its rows by the value of `id`."""
+    """The state of one version: its columns, and its rows: value of `id` → row."""
 
     columns: frozenset[str]
     rows: Mapping[int, Row]
@@ -65,7 +66,7 @@ class TableState:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A condition that is true for values in a range; without a column, it is true for all rows."""
+    """A condition on one column, which is true for a range of values; without a column, always."""
 
     column: Column
     low: int | str = 0
@@ -73,7 +74,7 @@ class Condition:
 
     @property
     def sql(self) -> str | None:
-        """The condition in Spark SQL."""
+        """The condition in Spark SQL; None if it is true for all rows."""
         if self.column is None:
             return None
         if self.low == self.high:
@@ -93,13 +94,13 @@ class Statement:
     """One statement of a writer.
 
     Args:
-        number: the number of the statement in its history, which commits record.
-        kind: the kind of operation.
-        rows: the new rows, or the rows of a source.
+        number: the number of the statement in its history. The commit of the statement contains it.
+        kind: the kind of the operation.
+        rows: the new rows, or the source rows of a merge.
         condition: the condition of a delete, update or replacement.
         added: the number that an update adds to `v`.
-        app_version: the version of an application transaction.
-        reopens: whether the writer opens the table again for this statement.
+        app_version: the version of the application transaction; 0 if there is none.
+        reopens: whether the writer opens the table again before this statement.
     """
 
     number: int
@@ -111,7 +112,7 @@ class Statement:
     reopens: bool = True
 
     def __str__(self) -> str:
-        """Return the statement's name for a trace."""
+        """Return a short description of the statement for the trace."""
         more: list[object] = []
         if self.kind in {"delete", "update", "replace where"}:
             more.append(self.condition.sql or "all rows")
@@ -125,7 +126,7 @@ class Statement:
 
     @property
     def column(self) -> str:
-        """The column that the statement adds."""
+        """The name of the column that the statement adds to the table."""
         return f"c{self.number}"
 
     def applied_to(self, before: TableState, restored: TableState | None = None) -> TableState:
@@ -161,7 +162,7 @@ class Statement:
         return frozenset({self.column} if self.kind == "add column" else ())
 
     def _takes(self, row: Row) -> bool:
-        """Return whether the statement deletes or replaces a row."""
+        """Return whether the statement deletes or replaces this row."""
         if self.kind == "merge delete":
             return any(row["id"] == given["id"] for given in self.rows)
         if self.kind in {"overwrite", "delete", "replace where"}:
@@ -170,7 +171,7 @@ class Statement:
 
 
 def differences(expected: TableState, columns: Sequence[str], rows: Sequence[Row]) -> list[str]:
-    """Return the differences between a reader's rows and the model; empty if they are equal."""
+    """Return the differences between rows that were read and the model; empty if they are equal."""
     found: list[str] = []
     if set(columns) != expected.columns:
         found.append(f"columns {sorted(columns)}, expected {sorted(expected.columns)}")
@@ -190,17 +191,17 @@ def differences(expected: TableState, columns: Sequence[str], rows: Sequence[Row
     return found
 
 
-# --- the simulated machine of a process, whose time, random numbers and names depend on the seed
+# --- the simulated machine of a process: its time, random numbers and names depend on the seed
 
 
 @dataclass
 class SteadyClock:
-    """A shared clock. Each reading advances it by 1 ms, and `sleep` takes no real time."""
+    """A clock that all machines share. Each reading advances it by 1 ms; `sleep` does not wait."""
 
     time_ms: int = 1_700_000_000_000
 
     def now_ms(self) -> int:
-        """Return a time that is later than all earlier results."""
+        """Return the time in milliseconds. It is later than all earlier results."""
         self.time_ms += 1
         return self.time_ms
 
@@ -214,8 +215,8 @@ class Machine:
 
     Args:
         clock: the clock with the true time.
-        chance: the source of random numbers and names.
-        skew_ms: the milliseconds by which the machine's clock is fast.
+        chance: the source of the machine's random numbers and names.
+        skew_ms: the number of milliseconds by which the machine's clock is ahead of the true time.
     """
 
     def __init__(self, clock: Clock, chance: random.Random, skew_ms: int = 0) -> None:
@@ -234,12 +235,12 @@ class Machine:
         return (self._clock.now_ms() + self.skew_ms) * 1_000_000
 
     def answer(self, name: str) -> Callable[..., Any]:
-        """Return the function that replaces `time_ns`, `uuid4` or another function of Python."""
+        """Return the function that replaces a function of Python, such as `time_ns` or `uuid4`."""
         return self._answers[name]
 
     @contextmanager
     def on(self) -> Iterator[None]:
-        """Run the block on this machine, and all of its work in the calling thread."""
+        """Run the block on this machine. All of its work runs in the calling thread."""
         before = getattr(_HERE, "machine", None)
         _HERE.machine = self
         try:
@@ -251,7 +252,7 @@ class Machine:
 
 @contextmanager
 def simulated() -> Iterator[None]:
-    """Replace Python's functions for time and randomness, for threads that run on a machine."""
+    """Replace Python's functions for time and randomness in threads that run on a machine."""
     with _LOCK:
         saved = [(module, name, getattr(module, name)) for module, name in _ASKED]
         for module, name, real in saved:
@@ -283,11 +284,11 @@ _ASKED: Final = (
 )
 
 
-# --- the simulated store, whose files in memory have times of a simulated clock, and the catalog
+# --- the simulated store, whose files are in memory and whose times are simulated; the catalog
 
 
 class SimulatedStore:
-    """A strongly consistent object store: every call sees the effects of all earlier calls.
+    """A consistent object store in memory: each call sees the effects of all earlier calls.
 
     Attributes:
         files: path → content.
@@ -301,7 +302,7 @@ class SimulatedStore:
         self._times_ms: dict[str, int] = {}
 
     def list_from(self, directory: str, first: str) -> Iterator[FileInfo]:
-        """See `Store`."""
+        """List a directory; see `Store`."""
         start = f"{directory}/"
         found = [
             path
@@ -311,55 +312,55 @@ class SimulatedStore:
         return map(self.stat, sorted(found))
 
     def list_all(self, directory: str) -> Iterator[FileInfo]:
-        """See `Store`."""
+        """List all files; see `Store`."""
         start = f"{directory}/" if directory else ""
         return map(self.stat, sorted(path for path in self.files if path.startswith(start)))
 
     def stat(self, path: str) -> FileInfo:
-        """See `Store`."""
+        """Return the size and time of a file; see `Store`."""
         return FileInfo(path, len(self.read(path)), self._times_ms[path])
 
     def read(self, path: str) -> bytes:
-        """See `Store`."""
+        """Read a file; see `Store`."""
         if path not in self.files:
             raise ObjectNotFoundError(f"there is no {path}")
         return self.files[path]
 
     def read_ranges(self, path: str, ranges: Sequence[ByteRange]) -> list[bytes]:
-        """See `Store`."""
+        """Read ranges of a file; see `Store`."""
         data = self.read(path)
         return [data[start:end] for start, end in ranges]
 
     def read_many(self, paths: Sequence[str]) -> list[bytes]:
-        """See `Store`."""
+        """Read files; see `Store`."""
         return [self.read(path) for path in paths]
 
     def open(self, path: str) -> BinaryIO:
-        """See `Store`."""
+        """Open a file for reading; see `Store`."""
         return BytesIO(self.read(path))
 
     def put_if_absent(self, path: str, data: bytes) -> None:
-        """See `Store`."""
+        """Create a file; see `Store`."""
         if path in self.files:
             raise AlreadyExistsError(f"{path} already exists")
         self.put(path, data)
 
     def put(self, path: str, data: bytes) -> None:
-        """See `Store`."""
+        """Create or replace a file; see `Store`."""
         self.files[path] = data
         self._times_ms[path] = self._clock.now_ms()
 
     def delete_many(self, paths: Sequence[str]) -> None:
-        """See `Store`."""
+        """Delete files; see `Store`."""
         for path in paths:
             self.files.pop(path, None)
 
 
 class SimulatedCatalog(InMemoryCatalog):
-    """A catalog that records the commits that it has ratified.
+    """A catalog that also records which commits it has ratified.
 
     Attributes:
-        ratified: version → path of the commit.
+        ratified: version → path of the ratified commit.
     """
 
     def __init__(self) -> None:
@@ -367,11 +368,11 @@ class SimulatedCatalog(InMemoryCatalog):
         self.ratified: dict[int, str] = {}
 
     def propose(self, table: str, commit: RatifiedCommit) -> None:
-        """See `Catalog`."""
+        """Ratify a commit and record it; see `Catalog`."""
         super().propose(table, commit)
         self.ratified[commit.version] = commit.file.path
 
     def register(self, table: str, version: int) -> None:
-        """See `InMemoryCatalog`."""
+        """Register a table and record its commits; see `InMemoryCatalog`."""
         super().register(table, version)
         self.ratified |= {known: commit_path(known) for known in range(version + 1)}

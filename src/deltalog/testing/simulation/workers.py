@@ -1,7 +1,7 @@
-"""Workers that share a store and make one call at a time, in an order that the caller chooses.
+"""Workers that share a store, and make calls one at a time, in an order that the owner chooses.
 
-Each worker is a thread that stops before every call of its store or catalog. The owner of the
-`Worker` lets the thread make the next call, and may make the call fail. Only one thread runs at any
+Each worker is a thread that stops before every call to its store or catalog. The owner of the
+worker lets the thread make its next call, and may make the call fail. Only one thread runs at a
 time.
 """
 
@@ -46,7 +46,7 @@ _FREED: set[str] = set()
 
 
 class Fate(enum.Enum):
-    """The outcome of one call."""
+    """The outcome of one call: the call succeeds, or a failure is injected."""
 
     FINE = "it is done"
     REFUSED = "nothing is done, and an error comes back"
@@ -68,10 +68,10 @@ _LISTINGS = {"list_from", "list_all"}
 
 
 def free_cached_properties() -> None:
-    """Let two threads compute a cached property at the same time, as in Python 3.12 and later.
+    """Let two threads compute the same cached property at the same time, as since Python 3.12.
 
-    Earlier versions of Python have one lock for all objects of a class. So a worker that stops
-    while it computes the property would block all other workers.
+    Earlier versions of Python have one lock per property for all objects of a class. A worker that
+    stops while it computes the property would block all other workers.
     """
     if sys.version_info >= (3, 12):
         return
@@ -90,31 +90,31 @@ def _free(module: ModuleType) -> None:
 
 
 def can_happen(fate: Fate, verb: str) -> bool:
-    """Return whether a fate is possible for a call of this method."""
+    """Return whether this outcome is possible for a call of the method `verb`."""
     if fate in _TORN:
         return verb in _LISTINGS
     return fate not in _SENT or verb in _MAY_BE_SENT_AGAIN
 
 
 class CrashedError(BaseException):
-    """The simulated process has crashed. It is a `BaseException`, so that no code catches it."""
+    """The simulated process has crashed. Ordinary code does not catch a `BaseException`."""
 
 
 @dataclass
 class CommonStore:
-    """The store that all workers share, and delayed requests that have not reached it yet."""
+    """The store that all workers share, and the delayed requests, which have not reached it yet."""
 
     store: Store
     delayed: list[Callable[[], Any]] = field(default_factory=list)
 
     def deliver(self) -> None:
-        """Execute the oldest delayed request, and ignore its result."""
+        """Execute the oldest delayed request. Its result is ignored."""
         with contextlib.suppress(DeltaError):
             self.delayed.pop(0)()
 
 
 class SteppedStore(_Wrapper):
-    """A store that waits before each call until its worker may make a step."""
+    """A store that waits before each call until the worker may make its next step."""
 
     def __init__(self, shared: CommonStore, worker: Worker) -> None:
         super().__init__(shared.store)
@@ -128,18 +128,18 @@ class SteppedStore(_Wrapper):
 
 
 class SteppedCatalog:
-    """A catalog whose calls are steps of a worker, like the calls of its store."""
+    """A catalog that waits before each call until the worker may make its next step."""
 
     def __init__(self, catalog: InMemoryCatalog, worker: Worker) -> None:
         self._catalog = catalog
         self._worker = worker
 
     def latest(self, table: str) -> LogTail:
-        """As `Catalog`."""
+        """Return the log tail; see `Catalog`."""
         return self._worker.call("latest", (table,), lambda: self._catalog.latest(table))
 
     def propose(self, table: str, commit: RatifiedCommit) -> None:
-        """As `Catalog`."""
+        """Propose a commit; see `Catalog`."""
         path = commit.file.path
         self._worker.call("propose", (path,), lambda: self._catalog.propose(table, commit))
 
@@ -149,7 +149,7 @@ class Worker:
 
     Args:
         shared: the store that all workers share.
-        work: the function to run; its argument is the store.
+        work: the function that the thread runs. It receives the worker's store.
     """
 
     def __init__(self, shared: CommonStore, work: Callable[[SteppedStore], Any]) -> None:
@@ -177,7 +177,7 @@ class Worker:
         self._arrived.release()
 
     def call(self, verb: str, paths: tuple[str, ...], act: Callable[[], _Result]) -> _Result:
-        """Wait for a step; then make the call, or let it fail according to its fate."""
+        """Wait for the next step. Then make the call, or let it fail as the step specifies."""
         fate = self._stop_at(verb, paths)
         if fate is Fate.FINE or not can_happen(fate, verb):
             return act()
@@ -201,7 +201,7 @@ class Worker:
         if self._is_killed and not self.is_done:
             raise CrashedError
         if self.is_done or threading.current_thread() is not self._thread:
-            return Fate.FINE  # the call is from another thread, or the worker is done
+            return Fate.FINE  # another thread makes the call, or the worker has finished
         self.at = verb, paths
         self._arrived.release()
         self._go.acquire()
@@ -210,13 +210,17 @@ class Worker:
         return self._fate
 
     def step(self, fate: Fate = Fate.FINE) -> None:
-        """Let the worker make one call and continue until its next call."""
+        """Let the worker make one call, and run until it stops before the next call.
+
+        Args:
+            fate: the outcome of the call.
+        """
         if self.is_done:
             raise InternalError("a worker that is done has no next step")
         self.steps += 1
         self._fate = fate
         if fate in {Fate.CRASH_BEFORE, Fate.CRASH_AFTER}:
-            # Code that runs after the crash (a `finally`) cannot reach a store.
+            # The worker has crashed. Code that still runs, such as `finally`, cannot reach a store.
             self._go.release()
             self._wait()
             self.kill()
@@ -225,12 +229,12 @@ class Worker:
         self._wait()
 
     def finish(self) -> None:
-        """Let the worker run to its end without failures."""
+        """Let the worker run to its end, without further failures."""
         while not self.is_done:
             self.step()
 
     def kill(self) -> None:
-        """End the worker at its current call."""
+        """End the worker at the call before which it has stopped."""
         self._is_killed = True
         while not self.is_done:
             self._go.release()
@@ -253,7 +257,7 @@ def _torn(listing: Any, fate: Fate) -> Any:
     return listing
 
 
-# --- detection of hangs; the processor time distinguishes a hang from a slow machine
+# --- detection of hangs: a process that hangs needs no processor time, a slow process does
 
 
 _STALL_SECONDS: Final = 60.0
@@ -262,11 +266,11 @@ _WATCH_SECONDS: Final = 1.0
 
 
 class StallWatch:
-    """Detector of a process that has stopped making progress.
+    """Detector of a process that makes no progress.
 
     Args:
-        after_s: the number of seconds with almost no processor time after which the process counts
-            as stalled.
+        after_s: the number of seconds. If the process uses almost no processor time for so long, it
+            counts as stalled.
     """
 
     def __init__(self, after_s: float = _STALL_SECONDS) -> None:
@@ -275,7 +279,7 @@ class StallWatch:
         self._used = time.process_time()
 
     def has_stalled(self) -> bool:
-        """Return whether the process is stalled; must be called every few seconds."""
+        """Return whether the process is stalled. Must be called every few seconds."""
         now, used = time.monotonic(), time.process_time()
         if used - self._used > _PROGRESS_SECONDS:
             self._since, self._used = now, used
@@ -287,13 +291,13 @@ def all_stacks() -> str:
     names = {thread.ident: thread.name for thread in threading.enumerate()}
     return "\n".join(
         f"{names.get(number, 'a thread of a library')}:\n{''.join(traceback.format_stack(frame))}"
-        for number, frame in sys._current_frames().items()  # noqa: SLF001  # there is no other way
+        for number, frame in sys._current_frames().items()  # noqa: SLF001  # the only way
     )
 
 
 @contextmanager
 def ended_when_stalled(after_s: float = _STALL_SECONDS) -> Iterator[None]:
-    """If the block hangs, print the stacks of all threads and end the process with code 70.
+    """End the process with code 70 if the block hangs; print the stacks of all threads before.
 
     Args:
         after_s: see `StallWatch`.
@@ -330,17 +334,18 @@ _TYPES: Final[Mapping[str, pa.DataType]] = {
 
 @dataclass(slots=True, kw_only=True)
 class StatementRun:
-    """The recorded facts about the run of a statement.
+    """The facts that are recorded while a statement runs.
 
     Args:
         statement: the statement.
-        state: `unknown` if the writer crashed, or if its error leaves the outcome open.
+        state: the state of the run. `unknown` if the writer crashed, or if it cannot be determined
+            from the error whether the statement has committed.
         error: the error that the statement raised.
-        version: the version of the writer's table after the statement.
-        target: the version that was restored or read.
-        found: the version, columns and rows that a read returned.
-        is_harmed: whether a failure was injected into a call.
-        started_ms: the true time of the start, in milliseconds since 1970.
+        version: the version of the writer's table object after the statement.
+        target: the version that the statement restores or reads.
+        found: the version, the columns and the rows that a read has returned.
+        is_harmed: whether a failure was injected into a call of the statement.
+        started_ms: the true time at which the statement started, in milliseconds since 1970.
     """
 
     statement: Statement
@@ -355,15 +360,15 @@ class StatementRun:
 
 @dataclass(slots=True, kw_only=True)
 class Writer:
-    """One process with its statements.
+    """A simulated process that runs its statements.
 
     Args:
         number: the number of the writer.
         outcomes: the runs of the writer's statements, in order.
         machine: the simulated machine of the process.
-        catalog: the catalog of the table, if there is one.
-        begins: a function that is called when a statement begins. It chooses the version to restore
-            or read.
+        catalog: the catalog of the table; None if there is none.
+        begins: a function that is called when a statement begins. It chooses the version that the
+            statement restores or reads.
     """
 
     number: int
@@ -376,7 +381,7 @@ class Writer:
     has_seen_night: bool = False
 
     def __post_init__(self) -> None:
-        """Start with the first statement."""
+        """Make the first statement the current one."""
         self.current = self.outcomes[0]
 
     @property
@@ -386,7 +391,7 @@ class Writer:
         return verb == "propose" or (verb == "put_if_absent" and paths[0].startswith("_delta_log/"))
 
     def work(self, store: SteppedStore) -> None:
-        """Run the statements; each call of the store is a step."""
+        """Run the statements. Each call to the store is a step."""
         catalog = None if self.catalog is None else SteppedCatalog(self.catalog, store.worker)
         committer = None if catalog is None else CatalogCommitter(catalog)
         table: DeltaTable | None = None
@@ -411,7 +416,7 @@ class Writer:
             if self.catalog is not None:
                 self.catalog.publish(store)
         elif statement.kind == "read":
-            table = copy(table)  # so that the read does not change the version of `table`
+            table = copy(table)  # the read must not change the version of the original object
             if outcome.target is not None:
                 table.load_as_version(outcome.target)
             outcome.found = (table.version(), *read_rows(table))
@@ -428,7 +433,7 @@ def open_table(store: Store, committer: Committer | None) -> DeltaTable:
 
 
 def read_rows(table: DeltaTable) -> tuple[list[str], list[Row]]:
-    """Return the columns and rows of a table."""
+    """Return the names of a table's columns, and its rows."""
     found = table.scan().to_table()
     return found.column_names, list(found.to_pylist())
 
@@ -442,7 +447,7 @@ def as_arrow(rows: Sequence[Row]) -> pa.Table:
 
 
 def properties_of(statement: Statement) -> CommitProperties:
-    """Return the commit properties of a statement."""
+    """Return the properties of a statement's commit, which contain the statement's number."""
     once = [AppTransaction("app", statement.app_version)] if statement.app_version else None
     return CommitProperties({"number": str(statement.number)}, app_transactions=once)
 
@@ -506,5 +511,5 @@ def _change(table: DeltaTable, statement: Statement, target: int | None) -> None
 
 
 def state_of(rows: Sequence[Row]) -> TableState:
-    """Return the state of a table that was created with these rows."""
+    """Return the state of a table that contains these rows."""
     return TableState(frozenset(rows[0]), {int(row["id"]): row for row in rows})
