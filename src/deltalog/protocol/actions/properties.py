@@ -361,9 +361,7 @@ class TableProperties:
     enable_row_tracking: Final = _flag(
         "delta.enableRowTracking", "Every row has a stable id and a stable commit version."
     )
-    row_tracking_suspended: Final = _flag(
-        "delta.rowTrackingSuspended", "New files get no row ids."
-    )
+    row_tracking_suspended: Final = _flag("delta.rowTrackingSuspended", "New files get no row ids.")
     materialized_row_id_column_name: Final = _unset(
         "delta.rowTracking.materializedRowIdColumnName",
         parse_text,

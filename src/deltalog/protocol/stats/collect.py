@@ -134,8 +134,7 @@ def encode_stats_column(stats: pa.Table) -> pa.ChunkedArray[Any]:
 def _objects(
     fields: Sequence[pa.Field[Any]], columns: Sequence[Array], num_rows: int
 ) -> tuple[Array, Array]:
-    """Return the JSON object of each row without NULL members, and whether the object has members.
-    """
+    """Return each row's JSON object without NULL members, and whether the object has members."""
     inner: Array = pa.repeat(pa.scalar(""), num_rows)
     found: Array = pa.repeat(pa.scalar(value=False), num_rows)
     for field, column in zip(fields, columns, strict=True):

@@ -407,7 +407,6 @@ _RULES: Final[dict[type[Expression], Callable[..., Claim | None]]] = {
 # --- Merging of many constants and ranges into few claims about files
 
 
-
 FLIPPED: Final = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 """Operator → the operator with the same meaning after both sides are swapped."""
 

@@ -87,7 +87,10 @@ def test_columns_that_a_rule_names_stay(change: str) -> None:
 @pytest.mark.parametrize(
     ("field", "message"),
     [
-        (Field("g", "long", metadata={"delta.generationExpression": "g + 1"}), "also a generated column"),
+        (
+            Field("g", "long", metadata={"delta.generationExpression": "g + 1"}),
+            "also a generated column",
+        ),
         (Field("g", "string", metadata={"delta.generationExpression": "id"}), "declared as string"),
         (Field("g", "long", metadata={"delta.generationExpression": "nope"}), "no column 'nope'"),
         (
