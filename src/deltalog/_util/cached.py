@@ -54,7 +54,7 @@ class cached_property(Generic[_T]):  # noqa: N801  # the name of what it replace
         instance.__dict__[self._name] = value
 
 
-# --- immutable lists, for attributes that are lists in deltalake
+# --- Immutable lists, for attributes that are lists in deltalake
 
 
 class FrozenList(tuple[_T, ...]):
@@ -87,7 +87,7 @@ class FrozenList(tuple[_T, ...]):
         return [*other, *self] if isinstance(other, list) else NotImplemented
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the items."""
+        """Return the items, for pickle."""
         return type(self), (tuple(self),)
 
     def __repr__(self) -> str:
@@ -100,7 +100,7 @@ def frozen(items: Iterable[_T] | None) -> FrozenList[_T] | None:
     return None if items is None else FrozenList(items)
 
 
-# --- copies of inherited methods, so that Python's errors contain the name of the subclass
+# --- Copies of inherited methods, so that Python's errors contain the name of the subclass
 
 
 def name_methods_after(kind: type, base: type) -> None:

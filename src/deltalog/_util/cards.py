@@ -79,7 +79,7 @@ def _text(cell: object) -> str:
     return "" if cell is None else escape(printable_lines(str(cell)))
 
 
-# --- progress of long operations: callback and progress bar
+# --- Progress of long operations: callback and progress bar
 
 
 OnProgress = Callable[[int, int], None]
@@ -109,12 +109,12 @@ class ProgressCount:
         self._total = 0
 
     def expect(self, count: int) -> None:
-        """Add parts that are not done yet."""
+        """Add `count` to the number of all parts."""
         with self._lock:
             self._total += count
 
     def done(self) -> None:
-        """Record that another part is done; raises exceptions of the callback."""
+        """Add one to the number of finished parts; raise if the callback raises."""
         with self._lock:
             self._done += 1
             if self._on_progress is not None:

@@ -1,7 +1,8 @@
 """Days and microseconds since 1970 as calendar strings, for years that Python does not support.
 
-Owns the proleptic Gregorian calendar for all years. Python's calendar covers the years 1 to 9999,
-but Arrow's dates and timestamps have a larger range. They are numbers of days or microseconds here.
+This module implements the proleptic Gregorian calendar for all years, because Arrow's dates and
+timestamps have a larger range than Python's, which covers the years 1 to 9999. Dates are numbers of
+days, and timestamps are numbers of microseconds.
 
 Protocol: Partition Value Serialization, Per-file Statistics
 """
@@ -21,7 +22,8 @@ _TO_MARCH_OF_0: Final = 719_468
 _DAYS_OF_MONTH: Final = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 _EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001  # a local time
 _MICROSECOND: Final = dt.timedelta(microseconds=1)
-# The years 1 to 9999, minus a day on both sides for the offset of a time zone.
+# The range of the years 1 to 9999, without the first and the last day. So a time zone's offset
+# cannot lead out of the years.
 _FIRST_US: Final = -62_135_596_800_000_000 + MICROS_PER_DAY
 _LAST_US: Final = 253_402_300_799_999_999 - MICROS_PER_DAY
 
@@ -64,7 +66,7 @@ def date_text(days: int) -> str:
 
 
 def moment_text(micros: int, *, sep: str, timespec: str = "microseconds") -> str:
-    """Return a timestamp as a string: `date_text`, `sep`, and the time as precise as `timespec`."""
+    """Return a timestamp as a string: the date, `sep`, and the time with precision `timespec`."""
     days, rest = divmod(micros, MICROS_PER_DAY)
     clock = (_EPOCH + rest * _MICROSECOND).time()
     return f"{date_text(days)}{sep}{clock.isoformat(timespec=timespec)}"

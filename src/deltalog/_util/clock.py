@@ -11,10 +11,10 @@ from deltalog._util.civil import moment_text
 
 
 class Clock(Protocol):
-    """A source of the current time that can also wait."""
+    """A source of the current time, which can also wait."""
 
     def now_ms(self) -> int:
-        """Milliseconds since 1970, UTC."""
+        """Return the current time in milliseconds since 1970, UTC."""
         ...
 
     def sleep(self, seconds: float) -> None:
@@ -26,7 +26,7 @@ class SystemClock:
     """The machine's clock."""
 
     def now_ms(self) -> int:
-        """Milliseconds since 1970, UTC."""
+        """Return the machine's time in milliseconds since 1970, UTC."""
         return now_ms()
 
     def sleep(self, seconds: float) -> None:
@@ -46,7 +46,7 @@ def utc_moment(moment_ms: int) -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A time as a bound of a range, in milliseconds since 1970, UTC."""
+    """A point in time, in milliseconds since 1970, UTC; it may be out of Python's range."""
 
     ms: int
 
@@ -62,5 +62,5 @@ class Stopwatch:
         self._started = time.perf_counter()
 
     def elapsed_ms(self) -> int:
-        """Milliseconds since the stopwatch was created."""
+        """Return the milliseconds since the stopwatch was created."""
         return round((time.perf_counter() - self._started) * 1000)

@@ -1,7 +1,7 @@
-"""Escaping of strings from tables, so that they cannot control a terminal or reorder a line.
+"""Escape strings from tables, so that they cannot control a terminal or reorder a line.
 
-Decides which characters are printed unchanged. Writers choose the names, comments, values and
-commit information of a table, so a log may contain any character.
+Writers choose the names, comments, values and commit information of a table, so a log may contain
+any character. This module decides which characters are printed unchanged.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["name_key", "path_key", "printable", "printable_json", "printable_lin
 
 
 def printable_json(text: str) -> str:
-    r"""Return JSON with the same value, in which control characters are `\u` escapes."""
+    r"""Return equivalent JSON in which control characters are written as `\u` escapes."""
     if text.isprintable():
         return text
     return "".join(
@@ -33,7 +33,7 @@ def _json_escape(letter: str) -> str:
     return "".join(f"\\u{pair}" for pair in pairs)
 
 
-# --- comparison of names without regard to case
+# --- Comparison of names without regard to case
 
 
 def name_key(name: str) -> str:

@@ -1,10 +1,10 @@
-"""Parsing and writing of JSON. Only this module imports orjson.
+"""Parse and write JSON. Only this module imports orjson.
 
-Owns the conversion of orjson's errors, newline-delimited JSON with positions, typed access to the
-members of an object, and a parser that returns numbers as they are written.
+This module also parses newline-delimited JSON, returns typed members of objects, and has a parser
+that returns numbers as they are written in the document.
 
-orjson rejects NaN and Infinity, and rounds integers with more than 64 bits to floats. The standard
-library parses documents with such values, so that no value is lost.
+orjson rejects NaN and Infinity, and rounds integers with more than 64 bits to floats. So documents
+with such values are parsed with the standard library.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NOT_BLANK: Final = re.compile(r"[^ \t\r\n]")
 
 
 def _parse_int(text: str) -> int | float:
-    """Return the integer; infinity, as for `1e400`, if Python refuses so many digits."""
+    """Return the integer; infinity, as for `1e400`, if it has too many digits for Python."""
     try:
         return int(text)
     except ValueError:
@@ -61,7 +61,7 @@ def loads(data: bytes | str, where: str = "JSON text") -> Any:
         try:
             return orjson.loads(raw)
         except orjson.JSONDecodeError:
-            pass  # parse again with the standard library, whose error has the position
+            pass  # parse again with the standard library, whose error contains the position
     text = _decode(raw, where)
     try:
         return _TOLERANT.decode(text)
@@ -74,8 +74,8 @@ def loads(data: bytes | str, where: str = "JSON text") -> Any:
 def dumps(value: Any) -> bytes:
     """Return a value as compact JSON in UTF-8, on one line.
 
-    NaN and Infinity become null, because JSON lacks them. In statistics, callers convert them to
-    strings before.
+    NaN and Infinity are written as null, because JSON lacks them. For statistics, the caller must
+    convert them to strings first.
 
     Raises:
         InvalidInputError: the value contains an object that JSON cannot represent.
@@ -123,7 +123,8 @@ def plain_objects(lines: Iterable[bytes]) -> list[dict[str, Any]] | None:
 def parse_lexemes(text: str | bytes, where: str = "JSON text") -> Any:
     """Parse a JSON document, with numbers as `Lexeme`.
 
-    Unlike `loads`, refuses duplicate keys, NaN and Infinity (requirements SUM-03, SUM-08).
+    Unlike `loads`, this function raises for duplicate keys, NaN and Infinity (requirements SUM-03,
+    SUM-08).
 
     Raises:
         MalformedLogError: the document is not JSON, or an object contains a key twice.
@@ -140,7 +141,7 @@ def parse_lexemes(text: str | bytes, where: str = "JSON text") -> Any:
 
 
 class JsonObject:
-    """A JSON object with its position, which all errors about members contain.
+    """A JSON object with its position, which is part of all error messages.
 
     Args:
         values: the members. A row of a checkpoint is also accepted; its maps are lists of pairs.

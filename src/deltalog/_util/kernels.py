@@ -3,8 +3,8 @@
 pyarrow's stubs lack most kernels for arrays of any type, all kernels for a chunked array and a
 Python scalar, and `arange`, `repeat` and `concat_batches`. So all modules import these from here.
 
-The import of `pyarrow.compute` creates a Python function for each kernel, which would take a third
-of deltalog's import time. So this module imports it when a kernel is called for the first time.
+The import of `pyarrow.compute` creates a Python function for each kernel, and would take a third of
+deltalog's import time. So this module imports it when a kernel is called for the first time.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ if TYPE_CHECKING:
         starts_with: _Test[[str]]
         struct_field: _Map[[str | int | list[int] | list[str]]]
         subtract: _Arithmetic
-        unique: _Kernel[[], Any, Any]  # in the stubs, each Python value may be None
+        unique: _Kernel[[], Any, Any]  # Any, because the stubs' Python values may be None
         utf8_lower: _Map[[]]
         year: _Map[[]]
 

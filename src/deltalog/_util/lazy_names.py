@@ -1,7 +1,7 @@
 """Names of a package that are loaded on first use (PEP 562).
 
-So `import deltalog` is fast, and an operation imports only the modules that it needs. A package
-lists the module of each name, but does not import the modules.
+A package lists its public names and the module of each name, but does not import the modules. So
+`import deltalog` is fast, and an operation imports only the modules that it needs.
 
 Protocol: none
 """
@@ -20,10 +20,10 @@ _HIGHER: dict[str, str] = {}
 
 
 def state_higher_names(origins: Mapping[str, str]) -> None:
-    """Register functions and classes of higher packages that lower packages use by `higher`.
+    """Register functions and classes of higher packages, for the use of lower packages.
 
-    Lower packages must not import higher packages. `deltalog/__init__.py`, which is above all
-    packages, calls this function.
+    Lower packages must not import higher packages, so they call `higher` instead.
+    `deltalog/__init__.py`, which is above all packages, calls this function.
 
     Args:
         origins: name of a function or class → the full name of its module.

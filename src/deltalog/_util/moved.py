@@ -1,4 +1,4 @@
-"""Old names of modules that have moved. They work for one release, also in pickles.
+"""Redirect imports of modules that have moved. Old names work for one release, also in pickles.
 
 Protocol: none
 """
@@ -343,10 +343,10 @@ _NOW: Final = {
     "transaction.properties": ["transaction.read_set"],
     "transaction.rebase": ["transaction.row_level"],
 }
-"""Current module → the modules before 0.3 that it replaces, all below `deltalog`."""
+"""Current module → the modules before version 0.3 that it replaces, without `deltalog.`."""
 
 MOVED: Final = {old: now for now, replaced in _NOW.items() for old in replaced}
-"""Module before 0.3 → current module."""
+"""Module before version 0.3 → current module."""
 
 
 def new_name(name: str) -> str | None:

@@ -1,7 +1,7 @@
-"""Reports of running work to observers. Without an observer, nothing happens.
+"""Notify observers, such as OpenTelemetry, of the beginning and end of operations and requests.
 
-Owns the list of observers, and ensures that an observer's error does not affect the work. The
-observers themselves are in `telemetry`, so this module needs no further library.
+An error of an observer does not affect the observed work. The observers are in `telemetry`, so this
+module needs no further library.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ class WorkKind(Enum):
 
 @dataclass(slots=True, eq=False)
 class ObservedWork:
-    """A piece of work, from its beginning to its end.
+    """An operation, commit or request that observers are notified of.
 
     Args:
         kind: the kind of work.
         name: the name of the work.
-        facts: name → plain value. The work adds facts until its end.
+        facts: name of an attribute → value. More facts are added while the work runs.
         headers: the headers of a request.
         subject: the protocol and metadata of the table, if available.
         is_watched: whether there is an observer. Expensive facts are computed only then.
@@ -121,7 +121,7 @@ class observed:  # noqa: N801 -- a context manager, written as a function
             self._work.is_watched = True
             try:
                 self._begun.append((observer, observer.begin(self._work)))
-            except Exception:  # an error of the observer, which must not affect the work
+            except Exception:  # an error of the observer must not affect the work
                 logger.warning("watching %s failed", self._work.name, exc_info=True)
         return self._work
 

@@ -1,7 +1,7 @@
 """Paths: the table's location, and the paths in actions.
 
-Owns decoding and encoding (exactly once), the canonical form that identifies files, the joining of
-paths, and the check that a path does not leave the table. Does no I/O.
+This module decodes, encodes and joins paths, converts them to the canonical form that identifies
+files, and checks that a path does not lead out of the table. It does no I/O.
 
 There are two forms of paths. The log contains *encoded* paths: URI references, in which `a b%` is
 `a%20b%25`. Stores use *decoded* paths. Functions accept decoded paths unless they state otherwise.
@@ -64,7 +64,8 @@ class TableLocation(NamedTuple):
 def decode_path(encoded: str) -> str:
     """Decode an action's `path`: `%XX` is decoded once, as UTF-8.
 
-    A `+` is not decoded. A `%` that starts no escape and escapes that are not UTF-8 are preserved.
+    A `+` is not decoded. A `%` that does not start an escape is preserved, and so are escapes that
+    are not UTF-8.
 
     Protocol: Add File and Remove File
     """
@@ -89,7 +90,7 @@ def is_absolute(path: str) -> bool:
 
 def absolute_numbers(paths: Sequence[str]) -> list[int]:
     """Return the indices of the absolute paths in a list of decoded paths."""
-    # Nearly all paths are relative and have no colon. For them, avoid the call of a function.
+    # Nearly all paths are relative and contain no colon. A function call for them would be slow.
     odd = [number for number, path in enumerate(paths) if ":" in path or path[:1] == "/"]
     return [number for number in odd if is_absolute(paths[number])]
 
@@ -130,7 +131,7 @@ def container_of(location: str) -> str:
 
 
 def is_foreign(path: str, container: str) -> bool:
-    """Return whether a decoded path is in another store than a table (scheme, bucket, account).
+    """Return whether a decoded path is not in the table's store (scheme, bucket and account).
 
     Args:
         path: the decoded path.
@@ -285,7 +286,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _UNESCAPED: Final = "/-_.!~*'()@&=+$,;"
 _KEEP_ESCAPES: Final = "deltalog.keep_escapes"
 _BLOCK_BYTES: Final = 128 * 1024
-_FEW_PATHS: Final = 1_000  # so many matches in Python cost as much as one call of a kernel
+_FEW_PATHS: Final = 1_000  # this number of matches in Python takes as long as one kernel call
 _ODD: Final = r"[%:]|^/|//|(?:^|/)\.(?:/|$)|/$"
 
 
@@ -393,7 +394,7 @@ def _may_be_absolute(encoded: pa.StringArray) -> pa.BooleanArray:
 
 
 def _is_canonical(encoded: pa.StringArray) -> bool:
-    """Return whether a fast check finds that all paths are already canonical."""
+    """Return whether all paths are canonical, by a fast check; False if it cannot decide this."""
     starts, ends = compute.starts_with, compute.ends_with
     return not (
         _mention_colon_or_escape(encoded)
@@ -424,7 +425,7 @@ def _canonical_by_directory(encoded: pa.StringArray, root: str) -> pa.StringArra
     starts = pa.array(
         [_canonical_start(text, root) for text in directories.dictionary.to_pylist()], pa.string()
     )
-    # NULL if a file's canonical path may not start with its directory's canonical path.
+    # `start` is NULL for a file whose canonical path may not start with that of its directory.
     start = starts.take(directories.indices)
     name = pc.replace_substring_regex(encoded, "(?s)^.*/", "")
     hard: Any = pc.or_(pc.is_null(start), pc.match_substring_regex(name, r"[%:]|^\.?$"))

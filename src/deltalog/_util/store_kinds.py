@@ -2,7 +2,7 @@
 
 No other module contains the name of a store kind; other modules use the row of their store. `paths`
 imports this table, because it needs names and URL forms to distinguish files. So a row contains
-only the name of the class that calls the store. `storage.stores.filesystems` imports the class.
+only the name of the class with the code for the store; `storage.stores.filesystems` imports it.
 """
 
 from __future__ import annotations
@@ -49,14 +49,15 @@ class StoreKind:
         put_if_absent: the mechanism for atomic commits; None refuses commits.
         extra: the extra of deltalog that installs the file system.
         option_prefixes: the prefixes of option names in the service's own tools, longest first.
-        lock_options: the options that set a lock for other writers. deltalog does not use the lock.
-            Commits without it could be lost, so commits are refused if such an option is set.
+        lock_options: options for a lock that other writers use. deltalog does not support the lock.
+            Commits without the lock could be lost, so deltalog makes no commits if such an option
+            is set.
         says_missing: the names and codes, separated by blanks, of errors for a missing file or
-            bucket. Those of Python and HTTP apply to all kinds.
-        says_exists: the same for a conditional put of a file that exists.
-        says_denied: the same for invalid, expired or insufficient credentials.
-        says_undecided: the same for concurrent conditional puts, none of which was executed. Each
-            of them may be sent again.
+            bucket. The errors of Python and HTTP apply to all kinds.
+        says_exists: names and codes of errors for a conditional put of a file that exists.
+        says_denied: names and codes of errors for invalid, expired or insufficient credentials.
+        says_undecided: names and codes of errors for concurrent conditional puts, none of which was
+            executed. The request may be sent again.
         is_native: whether the operating system can open the files by name.
         has_directories: whether a directory must be created before its files.
         can_sign: whether the service supports signed URLs.
@@ -85,7 +86,7 @@ class StoreKind:
     may_be_named: bool = True
     is_hadoop: bool = False
 
-    # Kinds are compared for every path, and a comparison of all fields would take too long.
+    # Kinds are compared for every path, so compare only the name, which is faster.
     def __eq__(self, other: object) -> bool:
         return isinstance(other, StoreKind) and self.name == other.name
 

@@ -1,8 +1,8 @@
-"""Iceberg metadata beside the Delta log (UniForm), and tables from Iceberg.
+"""Iceberg metadata of Delta tables (UniForm), and conversion of Iceberg tables to Delta.
 
 After a commit, deltalog writes the Iceberg metadata of that version to `metadata/` of the table,
-with PyIceberg's models and Avro writers (extra `iceberg`). The Delta log alone decides what a table
-contains. If its Iceberg metadata is missing or old, the Delta table is still complete.
+with PyIceberg's models and Avro writers (extra `iceberg`). Readers of Delta do not use this
+metadata, so the Delta table is complete even if its Iceberg metadata is missing or old.
 
 - `sync`: update Iceberg metadata to a Delta version.
 - `metadata`, `manifests`, `data_files`: the parts of Iceberg metadata that are written.

@@ -1,7 +1,7 @@
 """Entries of data files in Iceberg manifests: location, partition, counts, bounds and row ids.
 
-Owns the binary form of bounds. A bound that could be too tight is omitted. The conversion is
-columnar, except that PyIceberg's writer needs one Python record per file.
+This module converts bounds to Iceberg's binary form. It omits a bound that could be too tight. The
+conversion is columnar, but PyIceberg's writer needs one Python record for each file.
 
 Protocol: Add File, Per-file Statistics, Partition Values, Row Tracking; Iceberg Table Spec:
 Manifests, Row Lineage, Appendix D (Single-value serialization)
@@ -133,7 +133,7 @@ _ZEROS_OF_TYPE: Final[dict[type[IcebergType], tuple[bytes, bytes]]] = {
     FloatType: _ZEROS[FLOAT],
     DoubleType: _ZEROS[DOUBLE],
 }
-_SUMMARY_BOUNDS: Final = (2, 3)  # of `PartitionFieldSummary`: lower, upper
+_SUMMARY_BOUNDS: Final = (2, 3)  # positions of the lower and upper bound in `PartitionFieldSummary`
 _BOUNDS: Final[dict[DataType, Callable[[Array], list[Any]]]] = {
     **dict.fromkeys((BYTE, SHORT, INTEGER), _whole(_INT, pa.int32())),
     LONG: _whole(_LONG, pa.int64()),
@@ -146,12 +146,12 @@ _BOUNDS: Final[dict[DataType, Callable[[Array], list[Any]]]] = {
 
 
 class ListedFile(NamedTuple):
-    """A file with its sequence number, for a manifest.
+    """A file and its sequence number, for an entry of a manifest.
 
     Args:
         data_file: the file, or the part of a Puffin file that contains a deletion vector.
-        sequence_number: the number of the snapshot that wrote the file's rows; None means the
-            snapshot whose manifest lists the file.
+        sequence_number: the sequence number of the snapshot that wrote the file's rows; None means
+            the snapshot that adds the manifest.
     """
 
     data_file: DataFile
@@ -191,11 +191,11 @@ class FileColumns:
 
     @property
     def names(self) -> list[str]:
-        """The columns of added files that the conversion needs."""
+        """The names of the columns of added files that the conversion needs."""
         return [*FILE_COLUMNS, *(ROW_ID_COLUMNS if self.has_row_ids else ())]
 
     def indexed(self) -> list[tuple[Path, Field]]:
-        """Return the leaf columns that have statistics, by physical path."""
+        """The leaf columns that have statistics, with their physical paths."""
         configuration = self.configuration
         properties = configuration.properties
         partitions = set(configuration.physical_partition_columns)
@@ -301,7 +301,7 @@ _PLACES: Final = {field.name: place for place, field in enumerate(DATA_FILE_TYPE
 
 
 def member(data_file: DataFile, name: str) -> Any:
-    """Return a member of a data file by its name in the specification."""
+    """Return a member of a data file by its name in Iceberg's specification."""
     return data_file[_PLACES[name]]
 
 
@@ -320,7 +320,7 @@ def partition_summaries(
 
 
 def with_content(data_file: DataFile) -> DataFile:
-    """Replace the number in `content`, PyIceberg's default for format version 1, by the enum."""
+    """Convert `content` to the enum. For format version 1, PyIceberg sets it to a number."""
     place = _PLACES["content"]
     data_file[place] = DataFileContent(data_file[place])
     return data_file
@@ -379,7 +379,7 @@ def _listed(stats: pa.Table, path: Path) -> Sequence[Any]:
 
 
 def _by_file(count: int, columns: Sequence[tuple[int, Sequence[Any]]]) -> list[dict[int, Any]]:
-    """Return the values of each file by column id, without NULLs."""
+    """Return for each file a mapping of column id to value, without NULLs."""
     found: list[dict[int, Any]] = [{} for _ in range(count)]
     for number, values in columns:
         for file, value in zip(found, values, strict=True):

@@ -1,4 +1,4 @@
-"""The deleted rows of each data file of an Iceberg table, for all kinds of deletes.
+"""Read the deleted rows of each data file of an Iceberg table, for all kinds of row-level deletes.
 
 Protocol: Iceberg Table Spec: Scan Planning, Row-level Deletes
 """
@@ -78,7 +78,7 @@ def read_deleted_rows(
     return found
 
 
-# --- rows deleted by position: position delete files, and deletion vectors in Puffin files
+# --- Rows deleted by position: position delete files, and deletion vectors in Puffin files
 
 
 _PATH: Final = ("file_path", 2147483546)
@@ -166,8 +166,7 @@ def read_positions(
         InvalidInputError: a file has invalid content, or its number of rows differs from the
             metadata.
 
-    Cost: each delete file that may apply is read once; memory for the bitmaps and a batch of
-    paths.
+    Cost: reads each delete file that may apply once; memory for the bitmaps and a batch of paths.
     """
     found: dict[str, list[DeletionBitmap]] = defaultdict(list)
 
@@ -190,7 +189,10 @@ def read_positions(
 
 
 def _positions_of(store: Store, file: DeleteFile) -> Iterator[tuple[str, Array]]:
-    """Yield each location in a delete file with its positions; a location may occur repeatedly."""
+    """Yield locations of data files in a delete file with positions of their deleted rows.
+
+    A location may occur repeatedly.
+    """
     reader = open_parquet(store, file.path, size_bytes=file.size_bytes)
     try:
         names = (
@@ -212,7 +214,7 @@ def _by_path(file: DeleteFile, paths: Array, positions: Array) -> list[tuple[str
         rows = pa.table({"path": paths.cast(pa.string()), "position": positions})
         groups = rows.group_by("path", use_threads=False).aggregate([("position", "list")])
         texts: list[Any] = groups.column("path").to_pylist()
-    except ValueError as error:  # from Arrow, or from bytes that are not UTF-8
+    except ValueError as error:  # raised by Arrow, or for bytes that are not UTF-8
         raise _unreadable(file, f"a path is invalid ({error})") from error
     lists: Any = groups.column("position_list")
     return [(text, one.values) for text, one in zip(texts, lists, strict=True)]
@@ -253,7 +255,7 @@ def _missing(store: Store, path: str) -> DataFileMissingError:
     )
 
 
-# --- rows deleted by value: equality deletes, converted to positions
+# --- Rows deleted by value: equality deletes, converted to positions
 
 
 _READ_AHEAD: Final = 4
@@ -273,10 +275,10 @@ def find_equal_rows(
         DataFileMissingError: a file is missing.
         DataFileUnreadableError: a file is not a Parquet file, or is damaged.
         InvalidInputError: a delete file lacks a column, its number of rows differs from the
-            metadata, or its deleted rows are ambiguous.
+            metadata, or it is not clear which rows it deletes.
 
-    Cost: reads the columns of the deletes in each older data file; memory for the distinct values
-    of all deletes.
+    Cost: reads the columns that the deletes compare, in all data files that are older than a
+    delete; memory for the distinct values of all deletes.
     """
     known = {
         key: _read_deletes(store, deletes, key, of_key)
@@ -293,13 +295,13 @@ def find_equal_rows(
         numbers = sorted({number for key in keys for number in key[1]})
         reading = _KeyReader(store, deletes, numbers)
         info = files[location]
-        # A data file may omit a column that has the same value in all rows. The column would be
-        # read as NULL.
+        # A data file may omit a column that has the same value in all rows. Reading it would return
+        # NULL, so the comparison would be wrong.
         stated = target.identities & set(numbers)
         if stated and _missing_ids(store, info.path, info.size_bytes, stated):
             raise deletes.refused(
-                f"rows of {location!r} are deleted by a partition column, which the file itself "
-                "lacks; rewrite the table's data files with Iceberg's writer first "
+                f"an equality delete for {location!r} compares a partition column that the file "
+                "does not contain; rewrite the table's data files with Iceberg's writer first "
                 "(rewrite_data_files)"
             )
         found = []
@@ -309,10 +311,10 @@ def find_equal_rows(
                 marks = known[key].younger(columns, target.sequence_number)
                 if marks is None:
                     raise deletes.refused(
-                        f"rows of {location!r} are deleted where a part of a struct is NULL, but "
-                        "some structs are NULL themselves; Iceberg's specification treats both as "
-                        "equal, its Java library does not; rewrite the table's data files "
-                        "with Iceberg's writer first (rewrite_data_files)"
+                        f"an equality delete for {location!r} compares a field of a struct with "
+                        "NULL, but the whole struct is NULL in some rows; Iceberg's specification "
+                        "deletes these rows, its Java library does not; rewrite the table's data "
+                        "files with Iceberg's writer first (rewrite_data_files)"
                     )
                 is_deleted = compute.or_(is_deleted, marks)
             found.append(DeletionBitmap.from_arrow(places.filter(is_deleted)))
@@ -328,12 +330,12 @@ def _concerns(key: EqualityKey, keys: _Deletes, target: Target) -> bool:
 
 
 class _KeyColumns(NamedTuple):
-    """The columns of some rows, by id.
+    """The columns of some rows, in the order of column ids.
 
     Args:
-        values: the values of each column; NULL in a struct that is NULL.
-        depths: for each column in a struct, the number of enclosing structs that are not NULL, by
-            row.
+        values: the values of each column; NULL if an enclosing struct is NULL.
+        depths: for each column in a struct, for each row the number of enclosing structs that are
+            not NULL.
     """
 
     values: dict[int, Array]
@@ -341,7 +343,7 @@ class _KeyColumns(NamedTuple):
 
 
 class _Deletes:
-    """Equality deletes that are looked up together.
+    """Equality deletes that compare the same columns.
 
     Args:
         numbers: the ids of the columns that the deletes compare.
@@ -357,11 +359,13 @@ class _Deletes:
         self._by_struct = Keys([*values, *depths], ages) if depths else None
 
     def younger(self, rows: _KeyColumns, age: int) -> Array | None:
-        """Mark the rows that newer deletes match; None if NULL structs make the result ambiguous.
+        """Return for each row whether a newer delete matches it.
+
+        Return None if the result depends on whether a field of a NULL struct equals NULL.
 
         Args:
-            rows: the rows.
-            age: the sequence number of the rows.
+            rows: the rows of a data file.
+            age: the sequence number of the data file.
         """
         values, depths = self._arrays(rows)
         marks = _is_above(self.by_value.newest(values), age)
@@ -417,12 +421,15 @@ class Keys:
 
 
 def _mixed(codes: Any, column: Any, values: Any) -> Any:
-    """Combine the code of the earlier columns and the index of a value; NULL if either is NULL."""
+    """Combine the codes of the previous columns with the indices of the values of a column.
+
+    The result is NULL for a row with a NULL code or index.
+    """
     return compute.add(compute.multiply(codes, len(values)), _places(column, values))
 
 
 def _places(column: Any, values: Any) -> Any:
-    # `index_in` also finds NULL if `values` contains NULL.
+    # `index_in` returns an index for NULL, too, if `values` contains NULL.
     return pc.index_in(column, value_set=values).cast(pa.int64())
 
 
@@ -457,7 +464,7 @@ def _joined(parts: Sequence[Array], kind: Any) -> Array:
 
 
 def _check_columns(store: Store, file: DeleteFile, wanted: Sequence[int]) -> None:
-    """Refuse a delete file that lacks a column, because it would be read as NULL."""
+    """Raise for a delete file that lacks a column. Reading the column would return NULL."""
     missing = _missing_ids(store, file.path, file.size_bytes, wanted)
     if missing:
         raise _bad_equalities(file, f"columns with the field ids {missing} are missing")
@@ -517,7 +524,7 @@ class _KeyReader:
                 depth: Any = pa.repeat(pa.scalar(0, pa.int64()), len(values))
                 for part in column.path:
                     depth = compute.add(depth, values.is_valid().cast(pa.int64()))
-                    values = pc.struct_field(values, part)  # NULL if the struct is NULL
+                    values = pc.struct_field(values, part)  # is NULL if the struct is NULL
                 found.values[number] = values
                 if column.path:
                     found.depths[number] = depth

@@ -1,10 +1,10 @@
 """Manifests, which list a snapshot's files. A change rewrites as few manifests as possible.
 
-Owns the assignment of files to manifests. Each manifest's name contains the range of the hashes of
-its locations, so the search for a removed file reads only the few manifests that may contain it. A
-deletion vector has the hash of its data file. Once there are many small manifests, they are merged.
-Large manifests are sorted by hash, so their ranges are narrow. Records in memory have the fields of
-format version 3; they are written with the schemas of the table's format version.
+This module assigns files to manifests by the hash of their location. A deletion vector has the hash
+of its data file. The name of a manifest contains the range of its hashes, so the search for a
+removed file reads only the few manifests that may contain it. Many small manifests are merged into
+large manifests, which are sorted by hash, so that their ranges are narrow. Records in memory have
+the fields of format version 3. They are written with the schemas of the table's format version.
 
 Protocol: Iceberg Table Spec: Manifests, Manifest Lists, Sequence Number Inheritance, Row Lineage
 """
@@ -95,7 +95,7 @@ def hash_of(location: str) -> int:
 
 @dataclass(slots=True, kw_only=True)
 class ManifestChange:
-    """The manifests of a new snapshot, made from those of the previous snapshot.
+    """The manifests of a new snapshot, which are derived from those of the previous snapshot.
 
     Args:
         io: the metadata files of the table.
@@ -136,16 +136,16 @@ class ManifestChange:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the new snapshot would equal the previous one."""
+        """Whether the new snapshot would have the same content as the previous snapshot."""
         counts = self.added, self.removed, self.added_vectors, self.removed_vectors
         return not any(one.files for one in counts)
 
     def keep(self, manifests: Iterable[ManifestFile]) -> None:
-        """Reuse manifests unchanged, except manifests without a live file, which are dropped."""
+        """Add existing manifests unchanged, except manifests without live files."""
         self.manifests += [one for one in manifests if _num_live(one)]
 
     def add(self, files: Iterable[ListedFile]) -> None:
-        """Add data files in the given order; a manifest that is full is stored at once."""
+        """Add data files in the given order. Each manifest is written as soon as it is full."""
         self._add(files, ManifestContent.DATA, self.added)
 
     def add_vectors(self, files: Iterable[ListedFile]) -> None:
@@ -340,7 +340,7 @@ class ManifestChange:
             partitions=partition_summaries(
                 spec, self._schema_of(spec), [entry.data_file.partition for entry in entries]
             ),
-            # Readers require `first_row_id`, although no data file inherits its row id from it.
+            # Readers require `first_row_id`, although every data file has its own row id.
             first_row_id=self.first_row_id if content == ManifestContent.DATA else None,
         )
 
@@ -463,15 +463,15 @@ def _slices(values: Iterable[_T], size: int) -> Iterator[list[_T]]:
         yield part
 
 
-# --- Avro and JSON files of Iceberg metadata, read and written with PyIceberg
+# --- Avro and JSON files of Iceberg metadata
 
 
 _D = TypeVar("_D", bound=StructProtocol)
 
 FREE_BYTES: Final = 16 << 20
-"""A compressed file may always expand to this number of bytes."""
+"""Every compressed file may expand to this number of bytes."""
 EXPANSION: Final = 100
-"""A larger file may expand to at most this multiple of its size. Metadata is repetitive."""
+"""Beyond `FREE_BYTES`, a file may expand to this multiple of its size. Metadata is repetitive."""
 MOST_BYTES: Final = 512 << 20
 """No file may expand to more than this number of bytes."""
 
@@ -485,7 +485,7 @@ _GZIPPED: Final = ".gz.metadata.json"
 
 
 class MetadataAvroFile(AvroFile[_D]):
-    """An Avro file of Iceberg metadata, with exact doubles and a limit for expanded blocks."""
+    """Reader of an Avro file, with exact doubles and a limit for the size of expanded blocks."""
 
     __slots__ = ("_left_bytes",)
 
@@ -529,7 +529,7 @@ class MetadataAvroFile(AvroFile[_D]):
 
 
 class MetadataOutputFile(AvroOutputFile[_D]):
-    """An Avro file of Iceberg metadata whose field names are valid for all Avro readers."""
+    """Writer of an Avro file, with field names that all Avro readers accept."""
 
     def _write_header(self) -> None:
         schema: Any = AvroSchemaConversion().iceberg_to_avro(self.file_schema, self.schema_name)
@@ -577,7 +577,7 @@ def _rename(schema: Any) -> None:
 
 
 class _ExactDecoder:
-    """PyIceberg's decoder with exact doubles."""
+    """PyIceberg's decoder, but with exact doubles."""
 
     def __init__(self, decoder: BinaryDecoder) -> None:
         for name in dir(decoder):
@@ -586,7 +586,7 @@ class _ExactDecoder:
         self._read: Callable[[int], bytes] = decoder.read
 
     def read_double(self) -> float:
-        """Return the next value."""
+        """Return the next double."""
         value: float = _DOUBLE.unpack(self._read(_DOUBLE.size))[0]
         return value
 

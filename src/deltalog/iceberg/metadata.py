@@ -79,7 +79,7 @@ _MODELS: Final[dict[int, type[TableMetadata]]] = {2: TableMetadataV2, 3: TableMe
 
 @dataclass(frozen=True, slots=True)
 class StoredMetadata:
-    """Table metadata and the number under which it is stored.
+    """Table metadata and the number in its file name.
 
     Args:
         number: the number of the metadata file.
@@ -158,7 +158,7 @@ def first_metadata(store: Store, configuration: TableConfiguration, table_id: st
 
 
 def upgraded(metadata: TableMetadata) -> TableMetadataV3:
-    """Upgrade metadata to format version 3; its snapshots stay unchanged."""
+    """Upgrade metadata to format version 3, without changing its snapshots."""
     if isinstance(metadata, TableMetadataV3):
         return metadata
     members = metadata.model_dump(by_alias=True, exclude_none=True, exclude={"format_version"})
@@ -196,7 +196,7 @@ def next_row_id(metadata: TableMetadata) -> int | None:
 
 
 def with_snapshot(metadata: MetadataT, snapshot: IcebergSnapshot) -> MetadataT:
-    """Add a snapshot, which becomes the current one."""
+    """Add a snapshot, which becomes the current snapshot."""
     rows: dict[str, Any] = {}
     if snapshot.first_row_id is not None:
         rows["next_row_id"] = snapshot.first_row_id + (snapshot.added_rows or 0)
@@ -248,7 +248,10 @@ def with_properties(
 def without_snapshots_before(
     metadata: MetadataT, oldest_ms: int
 ) -> tuple[MetadataT, list[IcebergSnapshot]]:
-    """Remove snapshots whose files may be deleted; return the metadata and removed snapshots."""
+    """Remove snapshots before `oldest_ms`, whose files may have been deleted.
+
+    Return the new metadata and the removed snapshots.
+    """
     current = metadata.current_snapshot_id
     expired = [
         one
@@ -299,13 +302,13 @@ def store_next(
             "last_updated_ms": max(at_ms, logged[-1].timestamp_ms if logged else 0),
         }
     )
-    # PyIceberg's model of format version 3 refuses to be written, because PyIceberg has no writer
-    # for manifests of version 3. So call the base class.
+    # PyIceberg's model of format version 3 raises an error when it is written, because PyIceberg
+    # cannot write manifests of version 3. So call the method of the base class.
     text = IcebergBaseModel.model_dump_json(metadata).encode()
     io.store.put_if_absent(f"{METADATA_DIRECTORY}/{metadata_name(number)}", text)
     try:
         io.store.put(_HINT, str(number).encode())
-    except StorageError as error:  # with an old hint, readers only need more requests
+    except StorageError as error:  # an old hint is no error: readers only need more requests
         logger.warning("could not update the version hint of %s: %s", io.store.root, error)
     return StoredMetadata(number, metadata), dropped
 
@@ -337,7 +340,7 @@ def _read(store: Store, number: int) -> bytes | None:
 
 
 def _numbered(spec: PartitionSpec, metadata: TableMetadata) -> PartitionSpec:
-    """Give a spec the next id; fields that occur in earlier specs have the same ids."""
+    """Return the spec with the next spec id. Fields of earlier specs have the same field ids."""
     known = {
         (field.source_id, str(field.transform)): field.field_id
         for one in metadata.partition_specs
@@ -360,20 +363,20 @@ def _highest_id(configuration: TableConfiguration, schema: Schema) -> int:
 
 
 def _uuid(table_id: str) -> uuid.UUID:
-    """Return the table's id as a UUID; other ids are hashed to a UUID."""
+    """Return the table's id as a UUID. If the id is not a UUID, derive a UUID from its hash."""
     try:
         return uuid.UUID(table_id)
     except ValueError:
         return uuid.uuid5(uuid.NAMESPACE_OID, table_id)
 
 
-# --- the Iceberg schema, partition spec and name mapping of a table
+# --- The Iceberg schema, partition spec and name mapping of a table
 
 
 FIRST_PARTITION_ID: Final = 1000
 _COMMENT: Final = "comment"
 
-# BYTE and SHORT become integers. Types that Iceberg lacks are refused.
+# BYTE and SHORT are converted to integers. Iceberg has no types for other Delta types.
 _PRIMITIVES: Final[Mapping[PrimitiveType, types.PrimitiveType]] = {
     STRING: types.StringType(),
     BYTE: types.IntegerType(),
@@ -436,7 +439,7 @@ def name_mapping(schema: StructType) -> str:
 
 
 def column_id(field: Field) -> int:
-    """Return the id that column mapping gave a column.
+    """Return the column mapping id of a column.
 
     Raises:
         InvalidMetadataError: the column has no id.

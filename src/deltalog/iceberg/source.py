@@ -1,10 +1,10 @@
-"""Reading of Iceberg tables for the conversion to Delta: columns with their ids, and data files.
+"""Read the metadata of an Iceberg table for its conversion to Delta.
 
-The Delta columns have the field ids of the data files, so renamed, dropped and added columns are
-found as in Iceberg. Owns the rules that decide which tables Delta can represent. Other tables are
-refused, because ignoring a feature would change rows. Row-level deletes are listed with the data
-files that they may apply to; `deleted_rows` reads the deletes. Metadata is not trusted: a file
-outside of the table is refused.
+The Delta columns get the field ids of the data files, so renamed, dropped and added columns are
+read as in Iceberg. If the table has a feature that Delta cannot represent, this module raises an
+error, because ignoring the feature would change rows. It lists row-level deletes with the data
+files to which they may apply; `deleted_rows` reads the deletes. Metadata is not trusted: a location
+outside of the table is an error.
 
 Protocol: Column Mapping, Partition Value Serialization; Iceberg Table Spec: Table Metadata,
 Manifests, Partitioning, Schemas and Data Types
@@ -76,7 +76,7 @@ if TYPE_CHECKING:
 _METADATA_NAME: Final = re.compile(r"(v?)([0-9]{1,18})(?:-[^/]*)?(?:\.gz)?\.metadata\.json")
 _ENDING: Final = ".metadata.json"
 _COMMENT: Final = "comment"
-# The errors that PyIceberg raises for files that are not Avro or have unexpected content.
+# The errors that PyIceberg raises for a file that is not Avro, or has unexpected content.
 _FAILURES: Final = (
     ValueError, LookupError, TypeError, AttributeError, ArithmeticError, AssertionError, EOFError,
     MemoryError, RecursionError, NotImplementedError, SystemError, struct.error, zlib.error,
@@ -92,11 +92,11 @@ _FORMATS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IcebergFile:
-    """A data file.
+    """A data file of an Iceberg table.
 
     Args:
-        info: the path, the size, and the time of the snapshot that added the file.
-        location: the location in the metadata.
+        info: the path and size of the file, and the time of the snapshot that added it.
+        location: the location of the file in the metadata.
         num_rows: the number of rows that the manifest records, including deleted rows.
         partition_values: column name → serialised value.
         constants: the ids of further columns that have one value in all rows. The file may omit
@@ -119,7 +119,7 @@ class IcebergSource:
         schema: the schema. The field ids are its column mapping ids, and the column names are its
             physical names.
         last_column_id: the highest field id that was ever assigned.
-        partition_columns: the columns that have a single value in each file.
+        partition_columns: the Delta partition columns: columns with a single value in each file.
         files: the data files, ordered by path.
         deletes: the row-level deletes of these files.
         description: the table's comment.
@@ -459,7 +459,7 @@ def _newest(store: Store) -> str:
     )
 
 
-# --- conversion of columns to Delta's types, with their field ids
+# --- Conversion of columns to Delta's types, with their field ids
 
 
 _TYPES: Final[dict[type[types.IcebergType], DataType]] = {
@@ -554,7 +554,7 @@ def _check_default(field: types.NestedField, root: str) -> None:
     if field.initial_default is not None or field.write_default is not None:
         raise refused(
             root,
-            f"column {field.name!r} has an initial default for older files, which Delta lacks",
+            f"column {field.name!r} has an Iceberg default value, which Delta cannot represent",
         )
 
 
@@ -597,7 +597,7 @@ def _type(kind: types.IcebergType, name: str, root: str) -> DataType:
     return found
 
 
-# --- row-level deletes, and the rules that assign deletes to data files
+# --- Row-level deletes, and the rules that assign deletes to data files
 
 
 Scope = tuple[int, tuple[object, ...]]
@@ -613,7 +613,7 @@ class Target:
     Args:
         sequence_number: the number of the commit that wrote the rows of the file.
         scope: the partition of the file.
-        identities: the ids of the columns whose single value is stored as a partition value.
+        identities: the ids of the columns whose value is a partition value of the file.
     """
 
     sequence_number: int
@@ -645,7 +645,7 @@ class DeleteFile:
     place: tuple[int, int] | None = None
 
     def applies_to(self, location: str, target: Target) -> bool:
-        """Return whether the positions may refer to rows of a data file."""
+        """Return whether the deletes may apply to rows of a data file."""
         return (
             self.referenced in {None, location}
             and target.scope == self.scope
@@ -671,7 +671,7 @@ class EqualityColumn:
 
 
 EqualityKey = tuple["Scope | None", tuple[int, ...]]
-"""Partition and column ids. Equality deletes with the same key are looked up together."""
+"""Partition and column ids. Equality deletes with the same key are processed together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -738,7 +738,10 @@ class RowDeletes:
         return found
 
     def equalities_in_use(self) -> dict[EqualityKey, list[DeleteFile]]:
-        """Return the equality delete files that are newer than a data file of their partition."""
+        """Return the equality delete files that may apply to a data file.
+
+        Such a file is newer than a data file of its partition.
+        """
         oldest = self._oldest()
         found: dict[EqualityKey, list[DeleteFile]] = defaultdict(list)
         for key, files in self.equalities.items():

@@ -1,7 +1,7 @@
-"""PyIceberg's file interface for a table's store. Files are written in memory, then stored whole.
+"""PyIceberg's file interface for a table's store. A file is written to memory, then stored.
 
-Owns the mapping of locations in Iceberg metadata to files of the table. Metadata is not trusted: a
-location outside of the table's `metadata/` is refused.
+This module converts locations in Iceberg metadata to paths of the table. Metadata is not trusted: a
+location outside of the table's `metadata/` is an error.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def metadata_path(location: str, store: Store) -> str:
 
 
 class _Bytes(BytesIO):
-    """A file in memory whose bytes stay available after it is closed."""
+    """A file in memory. Its bytes can be read after the file is closed."""
 
     data: bytes = b""
 
@@ -76,7 +76,7 @@ class StoredInput(InputFile):
         return len(self._read())
 
     def exists(self) -> bool:
-        """Whether the file exists."""
+        """Return whether the file exists."""
         try:
             self._read()
         except ObjectNotFoundError:
@@ -84,7 +84,7 @@ class StoredInput(InputFile):
         return True
 
     def open(self, seekable: bool = True) -> InputStream:  # noqa: FBT001, FBT002  # PyIceberg's
-        """Open the bytes of the file."""
+        """Read the file into memory and open it."""
         del seekable
         return BytesIO(self._read())
 
@@ -99,7 +99,7 @@ class StoredOutput(OutputFile):
 
     @property
     def data(self) -> bytes:
-        """The bytes of the file; available after it is closed."""
+        """The bytes of the file, after it is closed."""
         return self._file.data
 
     def __len__(self) -> int:

@@ -1,8 +1,9 @@
 """Update the Iceberg metadata of a table to a Delta version.
 
 Each commit since the last converted version becomes an Iceberg snapshot. If the commits cannot be
-converted one by one, all files of the version become one snapshot. Finally one metadata file is
-stored, unless another writer has stored a file with this number meanwhile.
+converted one by one, all files of the version become one snapshot. At the end, one metadata file is
+stored with the next number. If another writer has already stored a file with this number, the
+update is repeated.
 
 Protocol: Iceberg Compatibility V1, V2, V3, Row Tracking; Iceberg Table Spec: Snapshots, Commit
 Conflict Resolution
@@ -101,7 +102,7 @@ class IcebergVersion:
 
 
 class _CannotFollowError(Exception):
-    """The commits since the last conversion do not show which files changed.
+    """The commits since the last conversion cannot be converted one by one.
 
     Args:
         reason: the reason.
@@ -294,7 +295,7 @@ def _followed(
     if not len(adds) and not removed:
         return metadata, False
     added = columns.locations(adds)
-    # A file that the commit both removes and adds is already in a manifest.
+    # The commit adds these existing files again, so they are already in a manifest.
     again = removed.intersection(added)
     removed -= again
     changes_data = adds.column("dataChange").to_pylist()
@@ -330,7 +331,7 @@ def _remove(
     """Remove the entries of some data files from manifests.
 
     Raises:
-        _CannotFollowError: no manifest contains a file in `listed`.
+        _CannotFollowError: a file in `listed` is not in a manifest.
     """
     if not locations:
         change.keep(manifests)
@@ -399,7 +400,7 @@ def _any_change(removes: pa.Table) -> bool:
     return any(removes.column("dataChange").to_pylist())
 
 
-# --- deletion of metadata files without references
+# --- Deletion of metadata files without references
 
 
 def delete_expired(
@@ -412,8 +413,8 @@ def delete_expired(
     try:
         paths = [metadata_path(one, io.store) for one in dropped]
         if expired:
-            # If the oldest remaining snapshot lacks a manifest of an expired snapshot, later
-            # snapshots lack it, too. The same is true for deletion vectors.
+            # If the oldest remaining snapshot does not contain a manifest of an expired snapshot,
+            # no later snapshot contains it. The same is true for deletion vectors.
             oldest = min(metadata.snapshots, key=lambda one: one.sequence_number or 0)
             kept = read_manifest_list(io, oldest.manifest_list)
             names = {one.manifest_path for one in kept}
@@ -441,7 +442,7 @@ def _vectors_of(io: StoreIO, manifests: Iterable[ManifestFile]) -> set[str]:
     }
 
 
-# --- a new snapshot: its manifests and its summary
+# --- A new snapshot: its manifests and its summary
 
 
 _ID_BITS: Final = 63
@@ -473,7 +474,7 @@ def operation_of(change: ManifestChange) -> Operation:
     if change.added.files:
         is_append = not change.removed.files and not change.added_vectors.files
         return Operation.APPEND if is_append else Operation.OVERWRITE
-    # A deletion vector that is replaced by one with fewer rows restores rows.
+    # If a deletion vector is replaced by a vector with fewer rows, rows are restored.
     brings_rows = change.removed_vectors.rows > change.added_vectors.rows and not (
         change.removed.files
     )
@@ -487,7 +488,7 @@ def with_change(
     operation: Operation,
     earlier: Mapping[str, Any],
 ) -> TableMetadata:
-    """Add a snapshot of the changed manifests.
+    """Add a snapshot with the changed manifests.
 
     Args:
         metadata: the metadata before the snapshot.
@@ -537,7 +538,7 @@ def _summary(change: ManifestChange, earlier: Mapping[str, Any]) -> dict[str, st
     return {**named, **{name: str(max(0, number)) for name, number in totals.items()}}
 
 
-# --- deletion vectors in Iceberg: each has a Puffin file and a manifest entry
+# --- Deletion vectors in Iceberg: each has a Puffin file and a manifest entry
 
 
 VECTOR_COLUMNS: Final = ("path", "partitionValues", "deletionVector")
@@ -631,7 +632,7 @@ def _written(io: StoreIO, location: str, partition: Any, content: tuple[bytes, i
             partition=partition,
             record_count=cardinality,
             file_size_in_bytes=len(puffin),
-            # Readers that ignore `referenced_data_file` find the data file by these bounds.
+            # Readers that do not use `referenced_data_file` find the data file by these bounds.
             lower_bounds=bound,
             upper_bounds=bound,
             referenced_data_file=location,

@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 
     from deltalog.log.context import LogTail
 
-# More missing commits than this mean a damaged log, not a listing during concurrent writes.
+# If more commits are missing, the log is damaged. If fewer are missing, the listing may have been
+# made during concurrent writes.
 _MAX_MISSING: Final = 100
 _NAMES_AT_ONCE: Final = (4, 10)
 # A log with at most this number of files is listed while `_last_checkpoint` is read.
@@ -252,7 +253,7 @@ def _with_missed_commits(store: Store, listing: LogListing) -> LogListing:
     return replace(listing, commits=dict(sorted({**listing.commits, **found}.items())))
 
 
-# --- `_last_checkpoint`, the hint at the version from which to list the log
+# --- `_last_checkpoint`: a hint from which version to list the log
 
 
 logger: logging.Logger = logging.getLogger(__name__)

@@ -70,7 +70,7 @@ def reconcile(
 
 
 def not_mentioned(keys: StringColumn, mentioned: StringColumn) -> Column:
-    """Return for each key of a checkpoint whether no later action has the same key."""
+    """Return for each key of a checkpoint whether it is not in `mentioned`."""
     result: Column = compute.invert(compute.is_in(keys, value_set=mentioned))
     return result
 

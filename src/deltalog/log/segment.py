@@ -34,7 +34,7 @@ class CheckpointKind(IntEnum):
 class CheckpointFiles:
     """A complete checkpoint: all its top-level files, in the order of parts.
 
-    A file with a classic name may contain a V2 checkpoint, which only its content shows.
+    A file with a classic name may contain a V2 checkpoint; its name does not show this.
     """
 
     version: int

@@ -110,7 +110,7 @@ def physical_names(schema: StructType, columns: Sequence[str], mode: Mode) -> tu
 
 
 def physical_name_by_id(number: int) -> str:
-    """Return the physical name that is derived from a column's id."""
+    """Return the physical name `col-<id>`, which is derived from a column's id."""
     return f"col-{number}"
 
 
@@ -118,13 +118,13 @@ class PhysicalNames(Enum):
     """The rule for assigning physical names."""
 
     LOGICAL = auto()
-    """Logical names, which the files of an existing table have when it gets column mapping."""
+    """Logical names, for an existing table whose files already use them."""
     FIRST = auto()
-    """Logical names, if valid in Parquet: no column was ever dropped or renamed."""
+    """Logical names if they are valid in Parquet: no column was ever dropped or renamed."""
     BY_ID = auto()
-    """Names made from the ids, which are never reused."""
+    """Names that contain the column's id, which is never reused."""
     RANDOM = auto()
-    """Random names, so that a new column never reads the data of a dropped column of that name."""
+    """Random names, so that a new column never reads data of a dropped column with its name."""
 
 
 def assign(
@@ -160,7 +160,7 @@ def assign(
 
 
 def has_lost_names(before: StructType, after: StructType) -> bool:
-    """Whether a column of `before` is dropped or renamed in `after`."""
+    """Return whether a column of `before` is dropped or renamed in `after`."""
     there = {(field_id(field), path) for path, field in walk(after)}
     return any((field_id(field), path) not in there for path, field in walk(before))
 
@@ -246,7 +246,7 @@ def check_distinct(schema: StructType, mode: Mode, *, table: str, operation: str
         if other != name:
             raise InvalidMetadataError(
                 f"cannot {operation} {table}: the columns {other!r} and {name!r} both have {what}, "
-                "and no reader could tell them apart in a file"
+                "so readers could not distinguish them in a file"
             )
 
 

@@ -79,7 +79,10 @@ class TableConfiguration:
 
     @cached_property
     def features(self) -> dict[str, str]:
-        """Every supported feature, implied or listed: current name → spelling in the protocol."""
+        """All supported features: current name → name in the protocol.
+
+        For a protocol without feature lists, these are the features that its versions imply.
+        """
         return supported_features(self.protocol)
 
     def supports(self, feature: str) -> bool:
@@ -87,7 +90,7 @@ class TableConfiguration:
         return canonical_name(feature) in self.features
 
     def is_active(self, feature: str) -> bool:
-        """Whether the feature is supported, and properties and schema enable it.
+        """Return whether the feature is supported, and enabled by properties or schema.
 
         Protocol: Active Features
         """

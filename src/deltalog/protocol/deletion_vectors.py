@@ -1,7 +1,7 @@
 """Deletion vectors: which rows of a data file are deleted.
 
-Core: no I/O. Parses, encodes and combines bitmaps of deleted rows, and turns them into masks. A
-bitmap is stored in the log or in a file.
+Core: no I/O. This module parses, encodes and combines bitmaps of deleted rows, and converts them to
+Arrow masks. A bitmap is stored in the log or in a file.
 
 Protocol: Deletion Vectors
 """
@@ -95,7 +95,7 @@ def decode_z85(text: str) -> bytes:
         return base64.b85decode(text.translate(_TO_B85))
     except ValueError as error:
         raise DeletionVectorError(
-            f"cannot decode {text!r} as Z85: a character is not of its alphabet, or a group of "
+            f"cannot decode {text!r} as Z85: a character is not in its alphabet, or a group of "
             "five exceeds 32 bits"
         ) from error
 
@@ -135,8 +135,9 @@ def _partial_group(text: str, missing: int) -> bytes:
     num_bytes = 4 - missing
     if num_bytes < 1 or min(digits) < 0 or number >= 256**num_bytes:
         raise DeletionVectorError(
-            f"cannot decode {text!r} as Z85: expected 1 to 3 {_MISSING!r} in its last group, one "
-            f"for each missing byte, and the number of the others, found {text[-5:]!r}"
+            f"cannot decode {text!r} as Z85: expected a last group that starts with 1 to 3 "
+            f"{_MISSING!r}, one for each missing byte, and encodes the other bytes, found "
+            f"{text[-5:]!r}"
         )
     return number.to_bytes(num_bytes, "big")
 
@@ -249,7 +250,7 @@ def parse_file(data: bytes, descriptor: DeletionVectorDescriptor) -> DeletionBit
     """Return the vector in a whole file.
 
     Raises:
-        DeletionVectorError: the file's version is unknown; see also `parse_framed`.
+        DeletionVectorError: the file has an unknown format version, or see `parse_framed`.
     """
     check_file_version(data)
     return parse_framed(data, descriptor)
@@ -397,9 +398,9 @@ class DeletionBitmap:
     _rows: BitMap64
 
     def __init__(self, rows: Iterable[int] | BitMap64 = ()) -> None:
-        """Make a set from a few row numbers, or from a bitmap, which the caller must not change.
+        """Create a set from row numbers, or from a bitmap, which the caller must not change later.
 
-        For many rows, use `from_arrow`.
+        For many row numbers, `from_arrow` is faster.
 
         Raises:
             InvalidInputError: a row number is negative or beyond 2^63-1.
@@ -518,7 +519,7 @@ class DeletionBitmap:
         return self & DeletionBitmap.from_range(start_row, self._end_before(stop_row))
 
     def _end_before(self, stop_row: int) -> int:
-        """Return the end of a range, limited to the maximum of a bitmap: files may be damaged."""
+        """Limit the end of a range to the maximum of a bitmap; a damaged file may exceed it."""
         return min(stop_row, 1 + (-1 if self.max_row is None else self.max_row))
 
     def is_superset(self, other: DeletionBitmap) -> bool:
@@ -592,7 +593,10 @@ def _rows_of(bitmap: DeletionBitmap) -> BitMap64:
 
 
 def _portable_of_native(body: memoryview, order: str) -> bytes:
-    """Convert the native form (count, then length and bitmap per key) to the portable form."""
+    """Convert the native form to the portable form.
+
+    The native form contains the number of bitmaps, then for each key the length and the bitmap.
+    """
     integer = struct.Struct(order + "i")
     parts: list[bytes] = []
     position = integer.size

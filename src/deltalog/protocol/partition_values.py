@@ -162,10 +162,10 @@ def value_of(values: Mapping[str, str | None], name: str) -> str | None:
 
 
 def extract(partition_values: pa.Array[Any] | pa.ChunkedArray[Any], name: str) -> pa.StringArray:
-    """Return each row's serialised value of one partition column; NULL where it is missing.
+    """Return for each file the serialised value of one partition column; NULL if it is missing.
 
     Args:
-        partition_values: `map<string, string>`.
+        partition_values: the partition values of each file, as `map<string, string>`.
         name: the physical name of the column.
     """
     kind: Any = partition_values.type
@@ -182,7 +182,7 @@ def extract(partition_values: pa.Array[Any] | pa.ChunkedArray[Any], name: str) -
 
 
 def _is_spelled_otherwise(partition_values: Any, name: str) -> bool:
-    """Whether a file has a key that differs from the name in case only."""
+    """Return whether a file has a key that differs from the name only in case."""
     chunked = isinstance(partition_values, pa.ChunkedArray)
     chunks = partition_values.chunks if chunked else [partition_values]
     keys = {key for chunk in chunks for key in pc.unique(chunk.keys).to_pylist()}

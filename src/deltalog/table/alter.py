@@ -343,7 +343,8 @@ class TableAlterer:
         def commit(operation: Operation[Any]) -> Snapshot:
             return self._table.execute(operation, options).committed.snapshot
 
-        # An empty operation: it refreshes the table, and raises if the table shows an old version.
+        # This empty operation makes no commit. It refreshes the table, and raises an error if the
+        # table was opened at an old version.
         look = CustomOperation(name="DROP FEATURE", plan=lambda _: None, skips_empty=True)
         drop_feature(commit(look), feature, commit=commit, truncate_history=truncate_history)
 

@@ -78,7 +78,7 @@ class _Request:
         return self.rows.nbytes
 
     def take_back(self) -> None:
-        """Withdraw the rows if their version has not begun: the caller no longer waits."""
+        """Withdraw the rows, unless their commit has begun, because the caller no longer waits."""
         self.admitted.cancel()
         self.answer.cancel()
 

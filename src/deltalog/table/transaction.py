@@ -197,7 +197,7 @@ class StagedOperations:
         parameters: Mapping[str, object] | None = None,
         use_deletion_vectors: bool | None = None,
     ) -> TableMerger:
-        """Begin a merge, which `execute` stages; see `DeltaTable.merge` for the arguments."""
+        """Return a builder of a merge; its `execute` stages it. See `DeltaTable.merge`."""
         request = ChangeRequest(
             condition=check_condition(predicate),
             clauses=(),

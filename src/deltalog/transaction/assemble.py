@@ -1,8 +1,8 @@
 """Assemble the bytes of a commit from a pending transaction and the version below it.
 
-This module owns which actions a commit contains and in which order, the assignment of row ids and
-in-commit timestamps, and the final checks. It runs again for every attempt, so that ids and
-timestamps follow the version on which the attempt builds. It does no I/O.
+This module chooses the actions of a commit and their order, assigns row ids and the in-commit
+timestamp, and makes the final checks. It runs again for every attempt, because ids and timestamps
+depend on the previous version. It does no I/O.
 
 Protocol: Delta Log Entries, Actions, Commit Provenance Information, In-Commit Timestamps, Row
 Tracking
@@ -210,7 +210,7 @@ def _table_actions(configuration: TableConfiguration, base: CommitBase) -> list[
 
 
 def _without_touched(pending: PendingTransaction, base: CommitBase) -> pa.Table:
-    """Return existing files to add again. A backfill skips files that winning commits changed."""
+    """Return the existing files to add again, for a backfill without files of winning commits."""
     rows = pending.files_added_again
     if base.touched_paths is None or pending.operation not in {BACKFILL, UNBACKFILL}:
         return rows
@@ -385,7 +385,7 @@ def _batches(files: pa.Table) -> Iterator[list[dict[str, Any]]]:
 
 
 def _present(row: dict[str, Any]) -> dict[str, Any]:
-    """Return the row as a JSON action: maps become objects, nulls are omitted."""
+    """Return the row as a JSON action. Maps are converted to objects, and nulls are omitted."""
     found = {name: value for name, value in row.items() if value is not None}
     for name in _MAPS:
         if name in found:
@@ -591,7 +591,7 @@ COMMIT_INFO_MEMBERS: Final = frozenset(
         "version",
     }
 )
-"""The members that deltalog sets, so that custom metadata cannot."""
+"""The members of `commitInfo` that deltalog sets. Custom metadata must not contain them."""
 _PARAMETERS: Final = "operationParameters"
 
 
@@ -668,7 +668,7 @@ def _tags(
 ) -> Mapping[str, str]:
     tags = dict(pending.tags)
     if configuration.row_id_dialect is Dialect.CURRENT and configuration.row_ids_enabled:
-        # Rows that were copied before row tracking was enabled had no ids to preserve.
+        # If a winning commit enabled row tracking, this commit copied rows that had no ids yet.
         preserved = pending.preserves_row_ids and not base.gained_row_ids
         tags.setdefault(PRESERVED_TAG, "true" if preserved else "false")
     if pending.changes_identity_marks_only:

@@ -93,7 +93,7 @@ def commit_loop(
     maintenance: Maintenance | None = None,
     backoff: Backoff | None = None,
 ) -> CommitLoop:
-    """Return a commit whose steps the caller runs one by one; see `commit` for the arguments."""
+    """Return a `CommitLoop`, which the caller runs; see `commit` for the arguments."""
     given = options.properties or CommitProperties()
     _apply(pending, given)
     return CommitLoop(

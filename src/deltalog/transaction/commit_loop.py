@@ -194,7 +194,7 @@ class CommitLoop:
         self._check_catalog()
         return State.PREPARE
 
-    # --- steps
+    # --- Functions of the states
 
     def _prepare(self) -> State:
         """Write deletion vectors that `rebase` merged; assemble the commit of the next version."""
@@ -213,7 +213,7 @@ class CommitLoop:
 
     def _send(self) -> State:
         """Send the commit to the committer; after an ambiguous answer, read the version back."""
-        # Set before the request: from now on, an interrupt must not delete the new data files.
+        # Set this before the request. From now on, an interrupt must not delete the new data files.
         self._pending.is_sent = True
         syncs = self._assembled.configuration.properties.fsync
         with reading_ahead(self._pending, self._hooks):
@@ -262,7 +262,7 @@ class CommitLoop:
             )
         return State.PREPARE
 
-    # --- helpers of the steps
+    # --- Helpers of these functions
 
     @property
     def _assembled(self) -> Assembled:
@@ -415,7 +415,7 @@ _TRIES: Final = 4
 
 
 class _Found(Enum):
-    """Whose commit exists for a version."""
+    """The result of reading a version back: the commit of this transaction, another, or none."""
 
     OURS = "our commit"
     THEIRS = "another commit"

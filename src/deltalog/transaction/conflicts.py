@@ -191,8 +191,8 @@ def _appends(mine: PendingFacts, winner: WinningCommit) -> CommitConflictError |
     adds = _not_shared(winner.adds, mine)
     if mine.isolation_level == SNAPSHOT_ISOLATION or not adds.num_rows:
         return None
-    # WriteSerializable allows the order: this commit, then the blind append. But if this commit
-    # sets the metadata, the appended rows were not written for that metadata.
+    # WriteSerializable allows a history in which this commit comes before the blind append. But if
+    # this commit sets the metadata, the appended files were not written for that metadata.
     if (
         mine.isolation_level == WRITE_SERIALIZABLE
         and winner.is_blind_append
@@ -285,7 +285,7 @@ RULES: Final[tuple[Rule, ...]] = (
 
 
 def same_paths(paths: Any, others: Any, root: str) -> Any:
-    """Return those of `paths` whose canonical form is also in `others`; both are encoded."""
+    """Return the members of `paths` that refer to a file in `others`; all paths are encoded."""
     known = _one_piece(canonical_paths(others, root))
     return paths.filter(compute.is_in(canonical_paths(paths, root), value_set=known))
 
@@ -416,7 +416,7 @@ _HARMLESS: Final[Mapping[str, Callable[[TableConfiguration, TableConfiguration],
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WinningCommit:
-    """A commit of another writer that has a version for which this transaction was sent.
+    """A commit of another writer that won the version of an attempt of this transaction.
 
     Args:
         file: file of the commit in the log.

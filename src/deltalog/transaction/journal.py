@@ -270,7 +270,7 @@ class Journal:
 
     @property
     def app_id(self) -> str:
-        """The application id in each commit, which shows whether the commit was made."""
+        """The application id that each commit records, so that made commits can be recognised."""
         return app_id_of(self.transaction_id)
 
     @property

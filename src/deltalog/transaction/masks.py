@@ -1,8 +1,8 @@
 """Rows of existing files that a transaction marks as deleted with deletion vectors.
 
-This module separates rows that this transaction deletes from rows that were deleted before, because
-only the former can conflict with other writers (see `rebase`). Files without remaining rows are
-removed from the table.
+This module separates rows that this transaction deletes from rows that were deleted before. Only
+rows that this transaction deletes can conflict with other writers (see `rebase`). Files without
+remaining rows are removed from the table.
 
 Protocol: Deletion Vectors
 """

@@ -1,8 +1,8 @@
 """The content of one commit, while an operation collects it.
 
-This module does no I/O. `assemble` creates the bytes of a commit, and `conflicts` compares it with
-other commits. A commit may name many existing files, so these are Arrow tables. New
-files are few, so they are Python objects.
+This module does no I/O. `assemble` creates the bytes of a commit, and `conflicts` compares the
+content with other commits. A commit may remove or add again many existing files, so they are in
+Arrow tables. It adds few new files, so they are Python objects.
 
 Protocol: Actions
 """
@@ -143,7 +143,7 @@ class PendingTransaction:
 
     @property
     def read_snapshot(self) -> Snapshot:
-        """The snapshot that the transaction has read; unlike a `CommitBase`, it never changes.
+        """The snapshot that the transaction has read. It does not change when a commit is retried.
 
         Raises:
             InternalError: the table does not exist yet.

@@ -140,7 +140,8 @@ def _checksum(done: _PostCommit) -> None:
         if previous is None and not whole:
             if before.segment.checksum is None:
                 return
-            previous = done.pending.checksum_before  # by another writer, so not used if `whole`
+            # Another writer wrote this checksum, so it is not used if `whole` is set.
+            previous = done.pending.checksum_before
     snapshot.known_checksum = write_checksum(
         snapshot, previous=previous, whole=whole, txn_id=done.txn_id
     )

@@ -111,7 +111,7 @@ def test_in_commit_timestamps_end(time_ms: int) -> None:
     )
     if time_ms < LAST:
         assert commit(pending(store, new_file("a"))).snapshot.commit_timestamp_ms == LAST
-    refused(store, lambda: commit(pending(store, new_file("b"))), "no later one")
+    refused(store, lambda: commit(pending(store, new_file("b"))), "a later timestamp does not fit")
 
 
 def test_versions_end() -> None:

@@ -1,7 +1,7 @@
-"""Read one file of a checkpoint, Parquet or JSON.
+"""Read one file of a checkpoint, in Parquet or JSON.
 
-Owns how a file is read, and where sidecars are. `segment` decides which files make up a
-checkpoint; `replay` decides what their actions mean.
+This module reads single files, and finds the location of sidecars. `segment` chooses the files of a
+checkpoint. `replay` decides which of their file actions are live.
 
 Protocol: Checkpoints, V2 Spec, Sidecar Files
 """
@@ -38,24 +38,27 @@ Leaf = tuple[str, ...]
 
 
 class CheckpointFile(Protocol):
-    """One file that contains actions."""
+    """One top-level file or sidecar of a checkpoint, or some row groups of such a file."""
 
     def values(self, kinds: Sequence[str]) -> Mapping[str, list[dict[str, Any]]]:
         """Return the actions of each kind as dicts, for all kinds except file actions."""
         ...
 
     def leaves(self, kind: str) -> Sequence[Leaf]:
-        """Return the file's leaves of this kind; each path starts with `kind`."""
+        """Return the leaf columns of a kind that the file has; each path starts with `kind`."""
         ...
 
     def actions(self, kind: str, fields: Sequence[Leaf]) -> pa.ChunkedArray[Any]:
-        """Return the actions of a kind in the file's order, as structs with the given leaves."""
+        """Return the actions of a kind in the order of the file, as structs of the given leaves.
+
+        Leaves that the file lacks are missing in the structs.
+        """
         ...
 
     def parts(self, kind: str, *, least_bytes: int = PARTS_BYTES) -> Sequence[CheckpointFile]:
-        """Return parts of the file that can be read in parallel, in the file's order.
+        """Return parts of the file that can be read in parallel, in the order of the file.
 
-        A file with less than `least_bytes` of such actions is one part.
+        A file in which the actions of this kind have less than `least_bytes` bytes is one part.
         """
         ...
 
@@ -64,9 +67,10 @@ class CheckpointFile(Protocol):
         ...
 
     def bounds(self, kind: str, leaves: Sequence[Leaf]) -> Mapping[Leaf, pa.Array[Any]]:
-        """Return the smallest and largest value of leaves that every action of the kind has.
+        """Return for each leaf its smallest and largest value, as an array of two values.
 
-        Leaves for which the file does not record these values are left out.
+        The result contains only leaves for which the file records these values, and which are not
+        NULL in any action of this kind.
         """
         ...
 
@@ -78,10 +82,10 @@ class CheckpointFile(Protocol):
 
 
 def sidecar_location(sidecar: Sidecar) -> str:
-    """Return the path of a sidecar: in the sidecar directory, unless it is absolute.
+    """Return the path of a sidecar. A relative path is relative to `_delta_log/_sidecars`.
 
     Raises:
-        UnsafePathError: the path leads out of that directory.
+        UnsafePathError: a relative path is outside of this directory.
 
     Protocol: Sidecar File Information
     """
@@ -92,13 +96,13 @@ def sidecar_location(sidecar: Sidecar) -> str:
 def open_checkpoint_file(
     store: Store, info: FileInfo, *, keeps_bytes: bool = False
 ) -> CheckpointFile:
-    """Open a file by its format; nothing is read yet.
+    """Return an object that reads a Parquet or JSON file of a checkpoint. No I/O happens yet.
 
     Args:
         store: the table's store.
         info: the file's path, size and time.
-        keeps_bytes: whether the bytes of a small file, which are read with its footer, stay in
-            memory. For thousands of small sidecars that would be too much.
+        keeps_bytes: whether to cache the bytes of a small file, which are read together with its
+            footer. Thousands of small sidecars would need too much memory.
     """
     if info.name.endswith(".json"):
         return JsonCheckpointFile(store, info)
@@ -106,7 +110,15 @@ def open_checkpoint_file(
 
 
 class ParquetCheckpointFile:
-    """A Parquet file of actions; reads the requested leaves, in the row groups that have them."""
+    """A Parquet file of actions. It reads only requested leaves, in row groups with such actions.
+
+    Args:
+        store: the table's store.
+        info: the file's path, size and time.
+        footer: the footer, if it is already read.
+        group: the only row group to read; None means all row groups.
+        keeps_bytes: see `open_checkpoint_file`.
+    """
 
     def __init__(
         self,
@@ -121,7 +133,7 @@ class ParquetCheckpointFile:
         self._info = info
         self._footer = footer
         self._known_nulls: NullCounts | None = None
-        self._group = group  # only this row group, or all
+        self._group = group
         self._keeps_bytes = keeps_bytes
 
     @cached_property
@@ -129,7 +141,7 @@ class ParquetCheckpointFile:
         return self._open().leaves
 
     def _open(self) -> ParquetReader:
-        # Only one thread at a time may use a reader, so each call opens one; the footer is shared.
+        # Each call opens a reader, because threads cannot share it. All readers share the footer.
         size = self._info.size_bytes or None
         reader = open_parquet(self._store, self._info.path, size_bytes=size, footer=self._footer)
         footer = reader.footer
@@ -138,14 +150,14 @@ class ParquetCheckpointFile:
         return reader
 
     def leaves(self, kind: str) -> Sequence[Leaf]:
-        """See `CheckpointFile`. Cost: the footer, once."""
+        """See `CheckpointFile`. Cost: reads the footer once."""
         return [leaf for leaf in self._leaves if leaf[0] == kind]
 
     def values(self, kinds: Sequence[str]) -> Mapping[str, list[dict[str, Any]]]:
         """See `CheckpointFile`.
 
-        Cost: the leaves of these kinds, in the row groups that have such actions. They are read in
-        batches: of the rows of a million files, only two may be relevant here.
+        Cost: reads the leaves of these kinds, in the row groups that have such actions. They are
+        read in batches, because only two of a million rows may have such an action.
         """
         reader = self._open()
         found: dict[str, list[dict[str, Any]]] = {kind: [] for kind in kinds}
@@ -165,7 +177,7 @@ class ParquetCheckpointFile:
         return found
 
     def actions(self, kind: str, fields: Sequence[Leaf]) -> pa.ChunkedArray[Any]:
-        """See `CheckpointFile`. Cost: these leaves, in the row groups that have such actions."""
+        """See `CheckpointFile`. Cost: reads these leaves in the row groups with such actions."""
         reader = self._open()
         groups = self._row_groups(reader, kind)
         if not groups:
@@ -176,7 +188,10 @@ class ParquetCheckpointFile:
     def batches(
         self, kind: str, fields: Sequence[Leaf], batch_rows: int
     ) -> Iterator[pa.ChunkedArray[Any]]:
-        """See `CheckpointFile`. Cost: as `actions`; memory for a row group if remote."""
+        """See `CheckpointFile`.
+
+        Cost: see `actions`. From a remote store, a whole row group is in memory at a time.
+        """
         reader = self._open()
         groups = self._row_groups(reader, kind)
         fields = _with_marker(reader, kind, fields) if groups else fields
@@ -186,7 +201,7 @@ class ParquetCheckpointFile:
                 yield actions
 
     def parts(self, kind: str, *, least_bytes: int = PARTS_BYTES) -> Sequence[CheckpointFile]:
-        """See `CheckpointFile`: the row groups with such actions, if they are large."""
+        """Return the row groups with such actions as parts; the whole file if it is small."""
         reader = self._open()
         groups = self._row_groups(reader, kind)
         stored = sum(reader.metadata.row_group(group).total_byte_size for group in groups)
@@ -200,7 +215,10 @@ class ParquetCheckpointFile:
         return part
 
     def count(self, kind: str) -> int:
-        """See `CheckpointFile`. Cost: the footer if it has statistics; else a small column."""
+        """See `CheckpointFile`.
+
+        Cost: reads the footer; if it has no null counts, also one column.
+        """
         reader = self._open()
         marker = reader.leaf_indices([(kind, MARKERS[kind])])
         if len(marker) != 1:
@@ -213,7 +231,10 @@ class ParquetCheckpointFile:
         return rows - sum(count or 0 for count in nulls)
 
     def bounds(self, kind: str, leaves: Sequence[Leaf]) -> Mapping[Leaf, pa.Array[Any]]:
-        """See `CheckpointFile`; empty if several row groups have such actions. Cost: the footer."""
+        """See `CheckpointFile`. The result is empty if several row groups have such actions.
+
+        Cost: reads the footer.
+        """
         reader = self._open()
         marker = reader.leaf_indices([(kind, MARKERS[kind])])
         groups = self._row_groups(reader, kind)
@@ -224,7 +245,7 @@ class ParquetCheckpointFile:
         found: dict[Leaf, pa.Array[Any]] = {}
         for leaf in leaves:
             index = reader.leaf_indices([leaf])
-            # If a leaf is null where the action is not, its value there is unknown.
+            # The leaf must have a value in every action, so the null counts must be equal.
             if len(index) != 1 or absent is None or chunks[index[0]].null_count != absent:
                 continue
             chunk, kind_of_leaf = chunks[index[0]], _type_at(reader.arrow_schema, leaf)
@@ -241,7 +262,10 @@ class ParquetCheckpointFile:
         return found
 
     def _row_groups(self, reader: ParquetReader, kind: str) -> list[int]:
-        """Return the row groups that may have such actions, by the null counts of the footer."""
+        """Return the row groups that may contain actions of a kind, from null counts in the footer.
+
+        If this object is one row group, return at most this row group.
+        """
         marker = reader.leaf_indices([(kind, MARKERS[kind])])
         if len(marker) != 1:
             return []
@@ -259,7 +283,7 @@ class ParquetCheckpointFile:
 
 
 def _type_at(schema: pa.Schema, leaf: Leaf) -> pa.DataType | None:
-    """Return the type of a leaf that is inside structs only; None if there is no such leaf."""
+    """Return the type of a leaf; None if it does not exist, or is inside of a list or map."""
     found: Any = pa.struct(schema)
     for name in leaf:
         place = found.get_field_index(name) if pa.types.is_struct(found) else -1
@@ -271,14 +295,17 @@ def _type_at(schema: pa.Schema, leaf: Leaf) -> pa.DataType | None:
 
 
 def _with_marker(reader: ParquetReader, kind: str, fields: Sequence[Leaf]) -> Sequence[Leaf]:
-    """Return the fields, with the marker leaf if no other shows which rows have such an action."""
+    """Return the fields, and the marker leaf if it is needed to find the rows with such an action.
+
+    The other fields are enough if the struct column is nullable and the file has one of them.
+    """
     if not reader.arrow_schema.field(kind).nullable or not reader.leaf_indices(fields):
         return [*fields, (kind, MARKERS[kind])]
     return fields
 
 
 class JsonCheckpointFile:
-    """The top-level file of a V2 checkpoint in JSON; it is small, so it is read whole."""
+    """The top-level file of a V2 checkpoint in JSON, which is small. It is read as a whole."""
 
     def __init__(self, store: Store, info: FileInfo) -> None:
         self._store = store

@@ -1,8 +1,8 @@
 """Read a checkpoint by column: only requested columns, and each column once.
 
-Owns where the actions of a checkpoint are, across its files and sidecars, and caches the columns
-that it read. Every failure is raised as `CheckpointUnreadableError`, so that the caller can fall
-back to an older checkpoint. `snapshot` decides which files are live.
+This module finds the actions of a checkpoint in its top-level files and sidecars, and caches
+columns. It raises every failure as `CheckpointUnreadableError`, so that the caller can use an older
+checkpoint instead. `snapshot` decides which files are live.
 
 Protocol: Checkpoints, V2 Spec, Checkpoint Schema
 """
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from deltalog.log.segment import CheckpointFiles
 
 
-# Typed statistics of the files in a checkpoint.
+# --- Typed statistics of the files in a checkpoint
 
 
 _PARSED: Final = ("add", "stats_parsed")
@@ -60,20 +60,20 @@ def read_stats(
     leaves: Sequence[StatsLeaf],
     where: pa.BooleanArray | None = None,
 ) -> list[pa.ChunkedArray[Any]]:
-    """Return one column per leaf, one row per `add` of the file.
+    """Return the statistics of `add` actions: one column for each leaf, one row for each action.
 
     Args:
         file: a file of the checkpoint.
         leaves: the leaves of the statistics.
-        where: selects the adds; None is all.
+        where: a boolean for each `add` of the file, whether to return its row; None means all.
 
-    Cost: the leaves of `stats_parsed`; or the JSON strings up to the last selected one, and one
-    pass through the selected strings.
+    Cost: reads the leaves of `stats_parsed`. If the file lacks a leaf, reads the JSON strings up to
+    the last selected row, and parses the selected strings once.
     """
     sources = stats_sources(set(file.leaves("add")), leaves)
     if _JSON not in sources and where is None:
         return stats_of(file.actions("add", sources), leaves)
-    # JSON strings are many times larger than the columns parsed from them: parse few at a time.
+    # Parse in batches, because JSON strings need much more memory than the parsed columns.
     parts = []
     row = 0
     end = _end(where)
@@ -93,7 +93,7 @@ def read_stats(
 
 
 def _end(where: pa.BooleanArray | None) -> int | None:
-    """Return the number of rows up to the last selected row; None is all."""
+    """Return the number of rows up to the last selected row; None means all rows."""
     if where is None:
         return None
     wanted = compute.indices_nonzero(where)
@@ -103,7 +103,10 @@ def _end(where: pa.BooleanArray | None) -> int | None:
 def stats_sources(
     have: Collection[tuple[str, ...]], leaves: Sequence[StatsLeaf]
 ) -> list[tuple[str, ...]]:
-    """Return the columns of a file that provide `leaves`: typed ones, JSON for the others."""
+    """Return the columns from which to get `leaves`.
+
+    These are the leaves of `stats_parsed` and, if it lacks some of `leaves`, the column `stats`.
+    """
     stored = [_stored_as(path, have) for path, _ in leaves]
     fields = [source for source in stored if source is not None]
     return [*fields, _JSON] if len(fields) < len(leaves) and _JSON in have else fields
@@ -112,7 +115,7 @@ def stats_sources(
 def stats_of(
     actions: pa.ChunkedArray[Any], leaves: Sequence[StatsLeaf]
 ) -> list[pa.ChunkedArray[Any]]:
-    """Return one column per leaf, one row per action, from the columns of `stats_sources`."""
+    """Return one column for each leaf, computed from the columns of `stats_sources`."""
     have = set(_members(actions.type))
     parsed = [leaf for leaf in leaves if _stored_as(leaf[0], have) is not None]
     others = [leaf for leaf in leaves if _stored_as(leaf[0], have) is None]
@@ -137,9 +140,9 @@ def _members(action_type: Any) -> Iterator[tuple[str, ...]]:
 
 
 def texts_of_stats(actions: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
-    """Return `stats_parsed` as the JSON strings that `stats` would contain.
+    """Return `stats_parsed` as JSON strings, for a checkpoint without the column `stats`.
 
-    Cost: some kernels per statistic; needed only for checkpoints without the strings.
+    Cost: some kernels for each statistic.
     """
     chunks: list[pa.Array[Any]] = []
     structs: Any = member_of(actions, "stats_parsed").chunks
@@ -150,7 +153,7 @@ def texts_of_stats(actions: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
 
 
 def member_of(actions: pa.ChunkedArray[Any], name: str) -> pa.ChunkedArray[Any]:
-    """Return a member of a struct column, not converted; empty if the struct lacks it."""
+    """Return a member of a struct column with its own type; empty if the struct lacks it."""
     if actions.type.get_field_index(name) < 0:
         return chunked([], pa.struct([]))
     member: pa.ChunkedArray[Any] = compute.struct_field(actions, name)
@@ -158,7 +161,10 @@ def member_of(actions: pa.ChunkedArray[Any], name: str) -> pa.ChunkedArray[Any]:
 
 
 def _stored_as(path: tuple[str, ...], have: Collection[tuple[str, ...]]) -> tuple[str, ...] | None:
-    """Return the path at which the file stores a leaf of the statistics; None if it does not."""
+    """Return the path of a leaf in `stats_parsed`; None if `have` does not contain the leaf.
+
+    Some writers use other names for statistics (`_ALIASES`).
+    """
     spellings = (path[0], _ALIASES.get(path[0], path[0]))
     for name in spellings:
         if (*_PARSED, name, *path[1:]) in have:
@@ -166,13 +172,13 @@ def _stored_as(path: tuple[str, ...], have: Collection[tuple[str, ...]]) -> tupl
     return None
 
 
-# --- the checkpoint as a whole
+# --- The whole checkpoint
 
 
 _STATS_AHEAD: Final = 2
 # Up to this gap, reading the bytes between two columns costs less than another request.
 _SMALL_BYTES: Final = 1024 * 1024
-_MOST_RECENT_VALUES: Final = 100  # of a checkpoint
+_MOST_RECENT_VALUES: Final = 100  # maximum number of actions to cache for one checkpoint
 _RECENT_VALUES: Final = Recent[Mapping[str, list[dict[str, Any]]]](32)
 _SCHEMAS: Final = {"add": FILE_SCHEMA, "remove": REMOVE_SCHEMA}
 
@@ -180,15 +186,16 @@ _SCHEMAS: Final = {"add": FILE_SCHEMA, "remove": REMOVE_SCHEMA}
 class Checkpoint:
     """The actions of one checkpoint, read on demand.
 
-    Columns stay in memory once read; a pickled copy starts without them. Two threads that request
-    the same column at once may both read it: their results are equal.
+    Columns are cached, but not pickled. If two threads request the same column at the same time,
+    both may read it, with equal results.
 
     Args:
         store: the table's store.
         files: the checkpoint's files.
 
     Attributes:
-        held_row_groups: the checkpoint's adds, one row group each, once requested.
+        held_row_groups: for each row group with adds, a checkpoint of these adds; None until
+            `PartialCheckpoint.each_of_adds` is called.
     """
 
     def __init__(self, store: Store, files: CheckpointFiles) -> None:
@@ -217,7 +224,7 @@ class Checkpoint:
         return self._store
 
     def parts_of_adds(self) -> list[CheckpointFile]:
-        """Return the row groups with adds, in order. Cost: the footers, which are read at once."""
+        """Return the row groups with adds, in order. Cost: reads all footers in parallel."""
         with self._unreadable():
             files = self._sources("add")
             parts = map_in_pool(lambda file: file.parts("add", least_bytes=0), files)
@@ -225,12 +232,12 @@ class Checkpoint:
 
     @property
     def held_bytes(self) -> int:
-        """Return the size of the cached columns."""
+        """The size of the cached columns, in bytes."""
         columns = (*self._columns.values(), *self._stats.values())
         return sum(column.nbytes for column in columns)
 
     def forget(self, *, statistics: bool) -> None:
-        """Drop the cached columns, and with `statistics` also the cached statistics."""
+        """Delete cached columns; with `statistics`, also cached columns of statistics."""
         self._columns = {}
         if statistics:
             self._stats = {}
@@ -239,17 +246,19 @@ class Checkpoint:
         return self._store, self.files
 
     def __setstate__(self, state: tuple[Store, CheckpointFiles]) -> None:
-        self.__init__(*state)  # type: ignore[misc]  # a copy starts without columns
+        self.__init__(*state)  # type: ignore[misc]  # without cached columns
 
     def values(self, kinds: Sequence[str]) -> Mapping[str, list[dict[str, Any]]]:
-        """Return the actions of these kinds as dicts (`protocol`, `metaData`, `txn`, …; not files).
+        """Return the actions of some kinds as dicts, such as `protocol`; not for file actions.
 
-        Cost: their leaves, in the row groups that have such actions; no sidecar is read. From a
-        small checkpoint, all such kinds are read at once, as opening a table to commit requests
-        each of them. Those of a local checkpoint are kept for the next time the table is opened.
+        Cost: reads the leaves of these kinds, in the row groups that have such actions, but no
+        sidecar. From a small checkpoint, all kinds except file actions are read together, because a
+        writer needs all of them. For a local checkpoint they are cached in this process, also for
+        other objects of this table.
         """
         if self._is_small and not self._values:
-            with suppress(errors.CheckpointUnreadableError):  # the requested kinds may be readable
+            # If one kind is unreadable, the requested kinds may still be readable.
+            with suppress(errors.CheckpointUnreadableError):
                 self._read_small_values()
         self._read_values([kind for kind in kinds if kind not in self._values])
         return {kind: self._values[kind] for kind in kinds}
@@ -260,7 +269,7 @@ class Checkpoint:
 
     def _read_small_values(self) -> None:
         states = self._local_states()
-        stay = all(map(is_settled, states))  # checked before they are read
+        stay = all(map(is_settled, states))  # check this before the files are read
         known = _RECENT_VALUES.get(*states) if states else None
         if known is None:
             self._read_values(SMALL_KINDS)
@@ -275,7 +284,7 @@ class Checkpoint:
         try:
             return [local_state(path) for path in paths if path is not None]
         except OSError:
-            return []  # reading the file raises the error
+            return []  # the following read of the file raises the error
 
     def _read_values(self, kinds: Sequence[str]) -> None:
         found: dict[str, list[dict[str, Any]]] = {kind: [] for kind in kinds}
@@ -287,18 +296,18 @@ class Checkpoint:
         self._values.update(found)
 
     def columns(self, kind: str, names: Sequence[str]) -> pa.Table:
-        """Return members of all `add` or `remove` actions, in the order of the files.
+        """Return columns of all `add` or `remove` actions, in the order of the checkpoint's files.
 
         Args:
             kind: `add` or `remove`.
-            names: names of `FILE_SCHEMA` or `REMOVE_SCHEMA`.
+            names: names of columns of `FILE_SCHEMA` or `REMOVE_SCHEMA`.
 
         Returns:
-            One row per action; every call returns the same rows in the same order.
+            One row for each action. Every call returns the same rows in the same order.
 
-        Cost: the leaves of the columns that are not cached.
+        Cost: reads the leaves of the columns that are not cached.
         """
-        schema, held = _SCHEMAS[kind], self._columns  # `forget` may replace them meanwhile
+        schema, held = _SCHEMAS[kind], self._columns  # another thread may replace `_columns`
         missing = [name for name in names if (kind, name) not in held]
         if missing:
             wanted = [schema.field(name) for name in missing]
@@ -307,20 +316,20 @@ class Checkpoint:
             for number, field in enumerate(wanted):
                 chunks = [chunk for part in parts for chunk in part[number].chunks]
                 held[kind, field.name] = chunked(chunks, field.type)
-        with self._unreadable():  # with a corrupt footer, columns may differ in length
+        with self._unreadable():  # fails if columns differ in length, because of a corrupt footer
             return pa.Table.from_arrays([held[kind, name] for name in names], list(names))
 
     def iter_adds(self, leaves: Sequence[StatsLeaf], *, batch_rows: int) -> Iterator[AddBatch]:
-        """Yield all `add` actions with members and statistics, in the order of `columns`, once.
+        """Yield all `add` actions, with all members and some statistics, in the order of `columns`.
 
         Args:
             leaves: the leaves of the statistics.
             batch_rows: maximum number of rows in a batch.
 
         Returns:
-            Batches that are read but not decoded.
+            Batches, which `AddBatch.decode` converts to columns.
 
-        Cost: the leaves that are not cached; this pass does not cache them.
+        Cost: reads the leaves that are not cached, and does not cache them.
         """
         columns = dict(self._columns)
         held = [name for name in FILE_SCHEMA.names if ("add", name) in columns]
@@ -352,25 +361,27 @@ class Checkpoint:
     def num_actions(self, kind: str) -> int:
         """Return the number of `add` or `remove` actions.
 
-        Cost: the footers, or one small column if they have no null counts.
+        Cost: reads the footers; if they have no null counts, also one column.
         """
         with self._unreadable():
             return sum(map_in_pool(lambda file: file.count(kind), self._sources(kind)))
 
     def stats(self, leaves: Sequence[StatsLeaf]) -> list[pa.ChunkedArray[Any]]:
-        """Return statistics of all `add` actions, a column per leaf, rows as in `columns`.
+        """Return statistics of all `add` actions: one column for each leaf.
+
+        The rows are those of `columns`, in the same order.
 
         Args:
-            leaves: paths with types, as in `stats.schema`.
+            leaves: path and type of each leaf, as in `protocol.stats.schema`.
 
-        Cost: the leaves that are not cached; see `read_stats`.
+        Cost: reads the leaves that are not cached; see `read_stats`.
         """
-        held = self._stats  # `forget` may replace them meanwhile
+        held = self._stats  # another thread may replace `_stats`
         missing = [leaf for leaf in leaves if leaf not in held]
         if missing:
             with self._unreadable():
                 files = [part for file in self._sources("add") for part in file.parts("add")]
-                # Few at a time, because JSON strings are many times larger than the parsed columns.
+                # Few files at a time, because JSON strings need much more memory than columns.
                 parts = list(
                     read_ahead(lambda file: read_stats(file, missing), files, depth=_STATS_AHEAD)
                 )
@@ -382,13 +393,13 @@ class Checkpoint:
     def stats_where(
         self, leaves: Sequence[StatsLeaf], where: pa.BooleanArray
     ) -> list[pa.ChunkedArray[Any]]:
-        """Return statistics of some `add` actions, a column per leaf; they are not cached.
+        """Return statistics of some `add` actions, one column for each leaf, without caching them.
 
         Args:
-            leaves: paths with types, as in `stats.schema`.
-            where: selects the actions, one boolean for each.
+            leaves: path and type of each leaf, as in `protocol.stats.schema`.
+            where: a boolean for each action, whether to return its row.
 
-        Cost: the leaves; only the selected JSON strings are parsed.
+        Cost: reads the leaves; parses only the selected JSON strings.
         """
         parts = []
         row = 0
@@ -411,7 +422,7 @@ class Checkpoint:
 
     @cached_property
     def data_files(self) -> Sequence[FileInfo]:
-        """Return the files that contain file actions: the sidecars, or the top-level files."""
+        """The files that contain file actions: the sidecars, or else the top-level files."""
         rows = self.values(["sidecar"])["sidecar"]
         if not rows:
             return self.files.files
@@ -428,7 +439,7 @@ class Checkpoint:
     def _data_files(self) -> Sequence[CheckpointFile]:
         infos = self.data_files
         if infos is self.files.files:
-            return self._top_files  # their footers may be cached
+            return self._top_files  # these objects may have cached footers
         return [open_checkpoint_file(self._store, info) for info in infos]
 
     def _sources(self, kind: str) -> Sequence[CheckpointFile]:
@@ -448,7 +459,7 @@ class Checkpoint:
             errors.ObjectNotFoundError,
             errors.MalformedLogError,
             pa.ArrowException,
-            UnicodeDecodeError,  # Arrow checks UTF-8 only when it makes Python strings
+            UnicodeDecodeError,  # Arrow checks UTF-8 only when it creates Python strings
         ) as error:
             raise errors.CheckpointUnreadableError(
                 f"cannot read checkpoint {self.files.name} of {self._store.root}: {error}"
@@ -458,12 +469,12 @@ class Checkpoint:
 def _read_members(
     kind: str, fields: Sequence[pa.Field[Any]], file: CheckpointFile
 ) -> list[pa.ChunkedArray[Any]]:
-    """Return one column per member, one row per action of the file."""
+    """Return one column for each member of `fields`, with one row for each action of the file."""
     return _members_of(kind, fields, file.actions(kind, _member_sources(kind, fields, file)))
 
 
 def _member_sources(kind: str, fields: Sequence[pa.Field[Any]], file: CheckpointFile) -> list[Leaf]:
-    """Return the leaves of a file from which the members can be made."""
+    """Return the leaves of a file from which the members of `fields` can be computed."""
     if kind != "add" or {field.name for field in fields}.isdisjoint(_FROM_TYPED):
         return [(kind, field.name) for field in fields]
     present = {leaf[1] for leaf in file.leaves(kind)}
@@ -477,7 +488,7 @@ def _member_sources(kind: str, fields: Sequence[pa.Field[Any]], file: Checkpoint
 def _members_of(
     kind: str, fields: Sequence[pa.Field[Any]], actions: pa.ChunkedArray[Any]
 ) -> list[pa.ChunkedArray[Any]]:
-    """Return the members, from the leaves of `_member_sources`."""
+    """Return one column for each member, computed from the leaves of `_member_sources`."""
     present = {field.name for field in actions.type}
     columns = []
     for field in fields:
@@ -489,7 +500,8 @@ def _members_of(
     return columns
 
 
-# How to derive members from typed ones: a writer of typed members may omit the others.
+# Untyped member → the typed member and the function that converts it. A writer may omit the untyped
+# member if it writes the typed member.
 _FROM_TYPED: Final[Mapping[str, tuple[str, Callable[..., pa.ChunkedArray[Any]]]]] = {
     PARTITION_VALUES: (PARTITION_VALUES_PARSED, texts_of_values),
     "stats": ("stats_parsed", texts_of_stats),

@@ -1,7 +1,8 @@
-"""Actions as rows of a checkpoint: a struct column for each kind, exactly one of which is not null.
+"""Convert actions to rows of a checkpoint, and write these rows to Parquet files.
 
-Owns the columns that table properties require: statistics as JSON or typed, typed partition values.
-The caller provides the actions; `writer` owns files and names.
+A row has a struct column for each kind of action; exactly one of them is not null. This module adds
+the columns that table properties require: statistics as JSON or typed, and typed partition values.
+The caller provides the actions. `writer` chooses the files and their names.
 
 Protocol: Checkpoint Schema
 """
@@ -57,7 +58,7 @@ _V2_TYPES: Final[Mapping[str, pa.DataType]] = {
 
 
 def stats_leaves(configuration: TableConfiguration) -> list[StatsLeaf]:
-    """Return the leaves of `stats_parsed`, by physical names; empty if not written typed.
+    """Return the leaves of `stats_parsed`, with physical names; empty if it is not written.
 
     Protocol: Checkpoint Schema (`stats_parsed`), Table Properties
     """
@@ -78,16 +79,17 @@ def stats_leaves(configuration: TableConfiguration) -> list[StatsLeaf]:
 
 
 class ActionRows:
-    """Makes tables of actions, all of one schema.
+    """Converts actions to Arrow tables with the schema of a checkpoint.
 
     Args:
         configuration: the table's configuration, which decides which statistics are written.
-        kinds: the kinds of actions, a column for each.
-        time_zone: the time zone of partition values without one.
-        domains: the table's domains, whose configurations are strings, or maps in the draft.
+        kinds: the kinds of actions. The schema has one column for each kind.
+        time_zone: time zone of partition values without a zone.
+        domains: the metadata domains of the table. Their configurations are strings, or maps as in
+            the protocol's draft, which decides the type of the column.
 
     Attributes:
-        schema: of the tables.
+        schema: schema of the tables.
         leaves: the leaves of the statistics that `adds` accepts.
     """
 
@@ -115,7 +117,7 @@ class ActionRows:
         self._nothing = self.schema.empty_table()
 
     def values(self, actions: Iterable[Action]) -> pa.Table:
-        """Return a row for each of a few actions, in order."""
+        """Return a row for each action, in order. This is slow, so use it for few actions."""
         objects = [action_to_json(action) for action in actions]
         columns = [
             pa.array(
@@ -129,7 +131,7 @@ class ActionRows:
         """Return a row for each tombstone.
 
         Args:
-            tombstones: has the members of `REMOVE_TYPE`.
+            tombstones: a table whose columns are the members of `REMOVE_TYPE`.
         """
         members = {field.name: tombstones.column(field.name) for field in arrow.REMOVE_TYPE}
         return self._rows("remove", {**members, "dataChange": _all_false(tombstones.num_rows)})
@@ -138,8 +140,8 @@ class ActionRows:
         """Return a row for each live file.
 
         Args:
-            files: rows of `FILE_SCHEMA`.
-            stats: a column for each of `leaves`.
+            files: the files (schema `FILE_SCHEMA`).
+            stats: the statistics of these files, one column for each of `leaves`.
 
         Raises:
             InvalidPartitionValueError: a string cannot be parsed as its column's type.
@@ -198,7 +200,7 @@ class ActionRows:
         columns = [_one_chunk(members[field.name]) for field in fields]
         actions = pa.StructArray.from_arrays(columns, fields=list(fields))
         rows = len(actions)
-        nothing = self._nothing  # shared between calls; threads may replace it
+        nothing = self._nothing  # all-null columns for all calls; another thread may replace them
         if nothing.num_rows < rows:
             columns = [nulls(rows, field.type) for field in self.schema]
             nothing = self._nothing = pa.Table.from_arrays(columns, schema=self.schema)
@@ -208,7 +210,7 @@ class ActionRows:
 
 
 def _parsed_partitions(configuration: TableConfiguration) -> StructType:
-    """Return the partition columns whose values are written typed, by physical names."""
+    """Return the fields of `partitionValues_parsed`, with physical names; empty if not written."""
     if not configuration.properties.checkpoint_write_stats_as_struct:
         return StructType([])
     by_name = {field.name: field for field in configuration.physical_schema.fields}
@@ -231,14 +233,15 @@ def _arrow_value(value: Any, data_type: Any) -> Any:
     if isinstance(value, dict):
         if pa.types.is_map(data_type):
             return list(value.items())
-        if pa.types.is_string(data_type):  # a draft table's domain, in a column for today's domains
+        # The configuration of a domain is an object in the protocol's draft, now a string.
+        if pa.types.is_string(data_type):
             return dumps(value).decode()
         return {field.name: _arrow_value(value.get(field.name), field.type) for field in data_type}
     return value
 
 
 def _all_false(rows: int) -> pa.Array[Any]:
-    # A checkpoint changes no data: earlier versions added or removed these files.
+    # `dataChange` is false, because the files were added or removed by earlier commits.
     return pa.repeat(pa.scalar(value=False), rows)
 
 
@@ -248,14 +251,14 @@ def _one_chunk(column: Any) -> Any:
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
-# --- the Parquet files of a checkpoint, written row group by row group
+# --- The Parquet files of a checkpoint, written row group by row group
 
 
 _FEW_ROWS: Final = 1 << 15
 _GROUP_ROWS: Final = 1 << 17
 _GROUP_BYTES: Final = 64 << 20
 _GROUPS_AHEAD: Final = 1
-# Columns with few distinct values, by Parquet path: dictionaries pay off only for these.
+# Prefixes of Parquet paths of columns with few distinct values, which are dictionary-encoded.
 _REPETITIVE: Final = (
     "add.partitionValues.",
     "add.partitionValues_parsed.",
@@ -266,13 +269,13 @@ _REPETITIVE: Final = (
 
 
 class RowFile:
-    """A Parquet file of actions; rows are buffered until they fill a row group.
+    """A Parquet file of actions. Rows are buffered until they fill a row group.
 
-    A full row group is encoded while the caller makes the rows of the next one.
+    A full row group is encoded in another thread, while the caller prepares the next rows.
 
     Attributes:
-        info: path, size and time, once closed.
-        num_rows: written so far.
+        info: path, size and time of the file, after `close`.
+        num_rows: number of rows written so far.
     """
 
     info: FileInfo
@@ -295,15 +298,15 @@ class RowFile:
             self._encoding.submit(lambda: self._encode(tables))
 
     def begin_kind(self) -> None:
-        """Announce rows of another kind; if there are many, they start a new row group.
+        """Separate the following rows, which have another kind of action, from the previous rows.
 
-        Then readers of the few small actions skip the row groups of file actions, and columns of
-        file actions contain no rows of other kinds.
+        In a file with many rows, the following rows start a new row group. Then readers of small
+        actions can skip the row groups of file actions.
         """
         self._groups.append([])
 
     def _take(self) -> list[pa.Table]:
-        """Remove and return the buffered rows, as a table for each row group."""
+        """Clear the buffer, and return its rows as one table for each row group."""
         groups = self._groups
         if self._rows < _FEW_ROWS:
             groups = [[table for group in groups for table in group]]
@@ -315,14 +318,14 @@ class RowFile:
             self._sink.write(table, row_group_size=max(1, table.num_rows))
 
     def close(self) -> FileInfo:
-        """Write the rest, and publish the file."""
+        """Write the buffered rows, and make the file visible."""
         self._encoding.wait()
         self._encode(self._take())
         self.info = self._sink.close()
         return self.info
 
     def abandon(self) -> None:
-        """Discard the file."""
+        """Discard the file, which never becomes visible."""
         self._encoding.cancel()
         self._sink.abandon()
 
@@ -337,7 +340,7 @@ class RowFile:
 
 
 class Sidecars:
-    """Writes the sidecars of one checkpoint, each up to a number of rows."""
+    """Writes the sidecars of one checkpoint, each with at most `part_rows` rows."""
 
     def __init__(self, store: Store, schema: pa.Schema, part_rows: int) -> None:
         self.num_rows: int = 0
@@ -387,7 +390,7 @@ class Sidecars:
 
 
 def _file_options(schema: pa.Schema) -> dict[str, Any]:
-    """Return Parquet options: dictionaries and statistics only where they are useful."""
+    """Return Parquet options, with dictionaries and statistics only for columns that need them."""
     leaves = [leaf.path for leaf in leaf_columns(schema)]
     return {
         "compression": "snappy",
@@ -397,13 +400,14 @@ def _file_options(schema: pa.Schema) -> dict[str, Any]:
     }
 
 
-# --- the columns of a checkpoint in memory
+# --- The columns of a checkpoint in memory
 
 
 PARTITION_VALUES: Final = "partitionValues"
 PARTITION_VALUES_PARSED: Final = "partitionValues_parsed"
 
-# A member that every action of the kind has: its null count shows which rows have such actions.
+# Kind of action → the marker: a member that every action of this kind has. Its null count is the
+# number of rows without such an action.
 MARKERS: Final[Mapping[str, str]] = {
     "add": "path",
     "remove": "path",
@@ -416,11 +420,11 @@ MARKERS: Final[Mapping[str, str]] = {
     "checkpointMetadata": "version",
 }
 SMALL_KINDS: Final = tuple(kind for kind in MARKERS if kind not in {"add", "remove"})
-"""The kinds of actions that are few in a checkpoint."""
+"""The kinds of actions of which a checkpoint contains few: all except file actions."""
 
 
 def chunked(chunks: Sequence[pa.Array[Any]], data_type: pa.DataType) -> pa.ChunkedArray[Any]:
-    """Return the chunks as one column, which has its type even without chunks."""
+    """Return the chunks as one column. `data_type` is the type of a column without chunks."""
     return arrow_kernels.chunked_array(chunks, data_type)
 
 
@@ -433,8 +437,8 @@ def member(actions: Column, name: str, data_type: pa.DataType) -> pa.ChunkedArra
     """Return one member of a struct column as `data_type`; all null if the struct lacks it.
 
     Raises:
-        pa.ArrowException: the values cannot be converted, or a string is not UTF-8. Without this
-            check, a damaged file would only fail where its values become Python strings.
+        pa.ArrowException: the values cannot be converted, or a string is not UTF-8. This is checked
+            here, because Arrow checks UTF-8 only when it creates Python strings.
     """
     struct_type = actions.type
     if not pa.types.is_struct(struct_type) or struct_type.get_field_index(name) < 0:
@@ -449,7 +453,7 @@ def member(actions: Column, name: str, data_type: pa.DataType) -> pa.ChunkedArra
 
 
 def conform(values: pa.Array[Any], data_type: pa.DataType) -> pa.Array[Any]:
-    """Return the values as `data_type`, from any type that the writer chose.
+    """Convert the values to `data_type`; writers of checkpoints may use other types.
 
     Raises:
         pa.ArrowException: the values cannot be converted.
@@ -479,7 +483,7 @@ def _conform_struct(values: Any, data_type: Any) -> pa.Array[Any]:
     ]
     absent = values.is_null()
     if data_type.equals(DELETION_VECTOR_TYPE):
-        # Some writers store a struct of nulls where there is no vector.
+        # Some writers store a struct of nulls for a file without a deletion vector.
         absent = reduce(compute.and_, [child.is_null() for child in children])
     result: pa.Array[Any] = pa.StructArray.from_arrays(
         children, fields=list(data_type), mask=absent
@@ -490,9 +494,9 @@ def _conform_struct(values: Any, data_type: Any) -> pa.Array[Any]:
 
 
 def valid_rows(table: pa.Table, kind: str) -> pa.ChunkedArray[Any]:
-    """Return the rows of the struct column `kind` that contain such an action.
+    """Return the rows of the struct column `kind` that are not null.
 
-    Cost: no copy if they are contiguous, as in the checkpoints of all known writers.
+    Cost: no copy if these rows are contiguous, as in the checkpoints of all known writers.
     """
     column = table.column(kind)
     return chunked([_valid_run(chunk) for chunk in column.chunks], column.type)
@@ -508,9 +512,9 @@ def _valid_run(chunk: pa.Array[Any]) -> pa.Array[Any]:
 
 
 def texts_of_values(actions: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
-    """Return `partitionValues_parsed` as the map of strings in `partitionValues`.
+    """Return `partitionValues_parsed` as maps, for a checkpoint without `partitionValues`.
 
-    Cost: Python for each value; needed only for checkpoints without the map.
+    Cost: Python code for each value.
     """
     if actions.type.get_field_index(PARTITION_VALUES_PARSED) < 0:
         return chunked([], STRING_MAP)

@@ -1,7 +1,8 @@
 """Write a checkpoint: the state of one version as one file, as parts, or as a V2 checkpoint.
 
-Owns names, files and the distribution of rows. Rows are streamed: memory does not grow with the
-number of files. The caller provides the state, decides when to write, and updates the hint.
+This module chooses the files and their names, and distributes the rows. Rows are streamed, so that
+memory does not grow with the number of live files. The caller provides the state, decides when to
+write a checkpoint, and updates `_last_checkpoint`.
 
 Protocol: Checkpoints, V2 Spec, Multi-part checkpoint, Sidecar Files
 """
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 
 
 _BATCH_ROWS: Final = 1 << 15
-# Writing a row group takes as long as encoding two or three batches.
+# Number of batches to encode while a row group is written, which takes about the same time.
 _BATCHES_AHEAD: Final = 3
 _SIDECAR_ROWS: Final = 1_000_000
 _CLASSIC_KINDS: Final = ("txn", "add", "remove", "metaData", "protocol", "domainMetadata")
@@ -65,14 +66,14 @@ class CheckpointContent:
 
     Args:
         version: the table's version.
-        configuration: the configuration of the table at that version.
-        time_zone: the time zone of partition values without one.
-        transactions: the latest transaction of each application, without expired ones.
-        domains: without removed domains.
-        high_water_mark: the draft's action, if the table has it.
-        tombstones: unexpired tombstones, with the members of `REMOVE_TYPE`.
-        paths: the paths of the live files; called for multi-part checkpoints only.
-        iter_adds: the live files in batches, with the requested statistics.
+        configuration: the configuration of the table at this version.
+        time_zone: time zone of partition values without a zone.
+        transactions: the latest transaction of each application, without expired transactions.
+        domains: the metadata domains, without removed domains.
+        high_water_mark: the action `rowIdHighWaterMark` of the protocol's draft; None without it.
+        tombstones: the unexpired tombstones; the columns are the members of `REMOVE_TYPE`.
+        paths: returns the paths of the live files; called only for multi-part checkpoints.
+        iter_adds: returns the live files in batches, with the requested statistics.
     """
 
     version: int
@@ -91,7 +92,7 @@ class WrittenCheckpoint:
     """The result of writing a checkpoint.
 
     Args:
-        files: its top-level files.
+        files: the top-level files of the checkpoint.
         sidecars: the sidecars of a V2 checkpoint.
         num_adds: number of live files.
         num_removes: number of tombstones.
@@ -104,7 +105,7 @@ class WrittenCheckpoint:
 
     @property
     def paths(self) -> list[str]:
-        """The paths of its files, relative to the table's root."""
+        """The paths of top-level files and sidecars, relative to the table's root."""
         sidecars = [f"{names.SIDECAR_DIRECTORY}/{sidecar.path}" for sidecar in self.sidecars]
         return [*(file.path for file in self.files.files), *sidecars]
 
@@ -114,7 +115,7 @@ class WrittenSidecars:
     """Sidecars to which no checkpoint refers yet.
 
     Args:
-        sidecars: the actions that will name them.
+        sidecars: the `sidecar` actions for the top-level file.
         num_adds: number of live files.
         num_removes: number of tombstones.
     """
@@ -133,28 +134,30 @@ def write_checkpoint(
 ) -> WrittenCheckpoint:
     """Write a checkpoint.
 
-    A V2 checkpoint becomes valid with its top-level file, which is written last; a multi-part one
-    with its last part.
+    A V2 checkpoint is valid when its top-level file is written, after the sidecars. A multi-part
+    checkpoint is valid when all parts are written.
 
     Args:
         store: the table's store.
         content: the checkpoint's content.
         layout: the checkpoint's layout.
-        part_rows: maximum number of rows in a part or sidecar; None is one classic file.
+        part_rows: maximum number of rows in a part or sidecar. None means one file for a classic
+            checkpoint, and a default size for sidecars.
 
     Raises:
-        AlreadyExistsError: the checkpoint exists.
+        AlreadyExistsError: the checkpoint already exists.
         InvalidInputError: the table does not allow the layout.
 
     Protocol: Checkpoints
-    Cost: one pass over the live files, with a few batches in memory; for a remote store, also
-    one file in memory.
+    Cost: one pass over the live files, with a few batches in memory. For a remote store, one file
+    is also in memory.
     """
     check_layout(store, content.configuration, layout, part_rows)
     if layout is CheckpointLayout.CLASSIC:
         return _write_classic(store, content, part_rows)
     sidecars = write_sidecars(store, content, part_rows=part_rows)
-    # After a failure the file may still exist, so the sidecars stay; cleanup removes orphans.
+    # If this fails, do not delete the sidecars: the top-level file may exist nevertheless. The
+    # cleanup of the log deletes sidecars to which no checkpoint refers.
     return write_v2_top(store, content, layout, [sidecars])
 
 
@@ -164,10 +167,11 @@ def check_layout(
     layout: CheckpointLayout,
     part_rows: int | None,
 ) -> None:
-    """Refuse a layout that the table does not allow.
+    """Raise if the table does not allow the layout.
 
     Raises:
-        InvalidInputError: a V2 checkpoint needs the table feature, which forbids parts.
+        InvalidInputError: the layout is V2, but the table lacks the feature `v2Checkpoint`; or the
+            checkpoint has several parts, and the table has this feature.
     """
     v2 = configuration.supports("v2Checkpoint")
     if layout is not CheckpointLayout.CLASSIC and not v2:
@@ -183,7 +187,7 @@ def check_layout(
 
 
 def small_actions(content: CheckpointContent) -> list[Action]:
-    """All actions except file actions, in an order that does not depend on the table's history."""
+    """Return all actions except file actions, in an order that depends only on the actions."""
     configuration = content.configuration
     marks = [] if content.high_water_mark is None else [content.high_water_mark]
     return [
@@ -225,12 +229,13 @@ def _write_classic(
 def write_sidecars(
     store: Store, content: CheckpointContent, *, part_rows: int | None = None
 ) -> WrittenSidecars:
-    """Write live files and tombstones into sidecars, to which no checkpoint refers yet.
+    """Write live files and tombstones to sidecars, to which no checkpoint refers yet.
 
     Args:
         store: the table's store.
-        content: all or some live files and tombstones of the version; the rest is not used.
-        part_rows: maximum number of rows in a sidecar.
+        content: contains all or some live files and tombstones of the version. Other actions are
+            not written.
+        part_rows: maximum number of rows in a sidecar; None means the default.
 
     Protocol: Sidecar Files
     """
@@ -257,13 +262,13 @@ def write_v2_top(
     layout: CheckpointLayout,
     written: Sequence[WrittenSidecars],
 ) -> WrittenCheckpoint:
-    """Write the top-level file of a V2 checkpoint, which makes it valid.
+    """Write the top-level file of a V2 checkpoint, which makes the checkpoint valid.
 
     Args:
         store: the table's store.
-        content: everything except files and tombstones.
-        layout: JSON or Parquet.
-        written: the sidecars with files and tombstones.
+        content: contains the actions of the top-level file. Live files and tombstones are not used.
+        layout: whether the file is JSON or Parquet.
+        written: the sidecars with live files and tombstones.
 
     Protocol: V2 Spec
     """
@@ -280,7 +285,7 @@ def write_v2_top(
 
 
 def classic_rows(content: CheckpointContent) -> ActionRows:
-    """Return the maker of a classic checkpoint's rows."""
+    """Return the object that converts actions to rows of a classic checkpoint."""
     return _rows(content, *_CLASSIC_KINDS)
 
 
@@ -330,7 +335,7 @@ def _remove_rows(content: CheckpointContent, rows: ActionRows) -> Iterator[pa.Ta
 
 
 def _add_rows(content: CheckpointContent, rows: ActionRows) -> Iterator[pa.Table]:
-    """Yield the rows of the live files; the next batches are encoded while one is written."""
+    """Yield the rows of the live files. The next batches are encoded while a batch is written."""
 
     def encode(batch: AddBatch) -> pa.Table:
         return rows.adds(*batch.decode())
@@ -338,15 +343,16 @@ def _add_rows(content: CheckpointContent, rows: ActionRows) -> Iterator[pa.Table
     batches = content.iter_adds(rows.leaves, _BATCH_ROWS)
     head = list(islice(batches, 2))
     if len(head) < 2:
-        yield from map(encode, head)  # too few for a thread
+        yield from map(encode, head)  # a thread does not help with one batch
     else:
         yield from read_ahead(encode, chain(head, batches), depth=_BATCHES_AHEAD)
 
 
 def _part_starts(store: Store, content: CheckpointContent, part_rows: int) -> list[str]:
-    """Return the first path of every part but the first.
+    """Return the first path of every part except the first part.
 
-    The paths depend on the live files only, so that two writers of one version write equal parts.
+    The paths depend only on the live files, so that two writers of the same version write equal
+    parts.
     """
     paths = content.paths()
     parts = count_parts(store, content.version, len(paths), part_rows)
@@ -359,8 +365,8 @@ def _part_starts(store: Store, content: CheckpointContent, part_rows: int) -> li
 def count_parts(store: Store, version: int, num_files: int, part_rows: int) -> int:
     """Return the number of parts of a multi-part checkpoint."""
     parts = max(1, -(-num_files // max(part_rows, 1)))
-    # A failed attempt may have left parts, perhaps with other path ranges. Names contain the number
-    # of parts, so another number keeps the two sets apart.
+    # A failed attempt may have written parts with other ranges of paths. File names contain the
+    # number of parts, so choose a number for which there are no files.
     taken = {
         file.parts
         for info in store.list_from(LOG_DIRECTORY, names.first_name_of(version))
@@ -372,7 +378,7 @@ def count_parts(store: Store, version: int, num_files: int, part_rows: int) -> i
 
 
 def part_places(num_files: int, parts: int) -> list[int]:
-    """Return the positions, in the sorted paths, at which every part but the first begins."""
+    """Return the positions in the sorted paths at which parts begin, except the first part."""
     return [num_files * number // parts for number in range(1, parts)]
 
 
@@ -394,11 +400,11 @@ def _spread(files: Sequence[RowFile], starts: Sequence[str], rows: pa.Table) -> 
 
 
 def part_numbers(starts: Sequence[str], rows: pa.Table) -> Any:
-    """Return the part of each row, from 0.
+    """Return for each row the number of its part, counted from 0.
 
     Args:
-        starts: the first path of every part but the first.
-        rows: rows of files.
+        starts: the first path of every part except the first part.
+        rows: rows of live files or tombstones.
 
     Protocol: Multi-part checkpoint
     """

@@ -57,7 +57,7 @@ _Result = TypeVar("_Result")
 
 ROW_TRACKING_DOMAIN: Final = "delta.rowTracking"
 _MANY_COMMITS: Final = 1000
-_LONG_SEGMENT: Final = 200  # commits; above, a refresh also looks for a newer checkpoint
+_LONG_SEGMENT: Final = 200  # with more commits, a refresh also looks for a newer checkpoint
 
 
 class Snapshot:

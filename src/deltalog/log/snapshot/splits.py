@@ -1,8 +1,9 @@
 """Split a version into pieces that can be read independently, also by other processes.
 
-Owns the splitting. The checkpoint is split by its row groups; the commits after it are one more
-piece. Every piece has the keys of the files that these commits name. A piece has the interface of a
-snapshot, with some of its files; each live file is in exactly one piece.
+A piece is a snapshot with some of the version's files; each live file is in exactly one piece. Most
+pieces contain a share of the checkpoint, which consists of row groups. The last piece contains the
+commits after the checkpoint. Every piece has the keys of all files in these commits, because these
+files are no longer live in the checkpoint.
 
 Protocol: Action Reconciliation, Checkpoints
 """
@@ -38,19 +39,19 @@ if TYPE_CHECKING:
 _Result = TypeVar("_Result")
 
 SHARE_BYTES: Final = 16 << 20
-"""Target size of a share of a checkpoint: a few hundred thousand files without statistics."""
+"""Target size of a share of the checkpoint: some hundred thousand live files without statistics."""
 _FEWEST_BYTES: Final = 8
-"""Minimum size of a live file in a checkpoint, for any compression."""
+"""Minimum number of bytes in a checkpoint for one live file, with any compression."""
 _ONE_SHARE: Final = 1 << 62
 
 
 def holds_more_files(snapshot: Snapshot, num_files: int) -> bool:
     """Return whether the checkpoint of a version has more than `num_files` live files.
 
-    Files of later commits do not count, because they are in memory anyway.
+    Files of later commits are not counted, because they are in memory in any case.
 
-    Cost: none for small checkpoints; else the footers that were read to open it. With sidecars,
-    the hint, or their footers if the hint has no count.
+    Cost: none for a small checkpoint. Otherwise reads the footers, if they are not cached. For
+    sidecars, reads `_last_checkpoint`, and their footers only if it does not contain the number.
     """
 
     def ask(state: LogState) -> bool:
@@ -71,13 +72,13 @@ def holds_more_files(snapshot: Snapshot, num_files: int) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CutSnapshot:
-    """A version split into numbered pieces; picklable, and small.
+    """A version that is split into numbered pieces; small, and picklable.
 
     Args:
         snapshot: the version.
-        shares: its checkpoint's shares.
+        shares: the shares of the version's checkpoint.
         newer: the reconciled actions of the commits after the checkpoint.
-        named: the keys of all files that these commits name.
+        named: the keys of all files that these commits add or remove.
     """
 
     snapshot: Snapshot
@@ -97,7 +98,10 @@ class CutSnapshot:
         return SnapshotPiece(self, self._checkpoint(number), _nothing())
 
     def small_pieces(self, number: int) -> Iterator[SnapshotPiece]:
-        """Yield the live files of a piece, as pieces of one row group each; without tombstones."""
+        """Yield pieces that together contain the live files of a piece, one for each row group.
+
+        They do not contain the tombstones of the checkpoint.
+        """
         if number == len(self.shares):
             yield self.piece(number)
             return
@@ -106,7 +110,7 @@ class CutSnapshot:
 
     def _checkpoint(self, number: int) -> PartialCheckpoint:
         files = self.snapshot.segment.checkpoint
-        assert files is not None  # noqa: S101  # there are shares of it
+        assert files is not None  # noqa: S101  # without a checkpoint, there are no shares
         return PartialCheckpoint(self.snapshot.store, files, self.shares[number])
 
 
@@ -117,10 +121,10 @@ def cut_snapshot(
 
     Args:
         snapshot: the version.
-        state: the state of its log, from `Snapshot.read_log`, which retries on errors.
-        share_bytes: target size of a checkpoint's share.
+        state: the state of its log, from `Snapshot.read_log`, which retries after errors.
+        share_bytes: target size of a share of the checkpoint.
 
-    Cost: the commits after the checkpoint; the top-level file of a V2 checkpoint.
+    Cost: reads the commits after the checkpoint, and the top-level file of a V2 checkpoint.
     """
     survivors, commits = state.survivors, state.commits
     newer = replace(
@@ -134,15 +138,16 @@ def cut_snapshot(
 
 
 def live_pieces(snapshot: Snapshot, state: LogState) -> tuple[SnapshotPiece, ...]:
-    """Return a version's live files as pieces: one per row group, then one for the commits.
+    """Return a version's live files as pieces.
 
-    The state keeps the pieces and their cached columns; `SnapshotPiece.forget` drops these columns.
+    There is one piece for each row group of the checkpoint, and a last piece for the commits after
+    it. `state` caches the pieces with their columns; `SnapshotPiece.forget` deletes these columns.
 
     Args:
         snapshot: the version.
         state: the state of its log, from `Snapshot.read_log`.
 
-    Cost: the commits after the checkpoint; the footers of the checkpoint.
+    Cost: reads the commits after the checkpoint, and the footers of the checkpoint.
     """
     if state.pieces is None:
         cut = cut_snapshot(snapshot, state, share_bytes=_ONE_SHARE)
@@ -156,12 +161,12 @@ def live_pieces(snapshot: Snapshot, state: LogState) -> tuple[SnapshotPiece, ...
 
 
 class SnapshotPiece(Snapshot):
-    """Some of a version's files, as a snapshot of these files only.
+    """A snapshot that contains only some of a version's files.
 
     Args:
-        cut: the split of the version.
-        checkpoint: the share of the checkpoint, or None.
-        newer: actions besides those of the share.
+        cut: the split version to which the piece belongs.
+        checkpoint: the share of the checkpoint; None for the piece of the commits after it.
+        newer: the actions of the commits, for the last piece; otherwise empty.
     """
 
     is_piece = True
@@ -181,47 +186,50 @@ class SnapshotPiece(Snapshot):
     def read_log(self, act: Callable[[LogState], _Result]) -> _Result:
         """Return `act(state)`.
 
-        If the checkpoint is damaged, no other files can replace a piece of it. The caller, who has
-        the whole version, handles the error.
+        If the checkpoint is damaged, this raises, because other files cannot replace a share of it.
+        The caller has the whole version and handles the error.
         """
         return act(self._state)
 
     @property
     def row_group(self) -> PartialCheckpoint | None:
-        """The share of the checkpoint; None for the commits after it."""
+        """The share of the checkpoint; None for the piece of the commits after the checkpoint."""
         found = self._state.checkpoint
         return found if isinstance(found, PartialCheckpoint) else None
 
     @cached_property
     def in_checkpoint(self) -> SnapshotPiece:
-        """All files of the share, also those in later commits; reads no keys."""
+        """A piece with all adds of the share, even if later commits add or remove the same files.
+
+        It can be read without the paths and deletion vectors of the share.
+        """
         cut = replace(self._cut, named=pa.chunked_array([], pa.string()))
         return SnapshotPiece(cut, self.row_group, _nothing())
 
     def live_where(self, where: pa.BooleanArray) -> pa.BooleanArray:
-        """Mark selected files of the share that no later commit names.
+        """Return `where` with false for files that later commits add or remove.
 
         Args:
-            where: selects the files, one boolean for each row of `in_checkpoint.files`.
+            where: one boolean for each row of `in_checkpoint.files`.
 
-        Cost: their paths and deletion vectors.
+        Cost: reads paths and deletion vectors of the share.
         """
         return self._piece.live_where(where)
 
     def stats_where(self, schema: pa.Schema, where: pa.BooleanArray) -> pa.Table:
-        """Return statistics of some live files, typed; they are not cached.
+        """Return typed statistics of some live files, without caching them.
 
         Args:
-            schema: as in `stats`.
-            where: selects the files, one boolean for each row of `files`.
+            schema: see `stats`.
+            where: one boolean for each row of `files`, whether to return its statistics.
 
-        Cost: as `stats`; only the JSON strings of the selected files are parsed.
+        Cost: see `stats`; parses only the JSON strings of the selected files.
         """
         return self._piece.stats_where(schema, where)
 
     @property
     def held_bytes(self) -> int:
-        """Return the size of the cached columns."""
+        """The size of the cached columns, in bytes."""
         written: SnapshotPiece | None = self.__dict__.get("in_checkpoint")
         if written is not None:
             return self._piece.held_bytes + written.held_bytes
@@ -229,13 +237,13 @@ class SnapshotPiece(Snapshot):
         return self._piece.held_bytes + of_checkpoint
 
     def forget(self, *, statistics: bool) -> None:
-        """Drop the cached columns, and with `statistics` also the cached statistics."""
+        """Delete cached columns; with `statistics`, also cached columns of statistics."""
         self._piece.forget(statistics=statistics)
         if (written := self.__dict__.get("in_checkpoint")) is not None:
             written.forget(statistics=statistics)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Refuse to pickle, because the copy would contain all files."""
+        """Raise TypeError, because a pickled copy would contain all files of the version."""
         raise TypeError(
             "cannot pickle a piece of a snapshot: send the CutSnapshot and the piece's number"
         )
@@ -247,17 +255,17 @@ class _PieceState(LogState):
     ) -> None:
         segment = replace(whole.segment, checkpoint=None, commits=(), compactions=(), checksum=None)
         super().__init__(whole.store, segment, checkpoint=checkpoint)
-        # Set the values that `cached_property` would keep.
+        # Set the values of the cached properties.
         self.__dict__["commits"] = newer
         self.__dict__["survivors"] = Survivors(
             adds=_all_rows(newer.adds), removes=_all_rows(newer.removes), keys=named
         )
 
     def live_where(self, where: pa.BooleanArray) -> pa.BooleanArray:
-        """Mark selected adds of the checkpoint that no later commit names.
+        """Return `where` with false for adds whose files later commits add or remove.
 
         Args:
-            where: selects the adds, one boolean for each.
+            where: one boolean for each add of the checkpoint's share.
         """
         if self.checkpoint is None or not self.names_files:
             return where
@@ -268,15 +276,15 @@ class _PieceState(LogState):
 
     @property
     def held_bytes(self) -> int:
-        """Return the size of the cached columns of live files."""
+        """The size of the cached columns of live files, in bytes."""
         columns = (*self._live.values(), *self._live_stats.values())
         return sum(column.nbytes for column in columns)
 
     def forget(self, *, statistics: bool) -> None:
-        """Drop the cached columns, but not the number and the selection of live files.
+        """Delete cached columns, but not the marks of which adds are live.
 
         Args:
-            statistics: whether statistics are dropped, too.
+            statistics: whether to delete columns of statistics, too.
         """
         self._live = {}
         if statistics:
@@ -286,12 +294,7 @@ class _PieceState(LogState):
             self.checkpoint.forget(statistics=statistics)
 
     def stats_where(self, schema: pa.Schema, where: pa.BooleanArray) -> pa.Table:
-        """Return statistics of some live files.
-
-        Args:
-            schema: as in `stats`.
-            where: selects the files, one boolean for each.
-        """
+        """Return statistics of some live files; see `SnapshotPiece.stats_where`."""
         leaves = leaves_of_schema(schema)
         if all(leaf in self._live_stats for leaf in leaves):
             return self.stats(schema).filter(where)
@@ -321,17 +324,17 @@ def _nothing() -> CommitTable:
     return concat_commits([])
 
 
-# --- parts of a checkpoint: row groups of its files
+# --- Splits of a checkpoint, which consist of row groups
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowGroupRange:
-    """A range of a file's row groups, one of `count` ranges of about equal size.
+    """One of `count` ranges of a file's row groups; the ranges have about the same size.
 
     Args:
         file: the file with the row groups.
-        number: the number of the range, from 0.
-        count: number of ranges of the file.
+        number: the number of the range, counted from 0.
+        count: the number of ranges of the file.
     """
 
     file: FileInfo
@@ -346,10 +349,10 @@ def split_checkpoint(checkpoint: Checkpoint, split_bytes: int) -> list[Split]:
     """Split the checkpoint's files; every row group is in exactly one split.
 
     Args:
-        checkpoint: the whole.
-        split_bytes: target size of a split; a row group is never cut.
+        checkpoint: the whole checkpoint.
+        split_bytes: target size of a split in bytes. A row group is never split.
 
-    Cost: none, except for the top-level file of a V2 checkpoint.
+    Cost: reads the top-level file of a V2 checkpoint; otherwise nothing.
     """
     splits: list[Split] = []
     small: list[RowGroupRange] = []
@@ -368,11 +371,11 @@ def split_checkpoint(checkpoint: Checkpoint, split_bytes: int) -> list[Split]:
 
 
 class PartialCheckpoint(Checkpoint):
-    """A split of a checkpoint, read as if it were the whole.
+    """A split of a checkpoint, with the interface of a whole checkpoint.
 
     Args:
         store: the table's store.
-        files: the top-level files of the whole.
+        files: the top-level files of the whole checkpoint.
         split: the split to read.
     """
 
@@ -382,7 +385,7 @@ class PartialCheckpoint(Checkpoint):
         self._parts: dict[str, Sequence[CheckpointFile]] = {}
 
     def row_groups(self) -> Iterator[PartialCheckpoint]:
-        """Yield the adds of this split, one row group at a time; without the removes."""
+        """Yield a checkpoint for each row group with adds; it does not contain removes."""
         with self._unreadable():
             adds = self._sources("add")
         for part in adds:
@@ -396,11 +399,11 @@ class PartialCheckpoint(Checkpoint):
 
     @classmethod
     def each_of_adds(cls, whole: Checkpoint) -> Sequence[PartialCheckpoint]:
-        """Return the adds of a checkpoint, one row group each, in order; without the removes.
+        """Return for each row group with adds a checkpoint of these adds, without removes.
 
-        The checkpoint keeps the row groups with the columns that they cache.
+        `whole` caches the result, which in turn caches columns.
 
-        Cost: the footers, which are read at once.
+        Cost: reads all footers in parallel.
         """
         if whole.held_row_groups is None:
             parts = whole.parts_of_adds()
@@ -408,14 +411,15 @@ class PartialCheckpoint(Checkpoint):
         return cast("Sequence[PartialCheckpoint]", whole.held_row_groups)
 
     def bounds(self, leaves: Sequence[Leaf]) -> Mapping[Leaf, pa.Array[Any]]:
-        """Return the smallest and largest value of some leaves of its adds, from the footer.
+        """Return the smallest and largest value of leaves, from the footer.
 
         Args:
-            leaves: paths below `add`.
+            leaves: paths of leaves; each begins with `add`.
 
         Returns:
-            Smallest and largest value of each leaf, if the footer records them and every add has a
-            value. Empty for several row groups.
+            Leaf → array of its smallest and largest value in all adds. It contains only leaves for
+            which the footer records these values, and for which every add has a value. It is empty
+            if the adds are in several row groups.
         """
         with self._unreadable():
             parts = self._sources("add")
@@ -425,7 +429,7 @@ class PartialCheckpoint(Checkpoint):
         if kind not in self._parts:
             found: list[CheckpointFile] = []
             for one in self._split:
-                # The footer's null counts show which row groups contain such actions.
+                # Without a minimum size, each row group with actions of this kind is one part.
                 parts = open_checkpoint_file(self._store, one.file).parts(kind, least_bytes=0)
                 first = len(parts) * one.number // one.count
                 found += parts[first : len(parts) * (one.number + 1) // one.count]
@@ -433,5 +437,5 @@ class PartialCheckpoint(Checkpoint):
         return self._parts[kind]
 
     def __getstate__(self) -> tuple[Store, CheckpointFiles]:
-        """Refuse to pickle, because `Checkpoint` would restore the whole."""
+        """Raise TypeError, because `Checkpoint.__setstate__` would restore the whole checkpoint."""
         raise TypeError("a part of a checkpoint is not picklable: send its split")

@@ -1,7 +1,7 @@
 """The state of the log at one version, read on demand.
 
-Owns the order of reading (commits newest first, then the checkpoint) and the cache of reconciled
-columns. `Snapshot` is the public interface; falling back to other files is `open_log`'s job.
+This module reads commits, newest first, then the checkpoint, and caches reconciled columns.
+`Snapshot` is the public interface. `open_log` replaces damaged log files by other files.
 
 Protocol: Action Reconciliation
 """
@@ -67,7 +67,7 @@ _Action = TypeVar("_Action")
 
 _RETAINED_BYTES: Final = 64 << 20
 _HEAD_BYTES: Final = 2048
-_PARSED_TOGETHER: Final = 500  # bounds the memory of parsed lines before they become columns
+_PARSED_TOGETHER: Final = 500  # commits; a limit for the memory of lines that are not yet columns
 KEY_COLUMNS: Final = ("path", "deletionVector")
 _SMALL_KINDS: Final = ("txn", "domainMetadata", "rowIdHighWaterMark")
 
@@ -75,22 +75,24 @@ _SMALL_KINDS: Final = ("txn", "domainMetadata", "rowIdHighWaterMark")
 class LogState:
     """The actions of one version, read lazily.
 
-    Results are cached, and not pickled. Threads may share a state.
+    Results are cached, but not pickled. Threads may share a state.
 
     Args:
         store: the table's store.
         segment: the log files of the version.
-        parsed: the actions of the segment's first commits, if known.
+        parsed: the actions of the segment's first commits, if they are already parsed.
         parsed_to: the last version in `parsed`.
-        checkpoint: the segment's checkpoint with its cache, if it is open.
-        unreadable: names of unusable checkpoints and compactions, with the reason.
-        retained: bytes of the newest commits by path, without gaps, up to a total size.
-        head: the first bytes of the version's commit, which identify it, if they are read.
-        unchecked: an earlier state that was not compared with its checksum yet.
+        checkpoint: the segment's checkpoint with its cached columns, if it is already open.
+        unreadable: name of an unusable checkpoint or compaction → reason.
+        retained: path → bytes of the newest commits, without gaps, up to a total size.
+        head: the first bytes of the version's commit, if they are known. They identify the commit.
+        unchecked: the state of an earlier version whose totals were not yet compared with its
+            checksum.
 
     Attributes:
-        pieces: the result of `splits.live_pieces`, with its cached columns.
-        totals: number and size of the files, according to other files of the log.
+        pieces: cached result of `splits.live_pieces`.
+        totals: number and total size of the live files, as computed before from other log files;
+            see `totals.CountedState`.
     """
 
     def __init__(
@@ -119,9 +121,10 @@ class LogState:
         self._unchecked = self if segment.checksum and segment.has_shortcuts else unchecked
         self._live: dict[str, pa.ChunkedArray[Any]] = {}
         self._live_stats: dict[StatsLeaf, pa.ChunkedArray[Any]] = {}
-        self._nested_stats: dict[tuple[StatsLeaf, ...], pa.Table] = {}  # without copies
+        # The same columns as in `_live_stats`, nested; the values are not copied.
+        self._nested_stats: dict[tuple[StatsLeaf, ...], pa.Table] = {}
         if checkpoint is None and segment.checkpoint is not None:
-            # A table without a checkpoint does not need to read Parquet files in parts.
+            # Import this only for tables with a checkpoint.
             from deltalog.log.checkpoints.reader import Checkpoint  # noqa: PLC0415
 
             checkpoint = Checkpoint(store, segment.checkpoint)
@@ -131,12 +134,12 @@ class LogState:
         """Read the newest protocol and metadata.
 
         Raises:
-            NoProtocolError, NoMetadataError: there is none.
-            InvalidProtocolError, InvalidMetadataError: the newest one is incomplete.
+            NoProtocolError, NoMetadataError: the log contains no protocol or no metadata.
+            InvalidProtocolError, InvalidMetadataError: the newest protocol or metadata is invalid.
 
-        Cost: commits, newest first, until both are found; else four small leaves of the checkpoint.
-        Nothing per file. If the store is reached by requests, the newest commits and the checkpoint
-        are read at once.
+        Cost: reads commits, newest first, until both are found; otherwise also a few small leaves
+        of the checkpoint. On a remote store, the newest commits and the checkpoint are read at the
+        same time. The cost does not depend on the number of files.
         """
         protocol: JsonObject | None = None
         metadata: JsonObject | None = None
@@ -167,7 +170,7 @@ class LogState:
     def commits(self) -> CommitTable:
         """The actions of every commit after the checkpoint, oldest first.
 
-        Cost: one request per commit that was not read before.
+        Cost: one request for each commit that is not yet in memory.
         """
         files = list(reversed(self._unparsed_newest_first()))
         retained = self._retained  # bytes of the newest commits
@@ -183,15 +186,15 @@ class LogState:
 
     @property
     def holds_columns(self) -> bool:
-        """Whether checkpoint columns are cached, which a later version can reuse."""
+        """Whether columns of the checkpoint are cached; later versions can reuse them."""
         return self.checkpoint is not None and self.checkpoint.holds_columns
 
     def extended(self, commits: Sequence[LogFile], checksum: FileInfo | None) -> LogState:
-        """Return the state after more commits, which reuses the cache of this one.
+        """Return the state after more commits. It reuses the cache of this state.
 
         Args:
             commits: the commits directly after this version, ascending.
-            checksum: the version checksum file of the last one.
+            checksum: the version checksum file of the last commit; None without a checksum.
         """
         segment = replace(
             self.segment,
@@ -217,10 +220,10 @@ class LogState:
         )
 
     def committed(self, commits: Sequence[tuple[LogFile, bytes]]) -> LogState:
-        """Return the state after commits whose bytes are known; nothing is read, parsing is lazy.
+        """Return the state after commits whose bytes are in memory. They are parsed on demand.
 
         Args:
-            commits: the commits directly after this version, ascending.
+            commits: the files and bytes of the commits directly after this version, ascending.
         """
         files = [file for file, _ in commits]
         segment = replace(
@@ -256,28 +259,30 @@ class LogState:
         )
 
     def files(self, names: Sequence[str]) -> pa.Table:
-        """Return columns of the live adds: first those of the checkpoint, then of the commits.
+        """Return columns of the live files: first the files of the checkpoint, then of the commits.
 
         Every call returns the same rows in the same order.
 
         Args:
-            names: names of `FILE_SCHEMA`.
+            names: names of columns of `FILE_SCHEMA`.
 
-        Cost: the leaves that are not cached; the checkpoint's paths if later commits name any file.
-            With a checkpoint or a compaction, once also the cost of `check_totals`.
+        Cost: reads the leaves that are not cached. Also reads the paths in the checkpoint, if later
+        commits add or remove files. With a checkpoint or a compaction, the first call also has the
+        cost of `check_totals`.
         """
         if self._unchecked is not None:
             from deltalog.log.snapshot.totals import check_totals  # noqa: PLC0415  # with these alone
 
             check_totals(self._unchecked, names)
             self._unchecked = None
-        live = self._live  # `forget` may replace them meanwhile
+        live = self._live  # another thread may replace `_live`
         missing = [name for name in names if name not in live]
         if missing:
             tables = [self.live_commit_adds.select(missing)]
             if self.checkpoint is not None:
                 needed = [*missing, *(KEY_COLUMNS if len(self.survivors.keys) else ())]
-                self.checkpoint.columns("add", list(dict.fromkeys(needed)))  # together
+                # Read all columns together; the following calls use the cache.
+                self.checkpoint.columns("add", list(dict.fromkeys(needed)))
                 tables.insert(0, self.keep(self.checkpoint.columns("add", missing)))
             table = pa.concat_tables(tables)
             live.update({name: table.column(name) for name in missing})
@@ -286,7 +291,7 @@ class LogState:
         return pa.Table.from_arrays([live[name] for name in names], list(names))
 
     def stats(self, schema: pa.Schema) -> pa.Table:
-        """Return statistics of the live files, rows as in `files`.
+        """Return statistics of the live files, with the rows of `files` in the same order.
 
         Args:
             schema: the leaves to return, nested as in `deltalog.protocol.stats.stats_schema`.
@@ -296,7 +301,7 @@ class LogState:
         leaves = leaves_of_schema(schema)
         if not leaves:
             return self.files([])
-        live = self._live_stats  # as in `files`
+        live = self._live_stats  # another thread may replace `_live_stats`
         missing = [leaf for leaf in leaves if leaf not in live]
         if missing:
             columns = parsed_leaves(self.live_commit_adds.column("stats"), missing)
@@ -320,14 +325,14 @@ class LogState:
         return self.commits.adds.take(self.survivors.adds)
 
     def iter_live_adds(self, leaves: Sequence[StatsLeaf], *, batch_rows: int) -> Iterator[AddBatch]:
-        """Yield all members of the live adds, in the order of `files`, for a single pass.
+        """Yield batches of the live files with all members, in the order of `files`.
 
         Args:
             leaves: the leaves of the statistics.
             batch_rows: maximum number of rows in a batch.
 
-        Cost: the leaves of the checkpoint that are not cached, a few batches at a time; the
-        checkpoint's paths if later commits name any file.
+        Cost: reads the leaves of the checkpoint that are not cached, a few batches at a time. Also
+        reads the paths in the checkpoint, if later commits add or remove files.
         """
         if self.checkpoint is not None:
             kept, row = self._kept_adds, 0
@@ -341,14 +346,14 @@ class LogState:
             yield unread_adds(newer.slice(start, batch_rows), leaves)
 
     def keep(self, adds: pa.Table) -> pa.Table:
-        """Filter the checkpoint's adds: leave out those that a later commit names."""
+        """Return the adds of the checkpoint without files that later commits add or remove."""
         return adds if self._kept_adds is None else adds.filter(self._kept_adds)
 
     def tombstones(self, names: Sequence[str]) -> pa.Table:
         """Return columns of the tombstones, including expired ones.
 
         Args:
-            names: names of `REMOVE_SCHEMA`.
+            names: names of columns of `REMOVE_SCHEMA`.
         """
         tables = [self.commits.removes.take(self.survivors.removes).select(names)]
         if self.checkpoint is not None:
@@ -366,7 +371,7 @@ class LogState:
 
     @cached_property
     def domains(self) -> Mapping[str, DomainMetadata]:
-        """The latest `domainMetadata` of each domain, without removed ones."""
+        """The latest `domainMetadata` of each domain, without removed domains."""
         found = {
             domain.domain: domain for domain in self._small("domainMetadata", domain_from_json)
         }
@@ -375,7 +380,7 @@ class LogState:
 
     @cached_property
     def draft_high_water_mark(self) -> RowIdHighWaterMark | None:
-        """The latest `rowIdHighWaterMark` action (draft)."""
+        """The latest `rowIdHighWaterMark` action, which only the protocol's draft has, or None."""
         marks = [mark for _, mark in self.commits.high_water_marks]
         if not marks:
             marks = self._small("rowIdHighWaterMark", high_water_mark_from_json)
@@ -390,7 +395,7 @@ class LogState:
 
     @cached_property
     def survivors(self) -> Survivors:
-        """The reconciled actions of `commits`, and the keys of all files that they name."""
+        """The reconciled actions of `commits`, and the keys of all files in these actions."""
         adds, removes = self.commits.adds, self.commits.removes
         return reconcile(
             self._keys(adds),
@@ -401,7 +406,7 @@ class LogState:
 
     @property
     def names_files(self) -> bool:
-        """Whether `commits` have any file action, which may replace one of the checkpoint."""
+        """Whether `commits` contain `add` or `remove` actions."""
         return len(self.survivors.keys) > 0
 
     def _keys(self, files: pa.Table) -> pa.ChunkedArray[pa.StringScalar]:
@@ -414,7 +419,10 @@ class LogState:
         return self._kept("add")
 
     def _kept(self, kind: str) -> pa.ChunkedArray[pa.BooleanScalar] | None:
-        """Mark the checkpoint's actions that no later commit replaces; None is all of them."""
+        """Return for each action of the checkpoint whether no later commit replaces it.
+
+        None means that no action is replaced.
+        """
         if self.checkpoint is None or not self.names_files:
             return None
         keys = self._keys(self.checkpoint.columns(kind, KEY_COLUMNS))
@@ -430,7 +438,7 @@ class LogState:
             return []
 
         def ask() -> None:
-            with suppress(DeltaError):  # it is read again if it is needed
+            with suppress(DeltaError):  # a later read raises the error, if the values are needed
                 checkpoint.values(["protocol", "metaData"])
 
         first = while_waiting(lambda: next(batches, None), ask)

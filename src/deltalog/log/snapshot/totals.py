@@ -1,8 +1,9 @@
-"""Check that a version's files match its checksum in number and size.
+"""Check that the number and the total size of a version's files match its checksum.
 
-A checkpoint or compacted log that was truncated after a line or row group looks complete. So its
-totals are compared with the version's checksum, if there is one. Totals from commits alone are not
-compared, because the log wins over a checksum.
+A checkpoint or compaction that was truncated after a line or row group looks complete. So the
+totals that were computed from it are compared with the version's checksum, if there is one. Totals
+that were computed from commits alone are not compared, because commits are more reliable than a
+checksum.
 
 Protocol: Version Checksum File (State Validation)
 """
@@ -32,13 +33,14 @@ logger: logging.Logger = logging.getLogger(__name__)
 
 
 class CountedState(Protocol):
-    """The parts of a log's state that the check needs; implemented by `LogState`.
+    """The part of a log's state that the check needs; `LogState` implements it.
 
     Attributes:
         store: the table's store.
-        segment: the files that make up the version.
+        segment: the log files that make up the version.
         checkpoint: the segment's checkpoint.
-        totals: number and size of the files, according to other files of the log.
+        totals: number and total size of the live files, as computed before from other log files
+            that were then considered damaged; None without an earlier attempt.
     """
 
     store: Store
@@ -47,12 +49,12 @@ class CountedState(Protocol):
     totals: tuple[int, int] | None
 
     def keep(self, adds: pa.Table) -> pa.Table:
-        """Return the checkpoint's adds that are live."""
+        """Return the adds of the checkpoint that are still live."""
         ...
 
     @property
     def names_files(self) -> bool:
-        """Whether the commits after the checkpoint name any file."""
+        """Whether the commits after the checkpoint add or remove files."""
         ...
 
     @property
@@ -76,12 +78,13 @@ def check_totals(state: CountedState, names: Sequence[str] = ()) -> None:
 
     Args:
         state: the state of the log, read from a checkpoint or a compaction.
-        names: columns that are needed next; they are read together with those needed here.
+        names: names of columns that the caller needs next. They are read together with the columns
+            that this check needs.
 
     Raises:
-        CheckpointUnreadableError: they differ, and no other file confirms the log.
+        CheckpointUnreadableError: they differ, and nothing shows that the checksum is wrong.
 
-    Cost: the sizes of all files, and a request for the checksum while they are read.
+    Cost: reads the sizes of all files and, at the same time, the checksum.
     """
     checkpoint = state.checkpoint
     if checkpoint is None or is_local(state.store):
@@ -110,8 +113,8 @@ def check_totals(state: CountedState, names: Sequence[str] = ()) -> None:
     )
     if found == stated:
         text += ", and other application transactions or domains"
-    # If two ways through the log agree, nothing is missing. If no other files are left, the log
-    # cannot be replaced. In both cases, the checksum is considered wrong.
+    # Consider the checksum wrong if the totals from other log files are the same, if the checkpoint
+    # has the number of files that its writer recorded, or if no other log files can be used.
     if found == state.totals or _is_as_written(state) or _is_all_there_is(state):
         logger.warning("%s; using the log", text)
         return
@@ -120,12 +123,12 @@ def check_totals(state: CountedState, names: Sequence[str] = ()) -> None:
 
 
 def check_table(state: CountedState, protocol: model.Protocol, metadata: model.Metadata) -> None:
-    """Compare protocol and metadata from compactions with the version's checksum.
+    """Compare protocol and metadata that were read from compactions with the version's checksum.
 
     Raises:
         CheckpointUnreadableError: they differ.
 
-    Cost: a request for the checksum.
+    Cost: one request for the checksum.
     """
     checksum = _checksum_of(state)
     if checksum is not None and (checksum.protocol, checksum.metadata) != (protocol, metadata):
@@ -136,9 +139,9 @@ def check_table(state: CountedState, protocol: model.Protocol, metadata: model.M
 
 
 def _has_small(state: CountedState, checksum: VersionChecksum) -> bool:
-    """Whether a state has the application transactions and domains that a checksum has.
+    """Return whether a state contains the application transactions and domains of a checksum.
 
-    It may have more: expired ones.
+    The state may contain more, because a checksum may omit expired transactions.
     """
     known = {txn.app_id: txn.version for txn in state.app_transactions.values()}
     return all(
@@ -147,7 +150,7 @@ def _has_small(state: CountedState, checksum: VersionChecksum) -> bool:
 
 
 def _is_as_written(state: CountedState) -> bool:
-    """Whether a checkpoint has as many files as its writer recorded in `_last_checkpoint`."""
+    """Return whether the number of adds in the checkpoint is the number in `_last_checkpoint`."""
     checkpoint = state.checkpoint
     if checkpoint is None or state.segment.used_compactions:
         return False
@@ -158,9 +161,9 @@ def _is_as_written(state: CountedState) -> bool:
 
 
 def _is_all_there_is(state: CountedState) -> bool:
-    """Whether no other files can replace a checkpoint that contradicts the checksum.
+    """Return whether no other log files can replace a checkpoint that contradicts the checksum.
 
-    Cost: the hint, and one listing.
+    Cost: reads `_last_checkpoint`, and makes one listing.
     """
     checkpoint, segment = state.checkpoint, state.segment
     if checkpoint is None or segment.used_compactions:

@@ -1,6 +1,8 @@
-"""The actions of the transaction log: values, their JSON and Arrow forms, table properties.
+"""The actions of the transaction log as Python, JSON and Arrow values, and the table properties.
 
-- `model`: the actions as frozen values. `codec`: their JSON. `arrow`: file actions as columns.
+- `model`: the actions as frozen dataclasses.
+- `codec`: conversion of actions from and to JSON.
+- `arrow`: file actions as Arrow columns.
 - `properties`: the table properties.
 
 Core: no I/O.

@@ -212,7 +212,7 @@ def _checked_columns(
 ) -> list[pa.Array[Any]]:
     """Build the columns value by value, with conversions; raise for the first invalid value.
 
-    Unlike Arrow's error, this error contains the row.
+    This is slow, but unlike Arrow's error, the error contains the position of the row.
     """
     checked: list[dict[str, Any]] = []
     for row, action in enumerate(actions):
@@ -221,13 +221,15 @@ def _checked_columns(
     try:
         return [_column(field, checked) for field in schema]
     except (pa.ArrowException, OverflowError, ValueError) as error:
-        raise MalformedLogError(f"{kind} actions cannot be held in columns: {error}") from cause
+        raise MalformedLogError(
+            f"cannot convert {kind} actions to Arrow columns: {error}"
+        ) from cause
 
 
 def _checked(node: JsonObject, field: pa.Field[Any]) -> Any:
     name = field.name
     if pa.types.is_map(field.type):
-        # Arrow accepts it as an empty map, but it is not a JSON object.
+        # Arrow accepts `[]` as an empty map, but it is not a JSON object.
         if node.values.get(name) == []:
             raise MalformedLogError(f"{node.where}.{name}: expected map of strings, found list []")
         return node.mapping(name)

@@ -1,9 +1,9 @@
 """Converting actions from and to JSON objects, which are the lines of a commit.
 
-This module owns the log's camelCase names, the required members of each action, and all historical
-forms of actions: of the first protocol, of drafts and of today (requirements B1, B3). The same
-functions parse rows of a checkpoint, as dicts. "Clients must ignore such unrecognized fields":
-unknown actions and members are skipped.
+This module defines the camelCase names of members, and the required members of each action. It
+accepts all historical forms of actions: of the first protocol, of drafts, and of today
+(requirements B1, B3). The same functions parse rows of a checkpoint, as dicts. Unknown actions and
+members are skipped: "Clients must ignore such unrecognized fields".
 
 Protocol: Actions
 """
@@ -82,7 +82,7 @@ def protocol_from_json(node: JsonObject) -> model.Protocol:
     return model.Protocol(
         min_reader_version=reader,
         min_writer_version=writer,
-        # Ignore empty lists below reader version 3 and writer version 7, which some writers write.
+        # Some writers write empty lists below reader version 3 and writer version 7: ignore them.
         reader_features=(reader_features or None) if reader < 3 else reader_features,
         writer_features=(writer_features or None) if writer < 7 else writer_features,
     )
@@ -135,7 +135,7 @@ def remove_from_json(node: JsonObject) -> model.RemoveFile:
 
 
 def _file_members(node: JsonObject) -> dict[str, Any]:
-    # The first protocol had no dataChange; without it, the file changes data.
+    # The first version of the protocol had no `dataChange`; its default is true.
     data_change = node.optional("dataChange", bool)
     return {
         "data_change": True if data_change is None else data_change,
@@ -375,7 +375,7 @@ _ENCODERS: Final[Mapping[type[model.Action], tuple[str, Callable[[Any], dict[str
 STORAGE_TYPES: Final = ("u", "i", "p")
 REQUIRED: Final = ("storageType", "pathOrInlineDv", "sizeInBytes", "cardinality")
 _NUMBERS: Final = {"offset": 31, "sizeInBytes": 31, "cardinality": 63}
-"""The number of bits of members that must not be negative."""
+"""Members that must not be negative → the number of bits of their values."""
 _TYPES: Final = {
     **dict.fromkeys(REQUIRED[:2], (str,)),
     **dict.fromkeys(REQUIRED[2:], (int,)),
@@ -428,7 +428,7 @@ def check_storage_type(storage_type: str) -> None:
 
 
 def have_exact_types(objects: Iterable[dict[str, Any]]) -> bool:
-    """Whether all members have the right JSON type; Arrow would silently truncate `3.5` to 3."""
+    """Return whether all members have the right JSON type. Arrow would truncate `3.5` to 3."""
     return all(
         type(value.get(name)) in types for value in objects for name, types in _TYPES.items()
     )
@@ -473,7 +473,7 @@ def _which_are_sound(vectors: Array) -> Array:
     ]
     for name in _NUMBERS:
         number = compute.struct_field(vectors, name)
-        # A null is invalid for a required number, and valid for an optional number.
+        # NULL is invalid for a required number, and valid for an optional number.
         default = pa.scalar(value=name not in REQUIRED)
         rules.append(compute.fill_null(compute.greater_equal(number, 0), default))
     sound: Array = compute.fill_null(reduce(compute.and_, rules), pa.scalar(value=False))

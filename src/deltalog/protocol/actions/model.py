@@ -48,7 +48,7 @@ class Protocol:
         )
 
     def __iter__(self) -> Iterator[Any]:
-        """The members in deltalake's order."""
+        """Iterate over the members in deltalake's order."""
         return iter(self._members())
 
     def __getitem__(self, place: int) -> Any:
@@ -56,7 +56,7 @@ class Protocol:
         return self._members()[place]
 
     def __len__(self) -> int:
-        """The number of members."""
+        """Return the number of members."""
         return len(self._members())
 
 
@@ -100,7 +100,7 @@ class Metadata:
 
     @property
     def created_time(self) -> int | None:
-        """`created_time_ms`, by its name in deltalake."""
+        """The same as `created_time_ms`, with deltalake's name."""
         return self.created_time_ms
 
 
@@ -134,7 +134,7 @@ class DeletionVectorDescriptor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddFile:
-    """A file that is added to the table, or whose metadata is updated.
+    """A file that is added to the table, or an existing file whose metadata is updated.
 
     Args:
         path: the decoded path, absolute or relative to the root.
@@ -254,7 +254,7 @@ class CommitInfo:
 
     @property
     def txn_id(self) -> str | None:
-        """The id that the writer gave to this commit attempt."""
+        """The id of the transaction, which the writer chose."""
         value = self.values.get("txnId")
         return value if isinstance(value, str) else None
 

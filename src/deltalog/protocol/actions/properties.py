@@ -1,7 +1,7 @@
 """Table properties: every known `delta.*` key with its type, default and meaning.
 
-A value is parsed when it is read, so a malformed value fails only operations that need it. Some
-properties have an effect only with a table feature; `configuration` decides whether they have.
+A value is parsed when it is read, so a malformed value is an error only in operations that need it.
+Some properties have an effect only with a table feature; `configuration` checks this.
 
 Protocol: Table Properties
 """
@@ -251,104 +251,104 @@ class TableProperties:
     def __init__(self, configuration: Mapping[str, str]) -> None:
         self.configuration: Mapping[str, str] = configuration
 
-    # What the table allows.
+    # --- Allowed changes and concurrency
     append_only: Final = _flag("delta.appendOnly", "Refuse to delete or change rows.")
     isolation_level: Final = Property(
         "delta.isolationLevel",
         parse_one_of(*ISOLATION_LEVELS),
         "Serializable",
-        "How strictly concurrent transactions are kept apart.",
+        "The isolation level of concurrent transactions.",
     )
 
     enable_row_level_concurrency: Final = _flag(
-        "delta.enableRowLevelConcurrency", "Changes of different rows of one file do not conflict."
+        "delta.enableRowLevelConcurrency", "Changes to different rows of one file do not conflict."
     )
     fsync: Final = _flag(
-        "deltalog.fsync", "A commit waits until its local files are on the disk.", default=True
+        "deltalog.fsync", "A commit waits until its local files are on disk.", default=True
     )
     max_deleted_rows_ratio: Final = _unset(
-        "deltalog.maxDeletedRowsRatio", parse_ratio, "Above it files are rewritten."
+        "deltalog.maxDeletedRowsRatio", parse_ratio, "Rewrite files with more deleted rows."
     )
 
-    # What the log keeps, and for how long.
-    log_retention_ms: Final = _duration("delta.logRetentionDuration", 30, "How long history stays.")
+    # --- Retention periods, and clean-up of the log
+    log_retention_ms: Final = _duration("delta.logRetentionDuration", 30, "Retention of history.")
     deleted_file_retention_ms: Final = _duration(
         "delta.deletedFileRetentionDuration",
         7,
-        "How long files stay after they left the table; vacuum deletes older ones.",
+        "Retention of removed files; vacuum deletes files that were removed earlier.",
     )
     checkpoint_retention_ms: Final = _duration(
-        "delta.checkpointRetentionDuration", 2, "How long old checkpoints are kept."
+        "delta.checkpointRetentionDuration", 2, "Retention of old checkpoints."
     )
     set_transaction_retention_ms: Final = _unset(
         "delta.setTransactionRetentionDuration",
         parse_interval_ms,
-        "How long application transactions are remembered; unset is forever.",
+        "Retention of application transactions; if unset, they never expire.",
     )
     sample_retention_ms: Final = _duration(
-        "delta.sampleRetentionDuration", 7, "How long sample files are kept (Databricks)."
+        "delta.sampleRetentionDuration", 7, "Retention of sample files (Databricks)."
     )
     truncate_history_retention_ms: Final = _duration(
         "delta.dropFeatureTruncateHistory.retentionDuration",
         1,
-        "How much history stays when a feature is dropped with its history.",
+        "Retention of history when a feature is dropped with TRUNCATE HISTORY.",
     )
     enable_expired_log_cleanup: Final = _flag(
         "delta.enableExpiredLogCleanup", "Delete expired log files after checkpoints.", default=True
     )
     enable_full_retention_rollback: Final = _flag(
         "delta.enableFullRetentionRollback",
-        "Keep every version of the retention period readable.",
+        "Every version within the retention period remains readable.",
         default=True,
     )
     require_checkpoint_protection_before_version: Final = Property(
         "delta.requireCheckpointProtectionBeforeVersion",
         parse_whole(0),
         0,
-        "Checkpoints before this version are protected from cleanup.",
+        "Clean-up must not delete checkpoints before this version.",
         settable=False,
     )
 
-    # Checkpoints.
+    # --- Checkpoints
     checkpoint_interval: Final = Property(
-        "delta.checkpointInterval", parse_whole(1), 10, "A checkpoint every so many commits."
+        "delta.checkpointInterval", parse_whole(1), 10, "Number of commits between checkpoints."
     )
     checkpoint_policy: Final = Property(
         "delta.checkpointPolicy",
         parse_one_of("classic", "v2"),
         "classic",
-        "Which kind of checkpoint is written.",
+        "The kind of checkpoints to write.",
     )
     checkpoint_write_stats_as_json: Final = _flag(
-        "delta.checkpoint.writeStatsAsJson", "Checkpoints keep statistics as JSON.", default=True
+        "delta.checkpoint.writeStatsAsJson", "Checkpoints store statistics as JSON.", default=True
     )
     # The default of Delta Spark; the protocol's default is false (requirement B-25).
     checkpoint_write_stats_as_struct: Final = _flag(
         "delta.checkpoint.writeStatsAsStruct",
-        "Checkpoints keep statistics and partition values as typed columns.",
+        "Checkpoints store statistics and partition values as typed columns.",
         default=True,
     )
 
-    # Statistics.
+    # --- Statistics
     data_skipping_num_indexed_cols: Final = Property(
         "delta.dataSkippingNumIndexedCols",
         parse_whole(-1),
         32,
-        "How many leading columns get statistics; -1 is all.",
+        "Number of leading columns with statistics; -1 means all columns.",
     )
     data_skipping_stats_columns: Final = _unset(
         "delta.dataSkippingStatsColumns",
         parse_column_list,
-        "The columns that get statistics; wins over the number.",
+        "Columns with statistics; overrides delta.dataSkippingNumIndexedCols.",
     )
     data_skipping_string_prefix_length: Final = Property(
         "delta.dataSkippingStringPrefixLength",
         parse_whole(0),
         32,
-        "How many characters of a string its statistics keep.",
+        "Maximum number of characters of a string in statistics.",
     )
 
-    # Table features.
+    # --- Table features
     enable_change_data_feed: Final = _flag(
         "delta.enableChangeDataFeed",
         "Record row-level changes.",
@@ -359,47 +359,45 @@ class TableProperties:
         "Commands may mark rows as deleted instead of rewriting files.",
     )
     enable_row_tracking: Final = _flag(
-        "delta.enableRowTracking", "Every row has an id and a commit version that last."
+        "delta.enableRowTracking", "Every row has a stable id and a stable commit version."
     )
-    row_tracking_suspended: Final = _flag(
-        "delta.rowTrackingSuspended", "Stop giving row ids to new files."
-    )
+    row_tracking_suspended: Final = _flag("delta.rowTrackingSuspended", "New files get no row ids.")
     materialized_row_id_column_name: Final = _unset(
         "delta.rowTracking.materializedRowIdColumnName",
         parse_text,
-        "The hidden column of data files that holds kept row ids.",
+        "The hidden column of data files with the row ids of copied rows.",
         settable=False,
     )
     materialized_row_commit_version_column_name: Final = _unset(
         "delta.rowTracking.materializedRowCommitVersionColumnName",
         parse_text,
-        "The hidden column of data files that holds kept row commit versions.",
+        "The hidden column of data files with the row commit versions of copied rows.",
         settable=False,
     )
-    enable_row_ids: Final = _flag("delta.enableRowIds", "The draft's word for row tracking.")
+    enable_row_ids: Final = _flag("delta.enableRowIds", "Row tracking of a protocol draft.")
     row_ids_physical_column_name: Final = _unset(
         "delta.rowIds.physicalColumnName",
         parse_text,
-        "The draft's hidden column of kept row ids.",
+        "The hidden column with the row ids of copied rows, in a protocol draft.",
         settable=False,
     )
     enable_in_commit_timestamps: Final = _flag(
-        "delta.enableInCommitTimestamps", "Commits carry their own time."
+        "delta.enableInCommitTimestamps", "Commits contain their own timestamp."
     )
     in_commit_timestamp_enablement_version: Final = _unset(
         "delta.inCommitTimestampEnablementVersion",
         parse_whole(0),
-        "The version from which commits carry their own time.",
+        "The first version whose commit contains its own timestamp.",
         settable=False,
     )
     in_commit_timestamp_enablement_timestamp: Final = _unset(
         "delta.inCommitTimestampEnablementTimestamp",
         parse_whole(0),
-        "The time of that version, milliseconds since 1970.",
+        "The timestamp of that version, in milliseconds since 1970.",
         settable=False,
     )
     enable_type_widening: Final = _flag(
-        "delta.enableTypeWidening", "Column types may be changed to wider ones."
+        "delta.enableTypeWidening", "Column types may be changed to wider types."
     )
     enable_variant_shredding: Final = _flag(
         "delta.enableVariantShredding", "Variant columns may be stored shredded."
@@ -408,13 +406,13 @@ class TableProperties:
         "delta.columnMapping.mode",
         parse_one_of("none", "id", "name"),
         "none",
-        "How columns are found in data files.",
+        "How columns are matched in data files.",
     )
     column_mapping_max_column_id: Final = Property(
         "delta.columnMapping.maxColumnId",
         parse_whole(0),
         0,
-        "The highest column id ever given.",
+        "The highest column id ever assigned.",
         settable=False,
     )
     column_mapping_has_dropped_or_renamed: Final = Property(
@@ -425,54 +423,54 @@ class TableProperties:
         settable=False,
     )
     enable_iceberg_compat_v1: Final = _flag(
-        "delta.enableIcebergCompatV1", "Write for Iceberg (V1)."
+        "delta.enableIcebergCompatV1", "Iceberg can read the data files (V1)."
     )
     enable_iceberg_compat_v2: Final = _flag(
-        "delta.enableIcebergCompatV2", "Write for Iceberg (V2)."
+        "delta.enableIcebergCompatV2", "Iceberg can read the data files (V2)."
     )
     enable_iceberg_compat_v3: Final = _flag(
-        "delta.enableIcebergCompatV3", "Write for Iceberg (V3)."
+        "delta.enableIcebergCompatV3", "Iceberg can read the data files (V3)."
     )
     enable_iceberg_writer_compat_v1: Final = _flag(
-        "delta.enableIcebergWriterCompatV1", "Keep to what Iceberg writers can follow (V1)."
+        "delta.enableIcebergWriterCompatV1", "Iceberg engines could write the table (V1)."
     )
     enable_iceberg_writer_compat_v3: Final = _flag(
-        "delta.enableIcebergWriterCompatV3", "Keep to what Iceberg writers can follow (V3)."
+        "delta.enableIcebergWriterCompatV3", "Iceberg engines could write the table (V3)."
     )
     universal_format_enabled_formats: Final = Property(
         "delta.universalFormat.enabledFormats",
         parse_names,
         parse_names(""),
-        "Formats that the table's metadata is also kept in.",
+        "Other table formats in which metadata is also written.",
     )
     enable_materialize_partition_columns: Final = _flag(
         "delta.enableMaterializePartitionColumnsFeature",
-        "Data files must hold the partition columns.",
+        "Data files must contain the partition columns.",
     )
     write_partition_columns_to_parquet: Final = _unset(
         "delta.writePartitionColumnsToParquet",
         parse_boolean,
-        "Whether data files should hold the partition columns.",
+        "Whether data files should contain the partition columns.",
     )
 
-    # Layout of data files.
+    # --- Layout of data files
     randomize_file_prefixes: Final = _flag(
-        "delta.randomizeFilePrefixes", "Random directories instead of partition directories."
+        "delta.randomizeFilePrefixes",
+        "Write files to random directories instead of partition directories.",
     )
     random_prefix_length: Final = Property(
-        # The limit of file systems.
         "delta.randomPrefixLength",
-        parse_whole(1, 255),
+        parse_whole(1, 255),  # file systems allow at most 255 characters
         2,
-        "Characters of a random directory.",
+        "Number of characters in the name of a random directory.",
     )
     target_file_size_bytes: Final = _unset(
-        "delta.targetFileSize", parse_bytes, "How large data files should be."
+        "delta.targetFileSize", parse_bytes, "Target size of data files."
     )
     tune_file_sizes_for_rewrites: Final = _unset(
         "delta.tuneFileSizesForRewrites",
         parse_boolean,
-        "Smaller files where rows are often changed.",
+        "Write smaller files if rows are often changed.",
     )
     auto_optimize: Final = _unset(
         "delta.autoOptimize", parse_boolean, "Deprecated: optimise writes."
@@ -480,13 +478,13 @@ class TableProperties:
     optimize_write: Final = _unset(
         "delta.autoOptimize.optimizeWrite",
         parse_boolean,
-        "Gather rows into fewer files while writing.",
+        "Group rows into fewer files when writing.",
     )
     auto_compact: Final = _unset(
         "delta.autoOptimize.autoCompact", parse_auto_compact, "Compact small files after commits."
     )
     parquet_compression_codec: Final = _unset(
-        "delta.parquet.compression.codec", parse_text, "How data files are compressed."
+        "delta.parquet.compression.codec", parse_text, "Compression codec of data files."
     )
     parquet_format_version: Final = _unset(
         "delta.parquet.format.version", parse_text, "Version of the Parquet format."
@@ -548,7 +546,7 @@ PROPERTIES: Final[Mapping[str, Property[Any]]] = {
 
 
 def _described(known: Property[Any] | None, text: str) -> tuple[str, str]:
-    """Return the default of a property, and its purpose, or the fault of its value."""
+    """Return the default of a property; and its purpose, or what is wrong with its value."""
     if known is None:
         return "", ""
     try:
@@ -644,7 +642,7 @@ def _check_value(key: str, text: str) -> None:
             )
         return
     if not found.settable:
-        raise InvalidInputError(f"table property {key} is set by writers themselves")
+        raise InvalidInputError(f"cannot set table property {key}: only writers may set it")
     try:
         value = found.value_of(text)
     except InvalidMetadataError as error:

@@ -105,7 +105,7 @@ def check_clustering_columns(
             )
         if path not in with_stats:
             raise InvalidInputError(
-                f"cannot cluster by {'.'.join(path)!r}: it gets no statistics; add it to "
+                f"cannot cluster by {'.'.join(path)!r}: the column has no statistics; add it to "
                 "delta.dataSkippingStatsColumns or raise delta.dataSkippingNumIndexedCols"
             )
     return tuple(paths)

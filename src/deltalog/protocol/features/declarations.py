@@ -96,7 +96,7 @@ def check_declarations(
     known: StructType | None = None,
     known_configuration: Mapping[str, str] | None = None,
 ) -> None:
-    """Raise for declarations that no writer could evaluate.
+    """Raise for new declarations that deltalog cannot evaluate.
 
     Args:
         configuration: the new properties.
@@ -147,7 +147,7 @@ def check_condition(what: str, text: str, schema: StructType, *, is_new: bool = 
         parsed = _parsed(text, schema, is_new=is_new)
         return expressions.resolve_predicate(parsed, schema)
     except InvalidInputError as error:
-        raise InvalidInputError(f"{what} ({text}) cannot be kept: {error}") from error
+        raise InvalidInputError(f"{what} ({text}) is not valid: {error}") from error
 
 
 def _check_nested(schema: StructType) -> None:
@@ -178,7 +178,8 @@ def _check_identity(schema: StructType, partition_columns: Collection[str]) -> N
     for column in columns:
         if column.name in partition_columns:
             raise InvalidInputError(
-                f"cannot partition by the identity column {column.name!r}: every row has its own"
+                f"cannot partition by the identity column {column.name!r}: each row has a "
+                "different value"
             )
 
 
@@ -213,7 +214,9 @@ def _check_generated(name: str, text: str, schema: StructType, *, is_new: bool) 
         raise InvalidInputError(f"{what} cannot be computed: {error}") from error
     others = sorted({path[0] for path in expressions.columns(resolved)} - plain)
     if others:
-        raise InvalidInputError(f"{what} cannot use {', '.join(others)}: that is generated itself")
+        raise InvalidInputError(
+            f"{what} cannot use {', '.join(others)}, which is also a generated column"
+        )
     declared = find_field(schema, (name,)).type
     if str(found) != str(declared):
         shown = expressions.to_sql(parsed)
@@ -231,7 +234,7 @@ def _check_default(path: Path, text: str, schema: StructType) -> None:
         why = str(error)
     if why:
         raise InvalidInputError(
-            f"the default of column {'.'.join(path)!r} ({text}) cannot be kept: {why}"
+            f"the default of column {'.'.join(path)!r} ({text}) is not valid: {why}"
         )
 
 
@@ -255,13 +258,13 @@ def _unfit_default(text: str, declared: DataType, schema: StructType) -> str:
 
 
 def _is_as_before(text: str, schema: StructType, unchanged: Collection[str]) -> bool:
-    """Whether all columns of the rule are unchanged; true if the rule cannot be parsed."""
+    """Return whether all columns in a rule are unchanged; true if the rule cannot be parsed."""
     folded = {name_key(name) for name in unchanged}
     return all(name_key(path[0]) in folded for path in _paths_in(text, schema) or ())
 
 
 def _paths_in(text: str, schema: StructType) -> tuple[Path, ...] | None:
-    """Return the columns of the SQL, as spelled there; None if it cannot be parsed."""
+    """Return the columns in the SQL, as spelled there; None if the SQL cannot be parsed."""
     try:
         return tuple(expressions.columns(_stored(text, schema)))
     except InvalidInputError:

@@ -145,8 +145,8 @@ def check(features: Collection[str], properties: TableProperties, schema: Struct
     name, rules = f"icebergCompatV{versions[0]}", VERSIONS[versions[0]]
     if len(versions) > 1:
         raise InvalidInputError(
-            f"only one version of Iceberg compatibility can be on, found "
-            f"{' and '.join(map(str, versions))}: set the others to false"
+            f"expected one version of Iceberg compatibility, found "
+            f"{' and '.join(map(str, versions))}: set the properties of the others to false"
         )
     if properties.column_mapping_mode == Mode.NONE:
         raise InvalidInputError(
@@ -160,7 +160,7 @@ def check(features: Collection[str], properties: TableProperties, schema: Struct
     has_vectors = properties.enable_deletion_vectors and not rules.allows_vectors
     if has_vectors or (not rules.allows_vectors_feature and "deletionVectors" in features):
         raise InvalidInputError(
-            f"{name} does not go with deletion vectors: set delta.enableDeletionVectors = false"
+            f"{name} does not allow deletion vectors: set delta.enableDeletionVectors = false"
             + ("" if has_vectors else " and drop the feature")
             + ", or delta.enableIcebergCompatV3 = true instead, which allows them; tables that a "
             "catalog manages may need them"
@@ -189,13 +189,13 @@ def check_partitioning(
     folded = [[name_key(name) for name in names] for names in (before, after)]
     if versions and before and folded[0] != folded[1]:
         raise InvalidInputError(
-            f"icebergCompatV{versions[0]} keeps the partition columns: expected {list(before)}, "
-            f"found {list(after)}; write another table"
+            f"icebergCompatV{versions[0]} does not allow changes of partition columns: expected "
+            f"{list(before)}, found {list(after)}; write to another table"
         )
 
 
 def check_formats(properties: TableProperties, before: TableProperties | None) -> None:
-    """Raise for new metadata formats that the table cannot have; current formats are not checked.
+    """Raise for metadata formats that are newly enabled, but cannot be written.
 
     Raises:
         InvalidInputError: Hudi is requested, or Iceberg without Iceberg compatibility.
@@ -204,7 +204,7 @@ def check_formats(properties: TableProperties, before: TableProperties | None) -
     known = () if before is None else before.universal_format_enabled_formats
     if "hudi" in formats and "hudi" not in known:
         raise InvalidInputError(
-            "cannot keep the table's metadata as Hudi: expected iceberg or nothing in "
+            "cannot write Hudi metadata: expected iceberg or nothing in "
             "delta.universalFormat.enabledFormats; use an engine that writes Hudi"
         )
     is_compatible = bool(enabled_versions(properties))
@@ -217,7 +217,7 @@ def check_formats(properties: TableProperties, before: TableProperties | None) -
 
 
 def with_nested_ids(schema: StructType, highest: int) -> tuple[StructType, int]:
-    """Return the schema with ids of list elements, map keys and map values; and the highest id.
+    """Return the schema with ids for list elements, map keys and map values; and the highest id.
 
     A field stores the ids of its own lists and maps, by physical path; existing ids are preserved.
 
@@ -279,7 +279,7 @@ def _check_defaults(name: str, schema: StructType) -> None:
     for column, text in default_expressions(schema).items():
         if not isinstance(expressions.parse_sql(text), expressions.Literal):
             raise InvalidInputError(
-                f"{name} has no place for the default of column {column!r}: expected a literal, "
+                f"{name} does not allow the default of column {column!r}: expected a literal, "
                 f"found {text}"
             )
 
@@ -292,11 +292,11 @@ def _check_types(name: str, schema: StructType, rules: CompatibilityRules) -> No
             is_draft = isinstance(found, PrimitiveType) and found.primitive.is_declared
             if is_nested or is_variant or is_draft or found == VOID:
                 raise InvalidInputError(
-                    f"{name} has no place for the type {found} of column {'.'.join(path)!r}"
+                    f"{name} does not allow the type {found} of column {'.'.join(path)!r}"
                 )
         for change in widening_changes(field):
             if not is_iceberg_promotion(change.from_type, change.to_type):
                 raise InvalidInputError(
-                    f"{name} cannot follow column {'.'.join(path)!r}, whose type was changed from "
+                    f"{name} does not allow the type change of column {'.'.join(path)!r} from "
                     f"{change.from_type} to {change.to_type}"
                 )

@@ -79,8 +79,8 @@ def check(
     active = [name for name in _INACTIVE if name in features and is_active(name)]
     if extra or active:
         raise InvalidInputError(
-            f"{FEATURE} does not go with {', '.join([*extra, *active])}: switch that off, or leave "
-            "delta.enableIcebergWriterCompatV1 out"
+            f"{FEATURE} does not allow {', '.join([*extra, *active])}: disable these features, or "
+            "do not set delta.enableIcebergWriterCompatV1"
         )
     _check_columns(schema)
     if before is not None:
@@ -93,12 +93,12 @@ def _check_columns(schema: StructType) -> None:
         if number is None or physical_name(field) != physical_name_by_id(number):
             raise InvalidInputError(
                 f"{FEATURE} needs the physical name {physical_name_by_id(number or 0)!r} of column "
-                f"{name!r}, found {physical_name(field)!r}: only a new table can have it"
+                f"{name!r}, found {physical_name(field)!r}: only a new table can have such names"
             )
         for _, found in walk_types(field.type):
             if found in {BYTE, SHORT}:
                 raise InvalidInputError(
-                    f"{FEATURE} has no place for the type {found} of column {name!r}: take integer"
+                    f"{FEATURE} does not allow the type {found} of column {name!r}: use integer"
                 )
 
 
@@ -107,7 +107,7 @@ def _check_map_keys(before: StructType, after: StructType) -> None:
     for key, (name, found) in _map_keys(after).items():
         if key in known and known[key][1] != found:
             raise InvalidInputError(
-                f"{FEATURE} keeps the keys of maps: cannot change the struct in column {name!r} "
+                f"{FEATURE} does not allow changes of map keys: cannot change the key in {name!r} "
                 f"from {known[key][1]} to {found}"
             )
 

@@ -87,11 +87,11 @@ def next_values(column: IdentityColumn, start: int, count: int) -> pa.Int64Array
     last = start + (count - 1) * column.step
     if count and not (MIN_VALUE <= start <= MAX_VALUE and MIN_VALUE <= last <= MAX_VALUE):
         raise InvalidInputError(
-            f"the identity column {column.name!r} has no values left: {count} more from {start} "
-            f"on in steps of {column.step} do not fit 64 bits"
+            f"the identity column {column.name!r} has no values left: the next {count} values from "
+            f"{start} in steps of {column.step} do not fit 64 bits"
         )
-    # Both ends fit into 64 bits. A product may overflow, but the sums are still correct (modulo
-    # 2^64).
+    # The first and the last value fit in 64 bits. A product may overflow, but the sums are correct,
+    # because Arrow computes modulo 2^64.
     steps = arrow.arange(0, count)
     products = pc.multiply(steps, pa.scalar(column.step, pa.int64()))
     values: pa.Int64Array = pc.add(products, pa.scalar(start if count else 0, pa.int64()))
@@ -99,7 +99,7 @@ def next_values(column: IdentityColumn, start: int, count: int) -> pa.Int64Array
 
 
 def with_high_water_marks(schema: StructType, marks: Mapping[str, int]) -> StructType:
-    """Return the schema with new high water marks; a mark never moves back.
+    """Return the schema with new high water marks, unless the current mark is further.
 
     Args:
         schema: schema of the table.

@@ -18,7 +18,7 @@ _LAST_MS: Final = (1 << 63) - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InCommitTimestamps:
-    """The version from which on commits have an in-commit timestamp.
+    """The first version whose commit has an in-commit timestamp; all later commits have one.
 
     Args:
         version: the first version with an in-commit timestamp.
@@ -29,12 +29,12 @@ class InCommitTimestamps:
     timestamp_ms: int | None = None
 
     def covers(self, version: int) -> bool:
-        """Whether the commit of this version has an in-commit timestamp."""
+        """Return whether the commit of this version has an in-commit timestamp."""
         return version >= self.version
 
 
 def enablement(properties: TableProperties, *, supported: bool) -> InCommitTimestamps | None:
-    """Return the version from which on commits have in-commit timestamps, or None.
+    """Return the first version with an in-commit timestamp; None if they are not enabled.
 
     Args:
         properties: properties of the table.
@@ -64,7 +64,7 @@ def next_timestamp_ms(now_ms: int, previous_ms: int | None) -> int:
     """
     if previous_ms is not None and previous_ms >= _LAST_MS:
         raise InvalidInputError(
-            f"cannot commit after a version with the in-commit timestamp {previous_ms}: there is "
-            "no later one that fits 64 bits"
+            f"cannot commit after a version with the in-commit timestamp {previous_ms}: a later "
+            "timestamp does not fit 64 bits"
         )
     return now_ms if previous_ms is None else max(now_ms, previous_ms + 1)

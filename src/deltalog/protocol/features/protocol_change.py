@@ -1,8 +1,8 @@
-"""Changing protocols as sets of features: merging, the minimum protocol, and the stored form.
+"""Changes of a protocol: adding and dropping features, merging protocols, and the weakest form.
 
-Versions below (3,7) imply features; writer version 7 lists them. A protocol is changed as a set of
-features, and stored in the weakest form with these features (normalised), as in Delta Spark 4.0
-(requirement B-08).
+Older protocol versions imply features; reader version 3 and writer version 7 list them. This module
+converts a protocol to a set of features, changes the set, and returns the weakest protocol with
+these features, as Delta Spark 4.0 does (requirement B-08).
 
 Protocol: Table Features, Protocol Evolution
 """
@@ -55,7 +55,7 @@ def implied_features(reader_version: int, writer_version: int) -> frozenset[str]
 
 
 def supported_features(protocol: Protocol) -> dict[str, str]:
-    """Return every feature of a protocol, implied or listed: current name → spelling there."""
+    """Return all features that a protocol implies or lists: current name → name in the protocol."""
     implied = implied_features(protocol.min_reader_version, protocol.min_writer_version)
     listed = (*(protocol.reader_features or ()), *(protocol.writer_features or ()))
     return {name: name for name in sorted(implied)} | {
@@ -102,7 +102,7 @@ def with_features(protocol: Protocol, names: Iterable[str]) -> Protocol:
 
 
 def without_feature(protocol: Protocol, name: str) -> Protocol:
-    """Return the protocol without a feature; the caller must have removed the feature's traces.
+    """Return the protocol without a feature. The caller must have removed all uses of it before.
 
     Raises:
         InvalidInputError: the protocol does not have the feature, or another feature requires it.
@@ -153,7 +153,7 @@ def least_protocol(
 
 
 def requested_protocol(configuration: Mapping[str, str]) -> tuple[Protocol | None, list[str]]:
-    """Return what `delta.minReaderVersion`, `…WriterVersion` and `delta.feature.…` request.
+    """Return the requests of `delta.minReaderVersion`, `…WriterVersion` and `delta.feature.…`.
 
     Returns:
         The protocol for the requested versions, or None; and the names of the requested features.
@@ -178,7 +178,7 @@ def requested_protocol(configuration: Mapping[str, str]) -> tuple[Protocol | Non
         if MIN_WRITER_VERSION in configuration and writer < WRITER_FEATURES_VERSION:
             raise InvalidInputError(
                 f"cannot request reader version {reader} with writer version {writer}: expected "
-                f"writer version {WRITER_FEATURES_VERSION}, as both list table features"
+                f"writer version {WRITER_FEATURES_VERSION}, because both must list table features"
             )
         writer = WRITER_FEATURES_VERSION
     return _listing_of_versions(reader, writer), names
@@ -219,7 +219,7 @@ def _requested(name: str) -> str:
 
 
 def _closure(name: str) -> list[str]:
-    """Return all features that the feature requires, followed by the feature."""
+    """Return all features that a feature requires, followed by the feature itself."""
     feature = find_feature(name)
     if feature is None:
         raise InvalidInputError(f"there is no table feature {name!r}")

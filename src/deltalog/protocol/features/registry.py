@@ -1,9 +1,9 @@
 """The registry of table features: description, activation and support of each feature.
 
 Checks, protocol changes and the feature matrix of the documentation use this registry. A feature
-that is not here is unknown. "To read a table, readers must implement and respect all features
-listed in `readerFeatures`": an unknown reader feature stops reading, an unknown writer feature only
-writing.
+that is not in the registry is unknown. A table with an unknown reader feature cannot be read, and a
+table with an unknown writer feature can only be read: "To read a table, readers must implement and
+respect all features listed in `readerFeatures`".
 
 Protocol: Valid Feature Names in Table Features, Active Features
 """
@@ -47,13 +47,13 @@ class Support(StrEnum):
     """Whether deltalog supports a feature."""
 
     FULL = "full"
-    PREVIEW = "preview"  # refused unless `enable_preview` was called
-    PLANNED = "planned"  # refused until it is implemented
+    PREVIEW = "preview"  # supported only after a call of `enable_preview`
+    PLANNED = "planned"  # not implemented yet
     NONE = "none"
 
 
 class OtherEngine(StrEnum):
-    """Other engines, at the versions that were examined."""
+    """Other engines, each with the version whose features were examined."""
 
     SPARK = "Delta Spark 4.4"
     KERNEL = "delta-kernel-rs 0.27"
@@ -74,9 +74,8 @@ class TableFeature:
         name: the current name.
         doc: one line for the reference documentation.
         protocol: the section of PROTOCOL.md, or another document.
-        aliases: names in drafts and previews, which are accepted in a protocol, but never added to
-            one.
-        legacy: the lowest (reader, writer) versions that imply the feature, or None.
+        aliases: names in drafts and previews. They are accepted in a protocol, but never written.
+        legacy: the lowest (reader, writer) versions that imply the feature; None if no versions do.
         requires: other features that the table must have.
         enabled_by: returns whether properties and schema activate the feature; None if it is active
             whenever the protocol lists it.
@@ -112,10 +111,10 @@ _writer = partial(TableFeature, Kind.WRITER)
 _reader_writer = partial(TableFeature, Kind.READER_WRITER)
 
 _TABLE: Final = (
-    # Implied by protocol versions before table features existed.
+    # --- Features that protocol versions below (3,7) imply
     _writer(
         "appendOnly",
-        "Rows may be added, never changed or deleted.",
+        "Rows may be added, but not changed or deleted.",
         "Append-only Tables",
         legacy=(1, 2),
         enabled_by=lambda properties, _: properties.append_only,
@@ -123,7 +122,7 @@ _TABLE: Final = (
     ),
     _writer(
         "invariants",
-        "Columns may carry a condition that every row meets.",
+        "Columns may have a condition that every row must satisfy.",
         "Column Invariants",
         aliases=("columnInvariants",),
         legacy=(1, 2),
@@ -132,7 +131,7 @@ _TABLE: Final = (
     ),
     _writer(
         "checkConstraints",
-        "Named conditions that every row meets.",
+        "Named conditions that every row must satisfy.",
         "CHECK Constraints",
         legacy=(1, 3),
         enabled_by=lambda properties, _: bool(properties.constraints),
@@ -148,7 +147,7 @@ _TABLE: Final = (
     ),
     _writer(
         "generatedColumns",
-        "Columns computed from others.",
+        "Columns that are computed from other columns.",
         "Generated Columns",
         legacy=(1, 4),
         enabled_by=lambda _, schema: has_generated_columns(schema),
@@ -169,10 +168,10 @@ _TABLE: Final = (
         legacy=(1, 6),
         enabled_by=lambda _, schema: has_identity_columns(schema),
     ),
-    # Reader and writer features.
+    # --- Reader and writer features
     _reader_writer(
         "deletionVectors",
-        "Rows are deleted by a bitmap beside the file.",
+        "Bitmaps mark rows of data files as deleted.",
         "Deletion Vectors",
         enabled_by=lambda properties, _: properties.enable_deletion_vectors,
         written_by=_SPARK_KERNEL,
@@ -187,14 +186,14 @@ _TABLE: Final = (
     ),
     _reader_writer(
         "v2Checkpoint",
-        "Checkpoints with sidecar files and names of their own.",
+        "Checkpoints with unique names and sidecar files.",
         "V2 Checkpoint Table Feature",
         enabled_by=lambda properties, _: properties.checkpoint_policy == "v2",
         written_by=_SPARK_KERNEL,
     ),
     _reader_writer(
         "typeWidening",
-        "Column types can be changed to wider ones without rewriting files.",
+        "Column types can be changed to wider types without rewriting files.",
         "Type Widening",
         aliases=("typeWidening-preview",),
         enabled_by=lambda properties, _: properties.enable_type_widening,
@@ -219,14 +218,14 @@ _TABLE: Final = (
     ),
     _reader_writer(
         "vacuumProtocolCheck",
-        "VACUUM checks what writers must understand before it deletes.",
+        "VACUUM checks reader and writer features before it deletes files.",
         "VACUUM Protocol Check",
         read_by=_SPARK_KERNEL,
         written_by=_SPARK_KERNEL,
     ),
     _reader_writer(
         "catalogManaged",
-        "A catalog decides which commits count.",
+        "A catalog decides which commits are valid.",
         "Catalog-managed tables",
         aliases=("catalogManaged-preview", "catalogOwned", "catalogOwned-preview"),
         requires=("inCommitTimestamp",),
@@ -282,16 +281,16 @@ _TABLE: Final = (
         write=Support.NONE,
         read_by=_SPARK,
     ),
-    # Writer features.
+    # --- Writer features
     _writer(
         "domainMetadata",
-        "Named configurations beside the schema.",
+        "Named configurations in the log.",
         "Domain Metadata",
         written_by=_SPARK_KERNEL,
     ),
     _writer(
         "rowTracking",
-        "Rows have ids and commit versions that last.",
+        "Rows have stable ids and commit versions.",
         "Row Tracking",
         requires=("domainMetadata",),
         enabled_by=lambda properties, _: properties.enable_row_tracking,
@@ -307,7 +306,7 @@ _TABLE: Final = (
     ),
     _writer(
         "inCommitTimestamp",
-        "Commits carry their own time.",
+        "Commits contain their own timestamp.",
         "In-Commit Timestamps",
         aliases=("inCommitTimestamp-preview",),
         enabled_by=lambda properties, _: properties.enable_in_commit_timestamps,
@@ -315,7 +314,7 @@ _TABLE: Final = (
     ),
     _writer(
         "clustering",
-        "Rows are kept close by chosen columns.",
+        "Rows with similar values in chosen columns are stored together.",
         "Clustered Table",
         requires=("domainMetadata",),
         written_by=_SPARK_KERNEL,
@@ -329,7 +328,7 @@ _TABLE: Final = (
     ),
     _writer(
         "checkpointProtection",
-        "Old checkpoints outlive the features they need.",
+        "Checkpoints protect old versions that need dropped features.",
         "Checkpoint Protection",
         enabled_by=lambda properties, _: (
             properties.require_checkpoint_protection_before_version > 0
@@ -337,7 +336,7 @@ _TABLE: Final = (
     ),
     _writer(
         "materializePartitionColumns",
-        "Data files hold the partition columns too.",
+        "Data files also contain the partition columns.",
         "RFC materialize partition columns",
         enabled_by=lambda properties, _: properties.enable_materialize_partition_columns,
     ),
@@ -350,14 +349,14 @@ _TABLE: Final = (
     ),
     _writer(
         "icebergCompatV2",
-        "As V1, with lists and maps, without deletion vectors.",
+        "Like V1, but also with lists and maps.",
         "Iceberg Compatibility V2",
         requires=("columnMapping",),
         enabled_by=lambda properties, _: properties.enable_iceberg_compat_v2,
     ),
     _writer(
         "icebergCompatV3",
-        "As V2, with row tracking and deletion vectors.",
+        "Like V2, but with row tracking, deletion vectors and variants.",
         "RFC IcebergCompatV3",
         requires=("columnMapping", "rowTracking"),
         enabled_by=lambda properties, _: properties.enable_iceberg_compat_v3,
@@ -365,14 +364,14 @@ _TABLE: Final = (
     ),
     _writer(
         "icebergWriterCompatV1",
-        "Writers keep to what Iceberg V2 tables can follow.",
+        "Iceberg engines could write the table (Iceberg format 2).",
         "RFC Iceberg writer compatibility",
         requires=("icebergCompatV2",),
         enabled_by=lambda properties, _: properties.enable_iceberg_writer_compat_v1,
     ),
     _writer(
         "icebergWriterCompatV3",
-        "Writers keep to what Iceberg V3 tables can follow.",
+        "Iceberg engines could write the table (Iceberg format 3).",
         "RFC Iceberg writer compatibility",
         requires=("icebergCompatV3",),
         write=Support.NONE,
@@ -380,7 +379,7 @@ _TABLE: Final = (
     ),
     _writer(
         "collations",
-        "Strings compare by the rules of a language.",
+        "Strings are compared by the rules of a language.",
         "Collations Table Feature",
         aliases=("collations-preview",),
         requires=("domainMetadata",),
@@ -388,7 +387,7 @@ _TABLE: Final = (
     ),
     _writer(
         "coordinatedCommits-preview",
-        "A coordinator takes the commits; an early form of catalog-managed tables.",
+        "A coordinator accepts the commits; an early form of catalog-managed tables.",
         "Delta Spark",
         requires=("inCommitTimestamp", "vacuumProtocolCheck"),
         write=Support.NONE,
@@ -401,7 +400,7 @@ _TABLE: Final = (
     ),
     _writer(
         "columnMappingUsageTracking",
-        "Remembers whether columns were ever renamed or dropped.",
+        "Records whether columns were ever renamed or dropped.",
         "RFC column mapping usage tracking",
         requires=("columnMapping",),
     ),
@@ -473,7 +472,7 @@ def enable_preview(*features: str) -> None:
     for name in features:
         if name not in PREVIEWS:
             raise InvalidInputError(
-                f"cannot switch the preview {name!r} on: expected one of {', '.join(PREVIEWS)}"
+                f"cannot enable the preview {name!r}: expected one of {', '.join(PREVIEWS)}"
             )
     os.environ[VARIABLE] = ",".join(dict.fromkeys((*_enabled(), *features)))
 

@@ -51,7 +51,10 @@ def dialect_of(features: Collection[str]) -> Dialect | None:
 
 
 def is_enabled(dialect: Dialect | None, properties: TableProperties) -> bool:
-    """Return whether every row has a stable id; if only supported, rewrites may change ids."""
+    """Return whether every row has a stable id.
+
+    If row ids are supported, but not enabled, a rewrite may change them.
+    """
     if dialect is None:
         return False
     draft = dialect is Dialect.DRAFT
@@ -125,8 +128,8 @@ def check_change(
     if gains or (not was_enabled and is_enabled(Dialect.CURRENT, properties)):
         raise InvalidInputError(
             f"cannot {operation} {table}: the table would have both row tracking and the "
-            "row ids of a protocol draft (table feature rowIds), so two ids for every row; "
-            "alter.upgrade_row_ids() turns the draft's row ids into row tracking and keeps the ids"
+            "row ids of a protocol draft (table feature rowIds), with two ids for each row; "
+            "alter.upgrade_row_ids() converts the draft's row ids to row tracking"
         )
 
 

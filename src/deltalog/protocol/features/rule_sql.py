@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _MOMENT_TYPE: Final = re.compile(
     r'Timestamp\((?:Second|Millisecond|Microsecond|Nanosecond), (None|Some\("(?:UTC|\+00:00)"\))\)'
 )
-# Splits off digits after the microseconds, which are zero.
+# Matches a timestamp, without zeros after the digits of the microseconds.
 _MOMENT: Final = re.compile(r"([^.]*(?:\.\d{1,6})?)0*")
 _CONNECTIVES: Final = (And, Or, Not)
 _NO_COLUMNS: Final = StructType([])
@@ -43,8 +43,8 @@ def parse_rule(text: str, schema: StructType) -> Expression:
     """Parse a rule; return the unresolved expression.
 
     `"a"` is a string in Spark and a column in delta-rs. It is parsed as a column if the table has a
-    column of that name, and if no condition compares the string with a column that could equal it:
-    as a string, it would make the rule have the same result for every row.
+    column `a`, and if no condition compares `"a"` with a column that could contain the string 'a'.
+    Otherwise it is parsed as a string.
 
     Args:
         text: the SQL in the log.

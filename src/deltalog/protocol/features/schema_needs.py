@@ -32,7 +32,7 @@ def has_invariants(schema: StructType) -> bool:
 
 
 def has_generated_columns(schema: StructType) -> bool:
-    """Return whether a column is computed from others."""
+    """Return whether a column is computed from other columns."""
     return any(GENERATION_EXPRESSION_KEY in metadata for metadata in _metadata(schema))
 
 

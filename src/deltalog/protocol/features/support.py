@@ -54,11 +54,11 @@ _TYPE_FEATURES: Final[Mapping[str, Callable[[StructType], bool]]] = {
     },
     "variantType": has_variant,
 }
-"""For each feature that a column type requires: whether a schema has such a column."""
+"""Feature → a function that returns whether a schema has a column of a type that requires it."""
 
 
 class _Where(TypedDict):
-    """The arguments of all errors of a check."""
+    """The arguments that all errors of a check have in common."""
 
     table: str
     version: int | None
@@ -358,7 +358,7 @@ def is_append_only(features: Collection[str], properties: TableProperties) -> bo
 
     Args:
         features: current names of the features that the protocol supports.
-        properties: of the table.
+        properties: properties of the table.
     """
     return "appendOnly" in features and properties.append_only
 
@@ -417,22 +417,22 @@ def check_user_domain(name: str) -> None:
     if is_system_domain(name):
         raise InvalidInputError(
             f"cannot change the metadata domain {name!r}: domains that start with "
-            f"{SYSTEM_PREFIX!r} are kept by table features"
+            f"{SYSTEM_PREFIX!r} are controlled by table features"
         )
 
 
 def protected_before_version(features: Collection[str], properties: TableProperties) -> int:
     """Return the version before which checkpoints and commits are protected; 0 if unprotected.
 
-    A feature can be dropped without deleting history: the writer adds checkpoints that do not need
+    When a feature is dropped without deleting history, the writer adds checkpoints that do not need
     the feature. Readers start from these checkpoints and do not read the commits that need the
-    feature, so the checkpoints must be preserved. A writer may delete protected history only
-    completely, or if it supports every protocol in it. It must not write a checkpoint of a
-    protected version whose protocol it does not support.
+    feature, so the checkpoints must be preserved. A writer may delete protected history only as a
+    whole, or if the writer supports every protocol in the history. A writer must not write a
+    checkpoint of a protected version whose protocol it does not support.
 
     Args:
         features: current names of the features that the protocol supports.
-        properties: of the table.
+        properties: properties of the table.
 
     Protocol: Checkpoint Protection
     """

@@ -63,7 +63,10 @@ def changes_own_type(before: Field, after: Field) -> bool:
 
 
 def without_type_changes(field: Field) -> Field:
-    """Return the field without recorded type changes; valid once no file has an older type."""
+    """Return the field without recorded type changes.
+
+    The result is valid only if no file contains the column with an older type.
+    """
     return without_metadata(field, ("delta.typeChanges",))
 
 

@@ -1,6 +1,6 @@
-"""Collecting the statistics of a new file batch by batch, and their JSON form.
+"""Collect the statistics of a new file batch by batch, and encode them as JSON.
 
-Minimum and maximum use Spark's order: NaN is greater than all numbers; strings are compared by
+Minimum and maximum use Spark's order: NaN is greater than all numbers, and strings are compared by
 bytes or by the collation of their column.
 
 Protocol: Per-file Statistics
@@ -69,10 +69,11 @@ def truncate_min(text: str, length: int = DEFAULT_PREFIX_LENGTH) -> str:
 
 
 def truncate_max(text: str, length: int = DEFAULT_PREFIX_LENGTH) -> str | None:
-    """Return a short upper bound of a string, or None if there is no short one.
+    """Return a short upper bound of a string; None if there is no short upper bound.
 
-    A prefix is less than the string, so the next character is replaced by a greater one. Lengths
-    are in UTF-16 units, as in Delta, and no surrogate pair is split.
+    The bound is a prefix of the string with a greater last character, because a plain prefix would
+    be less than the string. Lengths are in UTF-16 units, as in Delta, and no surrogate pair is
+    split.
 
     Args:
         text: the greatest value.
@@ -96,13 +97,13 @@ def encode_stats(stats: Mapping[str, Any]) -> str:
     """Return the JSON string of one file's statistics.
 
     Args:
-        stats: the result of `StatsCollector.finish`; statistics that are None are left out.
+        stats: the result of `StatsCollector.finish`; statistics that are None are omitted.
     """
     return _encode(stats)
 
 
 def with_wide_bounds(text: str | None, *, num_records: int) -> str:
-    """Return the statistics of a file that gets a deletion vector, with `tightBounds` false.
+    """Return the statistics for a file with a new deletion vector: `tightBounds` becomes false.
 
     Args:
         text: the current statistics; None or a malformed string means no statistics.
@@ -133,7 +134,7 @@ def encode_stats_column(stats: pa.Table) -> pa.ChunkedArray[Any]:
 def _objects(
     fields: Sequence[pa.Field[Any]], columns: Sequence[Array], num_rows: int
 ) -> tuple[Array, Array]:
-    """Return the JSON object of each row without NULL members, and whether it has members."""
+    """Return each row's JSON object without NULL members, and whether the object has members."""
     inner: Array = pa.repeat(pa.scalar(""), num_rows)
     found: Array = pa.repeat(pa.scalar(value=False), num_rows)
     for field, column in zip(fields, columns, strict=True):
@@ -145,7 +146,8 @@ def _objects(
         else:
             texts = _texts(column)
             has_any = pc.is_valid(texts)
-        # A single join that skips NULLs would drop rows that are NULL in all members (pyarrow 26).
+        # Do not use one join that skips NULLs: it drops rows whose members are all NULL (pyarrow
+        # 26).
         member = join(f"{dumps(field.name).decode()}:", texts)
         comma = pc.if_else(
             pc.and_(pc.not_equal(inner, pa.scalar("")), pc.is_valid(member)), ",", ""
@@ -156,7 +158,7 @@ def _objects(
 
 
 def _no_text() -> pa.StringScalar:
-    # Not a constant: the first scalar of a process makes pyarrow import pandas.
+    # This is no module constant, because pyarrow imports pandas for the first scalar of a process.
     return pa.scalar(None, pa.string())
 
 
@@ -165,7 +167,7 @@ def _texts(values: Array) -> Array:
     return values.cast(pa.string()) if texts is None else texts(values)
 
 
-def _encode(value: Any) -> str:  # one line per kind
+def _encode(value: Any) -> str:  # one case for each type
     match value:
         case Mapping():
             members = (
@@ -177,7 +179,7 @@ def _encode(value: Any) -> str:  # one line per kind
         case Lexeme() | Decimal():
             return format(value, "f") if isinstance(value, Decimal) else str(value)
         case float() if (word := java_word(value)) is not None:
-            return f'"{word}"'  # not valid in JSON; Delta writes Java's names as strings
+            return f'"{word}"'  # JSON has no such numbers, so Delta writes Java's names as strings
         case bool() | int() | float() | str() | list():
             return dumps(value).decode()
         case datetime():
@@ -235,11 +237,11 @@ class StatsCollector:
         return [(column.path, column.field) for column in self._columns]
 
     def has_bounds(self, number: int) -> bool:
-        """Whether a column of `columns` gets a minimum and a maximum."""
+        """Return whether the column with this number gets a minimum and a maximum."""
         return self._columns[number].has_bounds
 
     def needs_values(self, number: int) -> bool:
-        """Whether a column of `columns` needs all values: its order is not that of bytes."""
+        """Return whether a column needs all values, because it is not ordered by bytes."""
         return self._columns[number].collation is not None
 
     def count_rows(self, num_rows: int) -> None:
@@ -251,7 +253,7 @@ class StatsCollector:
 
         Args:
             number: the number of the column in `columns`.
-            values: all values; if `null_count` is given, only the smallest and the greatest value.
+            values: all values; or, if `null_count` is given, only the smallest and greatest value.
             null_count: the number of NULLs among all values.
         """
         self._columns[number].add(values, null_count)
@@ -274,7 +276,7 @@ class StatsCollector:
             column.update(data)
 
     def finish(self) -> dict[str, Any]:
-        """Return the statistics as Python values; `encode_stats` makes them JSON."""
+        """Return the statistics as Python values; `encode_stats` converts them to JSON."""
         stats: dict[str, Any] = {
             NUM_RECORDS: self._num_records,
             MIN_VALUES: {},
@@ -323,7 +325,7 @@ class _ColumnStats:
             self.add(values, None)
 
     def _takes_chunks(self, kind: pa.DataType) -> bool:
-        """Whether to process all chunks together, because a kernel call per chunk is slow."""
+        """Return whether to process all chunks together, because a call per chunk is slow."""
         return self.has_bounds and self.collation is None and not pt.is_dictionary(kind)
 
     def add(self, values: Array, null_count: int | None) -> None:
@@ -381,7 +383,7 @@ class _ColumnStats:
         ends = pc.min_max(values)
         try:
             low, high = ends["min"].as_py(), ends["max"].as_py()
-        except UnicodeDecodeError:  # not UTF-8, which JSON cannot contain
+        except UnicodeDecodeError:  # JSON cannot contain a string that is not UTF-8
             self._is_unknown = True
             return
         if low is not None:
@@ -409,8 +411,8 @@ class _ColumnStats:
 def _with_both_zeros(low: float, high: float) -> tuple[float, float]:
     """Return bounds that include both zeros, if one of the bounds is zero.
 
-    In SQL the zeros are equal. But delta-rs orders -0.0 below 0.0, so it would skip a file with the
-    maximum -0.0 when it searches for 0.0. Parquet requires the same for its bounds.
+    In SQL, -0.0 and 0.0 are equal. But delta-rs orders -0.0 below 0.0, so it would skip a file with
+    the maximum -0.0 when it searches for 0.0. Parquet also requires such bounds.
     """
     return (-0.0 if low == 0 else low), (0.0 if high == 0 else high)
 

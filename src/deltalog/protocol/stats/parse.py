@@ -1,13 +1,13 @@
-"""Parsing JSON statistics: a column of strings becomes struct columns of the requested leaves.
+"""Parse statistics: JSON strings to struct columns with the requested leaves.
 
-This module contains workarounds for `pyarrow.json`, which drops empty strings, so that rows would
-shift, and fails for all rows if it cannot convert one row (`"NaN"`, an integer written as `1.0`, a
-repeated key, a truncated string). So rows are normalised first, dates and times are read as
-strings, and the number of rows is checked. Rows that still fail are found by bisection and read one
-by one.
+`pyarrow.json` has two problems. It drops empty strings, so that later rows would shift. And it
+fails for all rows if it cannot convert a single row, for example because of `"NaN"`, an integer
+written as `1.0`, a repeated key or a truncated string. So this module first normalises the strings,
+reads dates and times as strings, and checks the number of rows. If reading fails, it finds the rows
+with errors by bisection, and reads them one by one.
 
-An unreadable statistic is NULL, which never prunes a file, so malformed statistics never cause an
-error.
+Malformed statistics never cause an error. An unreadable statistic is NULL, which never prunes a
+file.
 
 Protocol: Per-file Statistics
 """
@@ -52,11 +52,11 @@ def parse_stats(json: pa.Array[Any] | pa.ChunkedArray[Any], schema: pa.Schema) -
     """Return the statistics of every row, restricted to the leaves of `schema`.
 
     Args:
-        json: one string per file; null, empty and malformed strings have no statistics.
-        schema: the requested leaves (`stats_schema`, `Skipping.stats_schema`).
+        json: one string for each file; a null, empty or malformed string has no statistics.
+        schema: the requested leaves, such as the result of `stats_schema`.
 
     Returns:
-        One row per row of `json`, in order, with `schema`.
+        A table with `schema`, and one row for each row of `json` in the same order.
 
     Cost: one pass of `pyarrow.json`; some microseconds for each row that it cannot read.
     """
@@ -98,7 +98,7 @@ def _slices(chunk: Array) -> Iterator[Array]:
 
 
 def _tidy(texts: Array) -> Array:
-    """Return every row as one `{…}`; a string that is not an object becomes `{}`.
+    """Replace every string that does not start with `{` and end with `}` by `{}`.
 
     A row that starts with `{` and ends with `}` cannot be dropped or merged with the next row. So
     if the numbers of documents and rows are equal, each row is one document.
@@ -131,8 +131,8 @@ def _read(texts: Array, wire: pa.Schema) -> pa.Table:
     step = -(-len(texts) // _PIECES)
     pieces = [texts.slice(start, step) for start in range(0, len(texts), step)]
     tables = [_read_at_once(piece, wire) for piece in pieces]
-    # If every piece fails, the writer probably always makes the same error, so do not search
-    # further.
+    # If all pieces fail, the writer probably makes the same error in each row. Then read row by row
+    # instead of searching.
     narrow = _read if any(tables) else read_by_row
     return pa.concat_tables(
         [
@@ -143,7 +143,7 @@ def _read(texts: Array, wire: pa.Schema) -> pa.Table:
 
 
 def _read_apart(texts: Array, odd: Array, wire: pa.Schema) -> pa.Table:
-    """Read the marked rows one by one and the other rows at once, and restore the order."""
+    """Read the rows marked in `odd` one by one and the other rows together; restore the order."""
     even: Array = pc.invert(odd)
     both = pa.concat_tables([_read(texts.filter(even), wire), read_by_row(texts.filter(odd), wire)])
     order = pa.concat_arrays([pc.indices_nonzero(even), pc.indices_nonzero(odd)])
@@ -151,9 +151,9 @@ def _read_apart(texts: Array, odd: Array, wire: pa.Schema) -> pa.Table:
 
 
 def _read_at_once(texts: Array, wire: pa.Schema) -> pa.Table | None:
-    """Read all rows by `pyarrow.json`; return None if it cannot read all of them."""
+    """Read all rows with `pyarrow.json`; return None if it cannot read all of them."""
     lines = pc.binary_join_element_wise(texts, "", "\n")
-    data = lines.buffers()[2]  # the whole buffer: a new array is not a slice
+    data = lines.buffers()[2]  # the array is new and not a slice, so it uses the whole buffer
     lengths: Array = pc.binary_length(texts)
     longest = pc.max(lengths).as_py()
     try:
@@ -170,7 +170,7 @@ def _read_at_once(texts: Array, wire: pa.Schema) -> pa.Table | None:
     return table if table.num_rows == len(texts) else None
 
 
-# --- Reading statistics value by value, if `pyarrow.json` cannot read them
+# --- Reading of statistics value by value, if `pyarrow.json` cannot read them
 
 
 _FLOATS: Final = {
@@ -294,8 +294,8 @@ class AddBatch:
 
     Args:
         num_rows: the number of rows of the batch.
-        decode: returns a table of `FILE_SCHEMA` and a column per statistics leaf; may be called in
-            another thread.
+        decode: returns a table with `FILE_SCHEMA`, and one column for each leaf of the statistics.
+            It may be called in another thread.
     """
 
     num_rows: int
@@ -312,7 +312,7 @@ class AddBatch:
 
 
 def unread_adds(adds: pa.Table, leaves: Sequence[StatsLeaf]) -> AddBatch:
-    """Return a batch of commits' add actions; decoding it parses their statistics.
+    """Return a batch of `add` actions from commits. `decode` parses their statistics.
 
     Args:
         adds: a table of `FILE_SCHEMA`.
@@ -328,7 +328,7 @@ StatsLeaf = tuple[Path, pa.DataType]
 
 
 def leaf_of(table: pa.Table, path: Sequence[str]) -> pa.ChunkedArray[Any]:
-    """Return a leaf of a table of struct columns; NULL where a parent is NULL."""
+    """Return a leaf of a table of struct columns. It is NULL where a parent struct is NULL."""
     column = table.column(path[0])
     for name in path[1:]:
         column = compute.struct_field(column, [column.type.get_field_index(name)])
@@ -336,7 +336,7 @@ def leaf_of(table: pa.Table, path: Sequence[str]) -> pa.ChunkedArray[Any]:
 
 
 def nest(leaves: Sequence[tuple[Path, pa.ChunkedArray[Any]]]) -> pa.Table:
-    """Build the table of struct columns from leaves of equal length.
+    """Return a table of struct columns, built from leaves of equal length.
 
     Cost: no copy.
     """

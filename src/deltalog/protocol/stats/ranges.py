@@ -1,9 +1,9 @@
 """Ranges (bounds of values in each file) and claims (conditions on files that use ranges).
 
-The operands of a comparison are ranges. A constant is a range with one value, a partition value a
-range with one value per file, and a data column a range between its stored bounds. The range of a
-cast is the cast of both ends. A claim is a condition that a file must meet for any of its rows to
-match.
+The operands of a comparison are ranges. A constant is a range with one value. A partition value is
+a range with one value for each file. A data column is a range between its minimum and maximum in
+each file. The range of a cast is the cast of both ends. A claim is a condition on a file: if it is
+false, no row of the file matches the predicate.
 """
 
 from __future__ import annotations
@@ -91,8 +91,7 @@ class Facts:
         try:
             values: Any = evaluate(expression, data)
         except DeltaError:
-            # Ignore the error: reading rows may raise it, or another condition may prevent the
-            # evaluation.
+            # Ignore the error. If a row needs this value, reading the row raises the error.
             return None
         return values.combine_chunks() if used else values[0]
 
@@ -110,12 +109,12 @@ class Range(Protocol):
 
     @property
     def low_text(self) -> str:
-        """The lower end, for messages."""
+        """The lower end as a string, for messages."""
         ...
 
     @property
     def high_text(self) -> str:
-        """The upper end, for messages."""
+        """The upper end as a string, for messages."""
         ...
 
     @property
@@ -193,8 +192,8 @@ class Stored:
         name: the logical name, for messages.
         path: the physical path.
         field: the logical field.
-        collation: the collation of the column, with which bounds are collation keys. None compares
-            bytes.
+        collation: the collation of the column. Bounds are then compared by collation keys. None
+            compares bytes.
     """
 
     name: str
@@ -213,21 +212,22 @@ class Stored:
         return leaf_of_bound(MAX_VALUES, self.path, self.collation)
 
     def lower(self, facts: Facts) -> Datum:
-        """Return the minimum, corrected."""
+        """Return the corrected minimum."""
         found = facts.leaf(self.low_leaf)
         if found is None or self.collation is not None:
             return self._keys(found)
         return correction(self.field).lower(found)
 
     def upper(self, facts: Facts) -> Datum:
-        """Return the maximum, corrected."""
+        """Return the corrected maximum."""
         found = facts.leaf(self.high_leaf)
         if found is None or self.collation is not None:
             return self._keys(found)
         return correction(self.field).upper(found)
 
     def _keys(self, bounds: Datum) -> Datum:
-        # A bound may be any string that is equal to the minimum under the collation.
+        # A stored bound may be any string that is equal to the minimum or maximum under the
+        # collation.
         if bounds is None or self.collation is None:
             return bounds
         return keys(bounds, self.collation)
@@ -248,7 +248,7 @@ class Stored:
 
     @property
     def stored(self) -> tuple[Stored, ...]:
-        """Itself."""
+        """This column."""
         return (self,)
 
 
@@ -283,11 +283,11 @@ class CastRange:
 
     @property
     def stored(self) -> tuple[Stored, ...]:
-        """The columns of the range below."""
+        """The data columns of the range that is cast."""
         return self.inner.stored
 
 
-# --- Deriving reliable bounds from the minima and maxima that writers store
+# --- Correction of stored minima and maxima, which may be rounded or truncated
 
 
 _MICROS_PER_MILLI: Final = 1_000
@@ -302,7 +302,7 @@ _DOUBLE_ERROR: Final = 2.0**-52
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """The conversion of one column's stored bounds to reliable bounds."""
+    """Functions that convert a column's stored minimum and maximum to reliable bounds."""
 
     lower: Callable[[Array], Array]
     upper: Callable[[Array], Array]
@@ -333,7 +333,7 @@ def _same(array: Array) -> Array:
 
 
 def _later(array: Array) -> Array:
-    """Add one millisecond, up to the maximum, because writers truncate maxima to milliseconds."""
+    """Add one millisecond to each maximum, because writers truncate maxima to milliseconds."""
     micros = array.cast(pa.int64())
     last = pa.scalar(_MAX_INT64 - _MICROS_PER_MILLI)
     at_end = pc.greater(micros, last)
@@ -357,17 +357,21 @@ def _float_upper(array: Array) -> Array:
 
 
 def _through_float(array: Array) -> Array:
-    """Return the original float of a bound of a widened column: 0.1 is 0.10000000149011612."""
+    """Round bounds to float, for a column that was widened to double.
+
+    An old bound is the decimal form of a float: as a double, 0.1 is 0.10000000149011612.
+    """
     return array.cast(pa.float32(), safe=False).cast(pa.float64())
 
 
 def _decimal_correction(data_type: PrimitiveType) -> Correction:
-    """Return the correction of decimals, which delta-rs and its users may have written as doubles.
+    """Return the correction of decimals, whose bounds delta-rs writes as doubles.
 
     Such a bound can be wrong by half a unit in the double's last place. delta-rs 1.6 even writes
     the limits of int64 for larger decimals without fraction.
     """
-    # Work with the digits: Python's decimal arithmetic, even a sign, rounds after 28 digits.
+    # Build the number from digits, because Python's decimal arithmetic rounds to 28 digits, even
+    # for a change of sign.
     most = Decimal((0, (9,) * data_type.precision, -data_type.scale))
 
     def lower(array: Array) -> Array:
@@ -389,7 +393,7 @@ def _widened(array: Array, data_type: PrimitiveType, sign: int, limit: Any) -> A
         return array
     wide = _wide(data_type)
     margin = pc.multiply(pc.abs(array.cast(pa.float64())), sign * _DOUBLE_ERROR)
-    # Round the margin to the column's scale.
+    # The margin must have the scale of the column.
     margin = pc.cast(margin, pa.decimal256(data_type.precision, data_type.scale))
     moved = pc.add(array.cast(margin.type), margin).cast(wide)
     choose = pc.max_element_wise if sign < 0 else pc.min_element_wise
@@ -403,7 +407,7 @@ def _widened(array: Array, data_type: PrimitiveType, sign: int, limit: Any) -> A
 
 
 def _may_be_rounded(array: Array, data_type: PrimitiveType) -> Array:
-    """Return a mask of values that may have been written as doubles, by their number of digits."""
+    """Return for each value whether it may have been written as a double, by its digits."""
     digits = pc.replace_substring_regex(array.cast(pa.string()), r"E.*|^-|\.", "")
     digits = pc.utf8_length(pc.utf8_trim(digits, "0"))
     few = pc.less_equal(digits, pa.scalar(_MOST_DOUBLE_DIGITS, digits.type))
@@ -420,9 +424,10 @@ _FORMER_FLOAT: Final = Correction(_float_lower, _float_upper)
 
 
 def keeps_order(source: DataType, to: DataType) -> bool:
-    """Return whether a cast preserves order, and never fails between two valid values.
+    """Return whether a cast preserves the order of values, and never fails.
 
-    Strings and numbers have different orders, and a narrowing cast fails for some values.
+    A cast between strings and numbers does not preserve the order. A narrowing cast fails for some
+    values.
     """
     if source == to:
         return True
@@ -452,18 +457,21 @@ _EXACT: Final = frozenset({Family.INTEGRAL, Family.DECIMAL})
 
 
 class Claim(Protocol):
-    """A condition that a file must meet for any of its rows to match."""
+    """A condition on a file; if it is false, no row of the file matches the predicate."""
 
     def judge(self, facts: Facts) -> Datum:
-        """Return true, false or NULL for every file; None if it is unknown for all."""
+        """Return true, false or NULL (unknown) for each file; None if unknown for all files."""
         ...
 
     def leaves(self) -> Iterator[tuple[Path, DataType | None]]:
-        """Yield the statistics that the claim uses, with the column's type if they have it."""
+        """Yield the statistics that the claim uses.
+
+        Minimum and maximum have the type of their column; counts have the type None.
+        """
         ...
 
     def lines(self) -> Iterator[str]:
-        """Return the claim as lines for messages, with indented parts."""
+        """Yield the claim as lines of text for messages; parts of a claim are indented."""
         ...
 
 
@@ -532,7 +540,7 @@ class AllOf:
     parts: tuple[Claim, ...]
 
     def judge(self, facts: Facts) -> Datum:
-        """Return false as soon as one part is false."""
+        """Return false for files for which at least one part is false."""
         found: Datum = None
         for part in self.parts:
             answer = part.judge(facts)
@@ -558,7 +566,7 @@ class AnyOf:
     parts: tuple[Claim, ...]
 
     def judge(self, facts: Facts) -> Datum:
-        """Return false only if all parts are false."""
+        """Return false for files for which all parts are false."""
         found: Datum = None
         for part in self.parts:
             answer = part.judge(facts)
@@ -581,21 +589,22 @@ class AnyOf:
 
 @dataclass(frozen=True, slots=True)
 class HasNull:
-    """The claim that some row is NULL: the count of NULLs is not zero.
+    """The claim that a column is NULL in some row: its null count is not zero.
 
-    This is also correct for wide bounds, for which only counts of zero or of all rows are reliable.
+    This is also correct for a file with `tightBounds` false. In such a file, a null count of zero
+    is still exact.
     """
 
     name: str
     path: Path
 
     def judge(self, facts: Facts) -> Datum:
-        """Return whether NULLs were counted."""
+        """Return whether the null count is not zero."""
         count = facts.leaf((NULL_COUNT, *self.path))
         return None if count is None else pc.not_equal(count, pa.scalar(0))
 
     def leaves(self) -> Iterator[tuple[Path, DataType | None]]:
-        """Return the count of NULLs."""
+        """Yield the null count."""
         yield (NULL_COUNT, *self.path), None
 
     def lines(self) -> Iterator[str]:
@@ -605,7 +614,7 @@ class HasNull:
 
 @dataclass(frozen=True, slots=True)
 class HasValue:
-    """The claim that some row is not NULL: there are fewer NULLs than rows."""
+    """The claim that a column has a value in some row: there are fewer NULLs than rows."""
 
     name: str
     path: Path
@@ -616,7 +625,7 @@ class HasValue:
         return None if count is None or rows is None else pc.not_equal(count, rows)
 
     def leaves(self) -> Iterator[tuple[Path, DataType | None]]:
-        """Return both counts."""
+        """Yield the null count and the row count."""
         yield (NUM_RECORDS,), None
         yield (NULL_COUNT, *self.path), None
 
@@ -642,7 +651,7 @@ class Compare:
             case ">" | ">=":
                 return _ask(self.operator, left.upper, right.lower, facts)
             case "<>":
-                # Only if both sides are the same single value, no row can differ.
+                # No row can differ only if both ranges are the same single value.
                 differs = _ask("<>", left.lower, right.upper, facts)
                 return _join(
                     pc.or_kleene, differs, _ask("<>", left.upper, right.lower, facts), all_of=True
@@ -652,7 +661,7 @@ class Compare:
                 return _join(pc.and_kleene, reaches, _ask(">=", left.upper, right.lower, facts))
 
     def leaves(self) -> Iterator[tuple[Path, DataType | None]]:
-        """Return the bounds that the operator needs."""
+        """Yield the bounds that the operator needs."""
         for side, other in ((self.left, ">"), (self.right, "<")):
             for column in side.stored:
                 if not self.operator.startswith(other) or self.operator == "<>":
@@ -661,7 +670,7 @@ class Compare:
                     yield column.high_leaf, column.field.type
 
     def lines(self) -> Iterator[str]:
-        """Return the comparison of ends."""
+        """Yield the comparison of bounds."""
         left, right = self.left, self.right
         match self.operator:
             case "<" | "<=":
@@ -677,14 +686,14 @@ class Compare:
 
 @dataclass(frozen=True, slots=True)
 class Prefix:
-    """The claim that some string in the range starts with a prefix; negated: does not."""
+    """The claim that some string in a range starts with a prefix; if negated, does not start so."""
 
     value: Range
     prefix: str
     negated: bool = False
 
     def judge(self, facts: Facts) -> Datum:
-        """Return whether the range contains strings with the prefix (negated: without it)."""
+        """Return whether the range may contain strings with the prefix (negated: without it)."""
         low, high = self.value.lower(facts), self.value.upper(facts)
         if low is None or high is None:
             return None
@@ -696,13 +705,13 @@ class Prefix:
         return pc.and_kleene(pc.less_equal(start, prefix), pc.greater_equal(high, prefix))
 
     def leaves(self) -> Iterator[tuple[Path, DataType | None]]:
-        """Return both bounds."""
+        """Yield both bounds."""
         for column in self.value.stored:
             yield column.low_leaf, column.field.type
             yield column.high_leaf, column.field.type
 
     def lines(self) -> Iterator[str]:
-        """Return the range and the prefix."""
+        """Yield the range and the prefix."""
         ends = f"[{self.value.low_text}, {self.value.high_text}]"
         yield f"{'not all' if self.negated else 'some'} of {ends} start with {self.prefix!r}"
 
@@ -732,6 +741,6 @@ def _join(
 def is_nan(value: object) -> bool:
     """Return whether a constant is NaN.
 
-    A file's min and max may leave NaN out, so they cannot decide comparisons with it.
+    The minimum and maximum of a file may ignore NaN, so a comparison with NaN cannot use them.
     """
     return isinstance(value, float) and math.isnan(value)

@@ -1,11 +1,12 @@
-"""Rewriting conditions on rows as claims about files.
+"""Rewrite conditions on rows as claims about files.
 
-Negation is pushed down to the comparisons. Conditions on partition values alone are evaluated
-exactly. A condition without a rule is unknown.
+A NOT is moved into the comparisons. Conditions that use only partition columns are evaluated
+exactly. Any other condition for which there is no rule is unknown.
 
-NaN: in Spark, NaN is greater than all numbers and can be a maximum. Like Spark, deltalog relies on
-this. For files of writers that ignore NaN in bounds (delta-rs, DuckDB), `x > 5` may skip rows with
-NaN. A constant NaN is only compared with the minimum, so `x = NaN` is correct for all writers.
+In Spark, NaN is greater than all numbers, and can be a maximum. Like Spark, deltalog relies on
+this. Writers such as delta-rs and DuckDB ignore NaN in bounds. In their files, `x > 5` may skip
+rows with NaN. A constant NaN is compared only with the minimum, so `x = NaN` is correct for all
+writers.
 
 Protocol: Per-file Statistics
 """
@@ -72,9 +73,10 @@ if TYPE_CHECKING:
 
 _NEGATED: Final = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 _MANY_OPTIONS: Final = 64
-# From this number on, claims about a column are merged into one claim.
+# If an OR has more claims, they are merged. If a claim has more spans, they are searched instead of
+# tested one by one.
 _FEW: Final = 16
-# Maximum number of claims, because each is evaluated for every file and row group.
+# Maximum number of claims. Each claim is evaluated for every file and row group.
 _MOST_PARTS: Final = 128
 _MOST_NESTED: Final = 50
 
@@ -104,7 +106,7 @@ def rewrite(
     *,
     is_bounded: Callable[[Field], bool] = has_bounds,
 ) -> Claim:
-    """Return the claim that a file must meet for any of its rows to match.
+    """Return a claim about files; a file for which it is false has no matching rows.
 
     Args:
         predicate: the condition, resolved against the table's logical schema.
@@ -121,7 +123,7 @@ class _Rewriter:
         self._partitions = set(table.partition_columns)
 
     def claim(self, node: Expression, *, negated: bool) -> Claim:
-        """Return the claim for rows where `node` is true; negated: where it is false."""
+        """Return the claim for files with rows for which `node` is true (negated: false)."""
         return fold_tree((node, negated), self._operands, self._combined)[0]
 
     def _operands(self, asked: tuple[Expression, bool]) -> list[tuple[Expression, bool]]:
@@ -185,8 +187,8 @@ class _Rewriter:
             if operator in {"=", ">="}:
                 return _all_of(guards) if guards else None
         if one is None or other is None:
-            # `f(x) > 5` implies that `x` is not NULL only if `f` returns NULL for NULL: unknown
-            # here.
+            # `f(x) > 5` implies that `x` is not NULL only if `f` returns NULL for NULL, which is
+            # not known here.
             return None
         return _all_of([Compare(operator, one, other), *guards])
 
@@ -204,7 +206,7 @@ class _Rewriter:
             if len(known) < len(literals):
                 return Never(Not(node))
             if len(known) > _MANY_OPTIONS:
-                # This could only skip a file with a single value.
+                # A claim for many options is slow, and could only skip files with a single value.
                 return None
             claims = [self.claim(Comparison("<>", node.operand, o), negated=False) for o in known]
             return _all_of(claims)
@@ -214,7 +216,7 @@ class _Rewriter:
         if value is None:
             return None
         guards = self._guards(value)
-        # An option is NaN, which bounds may ignore, or the options have no order.
+        # Bounds cannot be used: an option is NaN, or the options have no order.
         return _all_of(guards) if guards else None
 
     def is_null(self, node: IsNull, *, negated: bool) -> Claim | None:
@@ -251,7 +253,7 @@ class _Rewriter:
         if value is None:
             return None
         guards = self._guards(value)
-        # A collation key may start with the prefix although the string does not.
+        # A collation key may start with the prefix although the string does not start with it.
         is_negated_key = negated and isinstance(operand, Collate)
         if (negated and not is_whole) or is_negated_key or not prefix:
             return _all_of(guards) if guards else None
@@ -262,7 +264,7 @@ class _Rewriter:
             return Constant(node)
         if self._is_exact(node):
             return PartitionValue(node)
-        # When clocks change, a cast with a zone does not keep the order.
+        # A cast with a time zone does not preserve the order at DST changes.
         if isinstance(node, Cast) and not node.is_try and node.time_zone is None:
             inner, source = self._range(node.operand), self._type_of(node.operand)
             if inner is None or source is None or not keeps_order(source, node.to):
@@ -299,7 +301,10 @@ class _Rewriter:
         return Stored(node.name, path, field)
 
     def _leaf_below(self, node: Expression) -> Stored | None:
-        """Return the column under casts; the node is NULL only if the column is."""
+        """Return the data column inside casts; None for other nodes.
+
+        Such a node is NULL only if the column is NULL.
+        """
         while isinstance(node, Collate) or (isinstance(node, Cast) and not node.is_try):
             node = node.operand
         return self._stored(node)
@@ -313,7 +318,10 @@ class _Rewriter:
         return HasValue(column.name, column.path) if column else None
 
     def _guards(self, value: Range | None) -> list[Claim]:
-        """Claims that the columns of a range have values: a comparison with NULL is never true."""
+        """Return claims that the columns of a range have values in some rows.
+
+        A comparison with NULL is never true, so a file in which a column is always NULL is skipped.
+        """
         while isinstance(value, CastRange):
             value = value.inner
         match value:
@@ -333,17 +341,17 @@ def _all_of(claims: list[Claim]) -> Claim:
             if not isinstance(part, HasNull | HasValue):
                 flat.append(part)
             elif part not in guards:
-                # Conditions on the same column have the same guard.
+                # Add equal guards only once.
                 guards.append(part)
                 flat.append(part)
     if len(flat) > _MOST_PARTS:
-        # Dropping a claim is correct, because claims only exclude files.
+        # It is correct to drop claims, because a claim can only exclude files.
         flat = _tightest(flat)[:_MOST_PARTS]
     return flat[0] if len(flat) == 1 else AllOf(tuple(flat))
 
 
 def _tightest(claims: list[Claim]) -> list[Claim]:
-    """Return the tightest limits of each column, followed by other claims."""
+    """Return the strictest limits of each column, followed by the other claims."""
     found: dict[tuple[Any, ...], tuple[Any, Claim]] = {}
     others: list[Claim] = []
     for claim in claims:
@@ -366,7 +374,7 @@ def _any_of(claims: list[Claim]) -> Claim | None:
     if len(flat) <= _FEW:
         return AnyOf(tuple(flat))
     flat = [claim for claim in flat if not isinstance(claim, Never)] or flat[:1]
-    # Each part is about this column only, so the spans replace the parts completely.
+    # If all parts are conditions on a single range each, the merged spans can replace the parts.
     is_same = all(len({one.key for one in wanted_of(part)}) == 1 for part in flat)
     if is_same or len(flat) > _MOST_PARTS:
         merged = any_of(flat)
@@ -396,13 +404,11 @@ _RULES: Final[dict[type[Expression], Callable[..., Claim | None]]] = {
 }
 
 
-# --- Turning long lists of constants and ranges into few claims about files
+# --- Merging of many constants and ranges into few claims about files
 
-
-# --- Up to this number, testing each span is cheaper than a search
 
 FLIPPED: Final = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
-"""The operators after swapping both sides."""
+"""Operator → the operator with the same meaning after both sides are swapped."""
 
 
 Span = tuple[Any, Any]
@@ -472,12 +478,12 @@ class Spans:
         lows, highs = ends.lows, ends.highs
         try:
             if pt.is_floating(highs.type):
-                # The search distinguishes -0.0 and 0.0; adding zero makes them equal.
+                # The search distinguishes -0.0 and 0.0. Adding 0.0 converts -0.0 to 0.0.
                 highs, low = (pc.add(side, pa.scalar(0.0, side.type)) for side in (highs, low))
             position = pc.call_function("search_sorted", [highs, low])
         except (pa.ArrowKeyError, pa.ArrowInvalid, pa.ArrowNotImplementedError):
-            # pyarrow before 26 has no search; newer ones have none for decimals and for mixed time
-            # units.
+            # pyarrow before 26 has no `search_sorted`. Newer versions do not support decimals and
+            # different time units.
             position = _searched(ends.spans, low)
         if position is None:
             return pc.and_kleene(compare("<=", low, highs[-1]), compare(">=", high, lows[0]))
@@ -503,7 +509,10 @@ class Spans:
 
 
 def _searched(spans: Sequence[Span], lows: Datum) -> Datum:
-    """Return for each value the first span that ends at or above it; None if not ordered."""
+    """Return for each value the index of the first span that ends at or above the value.
+
+    Return None if the values cannot be compared.
+    """
     if isinstance(lows, pa.Scalar):
         return None
     greatest = [last for _, last in spans]
@@ -515,11 +524,11 @@ def _searched(spans: Sequence[Span], lows: Datum) -> Datum:
 
 
 def ends_of(wanted: Iterable[Span], kind: DataType) -> Ends | None:
-    """Sort and merge spans; None if their ends have no order.
+    """Sort and merge spans; return None if their ends have no order.
 
     Args:
         wanted: the spans, in any order.
-        kind: the type of their ends.
+        kind: the type of the ends of spans.
     """
     closed, lows, highs = [], [], []
     for first, last in wanted:
@@ -557,7 +566,7 @@ def _merged(spans: list[Span]) -> list[Span]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WantedSpans:
-    """Spans, one of which must overlap a range for a claim to be true."""
+    """A range and spans: a claim can be true only if one of the spans overlaps the range."""
 
     value: Range
     kind: DataType
@@ -565,7 +574,7 @@ class WantedSpans:
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """A key that is the same for equal ranges."""
+        """A key of the range; equal ranges have equal keys."""
         return (*_key(self.value), self.kind)
 
 
@@ -580,7 +589,7 @@ def _key(value: Range) -> tuple[Any, ...]:
 
 
 def wanted_of(claim: Claim) -> list[WantedSpans]:
-    """Return the spans that a claim requires; an AND requires those of each part."""
+    """Return the spans that a claim requires; for an AND, the spans of all parts."""
     if isinstance(claim, AllOf):
         return _of_all(claim.parts)
     if isinstance(claim, Compare) and isinstance(claim.right, Constant):
@@ -596,7 +605,7 @@ def wanted_of(claim: Claim) -> list[WantedSpans]:
 
 
 def _of_all(claims: Sequence[Claim]) -> list[WantedSpans]:
-    """Return the spans of claims that must all hold; the two ends of a range are merged."""
+    """Return the spans of claims that must all be true; two limits of a column become one span."""
     found: dict[tuple[Any, ...], WantedSpans] = {}
     for claim in claims:
         for one in wanted_of(claim):
@@ -618,14 +627,14 @@ def _within(one: Span, other: Span) -> Span:
 
 
 def any_of(parts: Sequence[Claim]) -> list[Claim] | None:
-    """Return claims that follow from a disjunction of many claims; None if there are none.
+    """Return claims that follow from an OR of many claims; None if there are none.
 
-    If each of the claims requires a span of the same column, the column must overlap one of these
+    If each of the claims requires a span of the same range, the range must overlap one of these
     spans.
     """
     common: dict[tuple[Any, ...], list[WantedSpans]] | None = None
     for part in parts:
-        # One of two conditions on a column is enough.
+        # If a part has several conditions on a range, using one of them is correct.
         found = {one.key: one for one in wanted_of(part)}
         if common is None:
             common = {key: [one] for key, one in found.items()}
@@ -661,7 +670,7 @@ def _compared(operator: str, value: Range, literal: Literal) -> list[WantedSpans
 
 
 def ends_of_list(node: In) -> Ends | None:
-    """Return the options of IN as spans; None if some are not constants, or have no order."""
+    """Return the options of IN as spans; None if an option is no constant or has no order."""
     return node.fact("ends", lambda: _ends_of_list(node))
 
 

@@ -1,7 +1,7 @@
 """The statistics of a file: names, columns with statistics, and Arrow schema.
 
-This module owns the names of statistics, and chooses the columns with statistics. All column names
-are physical.
+This module defines the names of statistics, and chooses the columns with statistics. All column
+names are physical.
 
 A *leaf* of the statistics is a path such as `("maxValues", "a", "b")` or `("numRecords",)`.
 
@@ -42,10 +42,10 @@ DEFAULT_NUM_INDEXED_COLUMNS: Final = 32
 
 
 def has_bounds(field: Field) -> bool:
-    """Return whether the column has a minimum and a maximum, as numbers, times and strings have.
+    """Return whether statistics have a minimum and a maximum of the column.
 
-    Strings with a collation have none here, because they are not ordered by bytes. Their bounds are
-    in separate statistics by collation.
+    Numbers, times and strings have them. A column with a collation has none, because its strings
+    are not ordered by bytes; its bounds are in separate statistics for the collation.
     """
     return not collations_of(field) and bounds_of(field.type) is not None
 
@@ -56,7 +56,7 @@ def leaf_of_bound(kind: str, path: Path, collation: str | None = None) -> Path:
     Args:
         kind: `MIN_VALUES` or `MAX_VALUES`.
         path: the path of the column.
-        collation: the collation that orders the values; None orders by bytes.
+        collation: the collation that orders the values; None means the order of bytes.
     """
     if collation is None:
         return (kind, *path)
@@ -66,8 +66,8 @@ def leaf_of_bound(kind: str, path: Path, collation: str | None = None) -> Path:
 def has_bounds_in_parquet(field: Field) -> bool:
     """Return whether a Parquet file's bounds of a column are valid bounds of its values.
 
-    They are also valid for types whose bounds in the log are not specified: Parquet stores those
-    as integers.
+    They are also valid for some types for which the protocol does not define bounds in the log,
+    because Parquet stores these types as integers.
     """
     kind = field.type
     return has_bounds(field) or (isinstance(kind, PrimitiveType) and kind.primitive.is_ordered)
@@ -79,12 +79,12 @@ def box_of(field: Field) -> Callable[[Array], Box | None] | None:
 
 
 def bounds_of(data_type: DataType) -> Bounds | None:
-    """Return the form of the type's minima and maxima; None if it has none."""
+    """Return how statistics store bounds of the type; None if they have no bounds of it."""
     return data_type.primitive.codec.bounds if isinstance(data_type, PrimitiveType) else None
 
 
 def bounds_in_arrow(arrow_type: pa.DataType) -> Bounds:
-    """Return the form of bounds of the type that stores values of an Arrow type.
+    """Return how statistics store bounds of values with an Arrow type.
 
     All other statistics are numbers or booleans, which are the same in JSON and Arrow.
     """
@@ -103,7 +103,7 @@ def indexed_columns(
     Args:
         schema: the schema of the data files, without partition columns.
         num_indexed_columns: the number of leading leaves; -1 means all.
-        columns: the chosen columns, instead of a number; a struct means all of its leaves.
+        columns: the columns with statistics, instead of a number; a struct means all its leaves.
 
     Protocol: `delta.dataSkippingNumIndexedCols`, `delta.dataSkippingStatsColumns`
     """
@@ -159,7 +159,7 @@ def schema_of_leaves(leaves: Iterable[tuple[Path, pa.DataType]]) -> pa.Schema:
 def leaves_of_schema(
     schema: Iterable[pa.Field[Any]], path: Path = ()
 ) -> list[tuple[Path, pa.DataType]]:
-    """Return the leaves of a nested schema or struct type, depth first, below a path."""
+    """Return the leaves of a nested schema or struct type, depth first; `path` is their prefix."""
     found: list[tuple[Path, pa.DataType]] = []
     for field in schema:
         here, kind = (*path, field.name), field.type
@@ -189,8 +189,8 @@ def child_of(parent: Array, name: str) -> Array | None:
 def conform_stats(parsed: pa.Array[Any] | pa.ChunkedArray[Any], schema: pa.Schema) -> pa.Table:
     """Return statistics in the requested types, which are the current types of the columns.
 
-    Missing statistics are NULL. Statistics have the type of the column at the time of the write;
-    values that are not valid for the requested type are NULL.
+    Stored statistics have the type that the column had at the time of the write. Missing
+    statistics, and values that are not valid for the requested type, are NULL.
 
     Args:
         parsed: structs from a checkpoint's `stats_parsed` or from `pyarrow.json`.

@@ -1,7 +1,7 @@
-"""Data skipping: finding the files that need not be read for a condition on rows.
+"""Data skipping: find the files that need not be read for a condition on rows.
 
-This module owns the plan: the statistics to read, and the evaluation for files. The rules are in
-`rewrite`; claims and corrections of stored values are in `ranges`.
+This module plans which statistics to read, and evaluates them for the files. The rules are in
+`rewrite`. Claims, and corrections of stored values, are in `ranges`.
 
 Protocol: Per-file Statistics
 """
@@ -44,9 +44,9 @@ class Skipping:
     """Finds the files that may contain matching rows, by their statistics.
 
     Args:
-        claim: the condition that a file must meet.
-        stats_schema: the leaves that decide, with physical names.
-        partition_columns: the logical names of the partition columns that decide.
+        claim: a condition on files; a file for which it is false has no matching rows.
+        stats_schema: the statistics that the claim uses, with physical names.
+        partition_columns: the logical names of the partition columns that the claim uses.
     """
 
     claim: Claim
@@ -56,12 +56,11 @@ class Skipping:
     def keep(self, stats: pa.Table | None, partitions: pa.Table | None = None) -> pa.BooleanArray:
         """Return a mask of the files that may contain a matching row.
 
-        The logic is three-valued: a missing statistic is NULL, and a file with the result NULL is
-        kept.
+        A missing statistic is NULL. A file for which the claim is NULL may contain matching rows.
 
         Args:
-            stats: one row per file, with `stats_schema`; missing columns are unknown.
-            partitions: one row per file, typed, by logical name.
+            stats: one row for each file, with `stats_schema`; a missing column is unknown.
+            partitions: typed partition values, one row for each file, with logical names.
 
         Returns:
             One boolean per file, never null.
@@ -82,7 +81,10 @@ class Skipping:
     def explain(
         self, stats: pa.Table | None = None, partitions: pa.Table | None = None
     ) -> tuple[str, ...]:
-        """Return a line per condition that can skip files; with data, also numbers of files."""
+        """Return a line for each condition that can skip files.
+
+        If the arguments are given, a line also contains the number of files.
+        """
         parts = self.claim.parts if isinstance(self.claim, AllOf) else (self.claim,)
         if stats is None and partitions is None:
             return tuple(line for part in parts for line in part.lines())

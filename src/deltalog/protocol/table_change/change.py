@@ -54,7 +54,7 @@ def new_table(  # noqa: PLR0913  # the clauses of a CREATE statement
     """Return the configuration of a new table.
 
     Args:
-        schema: the logical schema; ids and physical names of another table are dropped.
+        schema: the logical schema; ids and physical names of another table are removed from it.
         partition_columns: the names of the partition columns, in any case.
         configuration: the user's properties, including requests (`delta.feature.…`).
         name: the name of the table.
@@ -112,14 +112,14 @@ def changed_table(
     replaces_data: bool = False,
     arbitrary_properties: bool = False,
 ) -> TableConfiguration:
-    """Return a table's configuration after a change; None means no change of a value.
+    """Return a table's configuration after a change. An argument that is None changes nothing.
 
     Args:
         current: the current table.
         schema: the whole new schema; existing fields must have their current metadata.
         partition_columns: the new partition columns; only if the data is replaced.
-        configuration: the whole new mapping, including requests (`delta.feature.…`); properties
-            that only writers set are always preserved.
+        configuration: all new properties, including requests (`delta.feature.…`). Properties that
+            only writers set are always preserved.
         name: the name of the table.
         description: the description of the table.
         features: features to add.
@@ -183,8 +183,8 @@ def changed_table(
 
 def _next_protocol(before: Protocol, least: Protocol) -> Protocol:
     """Return the new protocol, or the current one if both support the same features."""
-    # Without a new feature, keep the protocol, even if a weaker form exists: a protocol action
-    # would conflict with every concurrent commit.
+    # Without a new feature, do not change the protocol, even if a weaker form exists. A protocol
+    # action would conflict with every concurrent commit.
     same = supported_features(before).keys() == supported_features(least).keys()
     return before if same else least
 
@@ -196,7 +196,7 @@ def _next_schema(
     *,
     replaces_data: bool,
 ) -> tuple[StructType, tuple[Path, ...]]:
-    """Return the new schema, and the columns of the old one that change."""
+    """Return the new schema, and the columns of the old schema that change."""
     if schema is None:
         return current.schema, ()
     if replaces_data:
@@ -317,7 +317,7 @@ class _SchemaChanger:
                 return after
 
     def _drop(self, path: Path) -> None:
-        # Without column mapping, a later column of the same name would show the old column's data.
+        # Without column mapping, a later column of the same name would read the old column's data.
         if not self.is_mapped:
             raise InvalidInputError(
                 f"cannot drop or rename the column {'.'.join(path)!r}: its files use this name; "

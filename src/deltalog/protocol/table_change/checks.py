@@ -58,7 +58,7 @@ def check(
         before: the current table; unchanged parts are not checked again.
         clustering_columns: the clustering columns of a new table.
         is_whole: whether to check names and types even if the schema does not change.
-        has_catalog: whether a catalog makes the table.
+        has_catalog: whether a catalog creates the table, so that it may be catalog-managed.
 
     Raises:
         InvalidInputError: schema, partitioning and properties contradict each other.
@@ -113,8 +113,8 @@ def check_change(
         replaces_data: whether the same commit removes all rows.
 
     Raises:
-        InvalidInputError: partitioning or column mapping change while files stay, or a constraint
-            or generated column names a changed column.
+        InvalidInputError: partitioning or column mapping changes although existing files remain in
+            the table, or a constraint or generated column uses a changed column.
     """
     check_mode_change(
         before.column_mapping_mode, after.column_mapping_mode, is_rewrite=replaces_data
@@ -123,7 +123,7 @@ def check_change(
     if not replaces_data and layouts[0] != layouts[1]:
         raise InvalidInputError(
             f"cannot change the partition columns from {list(before.partition_columns)} to "
-            f"{list(after.partition_columns)}: files are laid out by them; overwrite the table"
+            f"{list(after.partition_columns)}: existing files depend on them; overwrite the table"
         )
     if replaces_data:
         iceberg_compat.check_partitioning(
@@ -139,7 +139,7 @@ def _check_dependents(
     left = {rule.text for rule in dependents(after.metadata.configuration, after.schema)}
     names = set(after.schema.names)
     for rule in dependents(before.metadata.configuration, before.schema):
-        # Ignore a rule that the same change removes.
+        # Ignore a constraint or generated column that the same change removes.
         stays = rule.text in left if rule.owner is None else rule.owner in names
         broken = [path for path in changed if rule.needs(path)]
         if stays and broken:
@@ -173,7 +173,8 @@ def check_usable(
         table="the table as it would be",
         has_log_tail=has_catalog or (before is not None and before.is_catalog_managed),
     )
-    # Computed on access; they raise if protocol, schema and properties contradict each other.
+    # These attributes are computed on access, and raise if protocol, schema and properties
+    # contradict each other.
     _ = configuration.physical_schema
     _ = configuration.partition_columns
     _ = configuration.in_commit_timestamps
@@ -217,7 +218,7 @@ _ENABLEMENT: Final = (
 
 
 def is_set_by_writers(key: str) -> bool:
-    """Whether only writers may set the property."""
+    """Return whether only writers may set the property."""
     known = PROPERTIES.get(key)
     return known is not None and not known.settable
 
@@ -293,7 +294,7 @@ def has_first_names(configuration: Mapping[str, str], protocol: Protocol) -> boo
 
 
 def with_lost_names(configuration: Mapping[str, str]) -> dict[str, str]:
-    """Return the properties after a column is dropped or renamed, if the table tracks that.
+    """Record in the properties that a column was dropped or renamed, if the table tracks this.
 
     Protocol: RFC Column Mapping Usage Tracking
     """
@@ -329,7 +330,7 @@ def stored_configuration(
         if before is None:
             found.setdefault(HAS_DROPPED_OR_RENAMED_PROPERTY, "false")
         elif not before.supports(USAGE_TRACKING):
-            # An existing table has no record of columns that were dropped or renamed before.
+            # It is unknown whether columns of an existing table were dropped or renamed before.
             found[HAS_DROPPED_OR_RENAMED_PROPERTY] = "true"
     if before is None or before.in_commit_timestamps is None:
         for key in _ENABLEMENT:

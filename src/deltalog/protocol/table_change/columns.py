@@ -1,4 +1,4 @@
-"""Assigning ids and physical names to columns when a schema is created or changed.
+"""Assign ids and physical names to columns when a schema is created or changed.
 
 Protocol: Column Mapping
 """
@@ -45,9 +45,10 @@ def without_table_metadata(schema: StructType) -> StructType:
 def match_ids(before: TableConfiguration, schema: StructType) -> StructType:
     """Return the new schema with the ids and physical names of the table's columns.
 
-    A field with an id and a physical name of this table is that column. Any other field is the
-    column of the same name, unless another field already is that column. Otherwise the field is a
-    new column, and its id, which belongs to another table, is dropped.
+    A field with the id and the physical name of a column of this table is matched with that column.
+    Any other field is matched with the column of the same name, unless that column is already
+    matched. A field without a match is a new column; its id belongs to another table and is
+    removed.
     """
     if before.column_mapping_mode is Mode.NONE:
         return strip(schema)
@@ -57,9 +58,9 @@ def match_ids(before: TableConfiguration, schema: StructType) -> StructType:
 
 
 def keep_ids(before: TableConfiguration, schema: StructType) -> StructType:
-    """Return the new schema for an overwrite of all rows; ids of other tables are dropped.
+    """Return the new schema for an overwrite of all rows, without ids of other tables.
 
-    Columns are not matched by name, because a column of the same name may now have other data.
+    Columns are not matched by name, because a column with the same name may be a different column.
     """
     known = {_identity(field) for _, field in walk(before.schema)}
     bare = ("delta.typeChanges",)
@@ -104,8 +105,8 @@ def with_mapping(
     )
     if set(enabled_versions(properties)) & {2, 3}:
         mapped, highest = with_nested_ids(mapped, highest)
-    # "This value must increase monotonically as new columns are introduced": also when the column
-    # with the highest id is dropped.
+    # "This value must increase monotonically as new columns are introduced": do not decrease it
+    # when the column with the highest id is dropped.
     return mapped, {**configuration, MAX_COLUMN_ID_PROPERTY: str(highest)}
 
 
@@ -158,7 +159,8 @@ class _IdMatcher:
                     by_name.get(name_key(field.name)),
                     without_metadata(field, (_MAPPING,)),
                 )
-                # The field was renamed, and a new field has its old name.
+                # The column of this name is already matched: it was renamed, and this new field has
+                # its old name.
                 if found is not None and _identity(found) in self.claimed:
                     found = None
                 if found is not None:

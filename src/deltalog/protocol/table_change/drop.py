@@ -1,7 +1,7 @@
-"""Dropping a table feature from protocol and metadata: the only way to downgrade a protocol.
+"""Drop a table feature from protocol and metadata. There is no other way to downgrade a protocol.
 
 This module lists the features that can be dropped, with the properties and column metadata of each.
-The operation must remove the feature's traces from files and history.
+The operation itself must remove all uses of the feature from files and history.
 
 Protocol: Table Features, Checkpoint Protection
 """

@@ -1,6 +1,6 @@
-"""A description of a table's columns from the log: nulls, minimum and maximum; reads no data.
+"""Describe a table's columns from the log alone: number of nulls, minimum and maximum.
 
-A statistic counts only if it is exact: a bound that may be wider than the rows counts as missing.
+Only exact statistics are used. A bound that may be wider than the values of the rows is missing.
 
 Protocol: Per-file Statistics
 """
@@ -57,15 +57,15 @@ _OF_A_FILE: Final[dict[str, pa.DataType]] = {NUM_RECORDS: pa.int64(), TIGHT_BOUN
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnDescription:
-    """What the log states exactly about one column; a struct's members are columns.
+    """The exact statistics of one column, or of one field of a struct.
 
     Args:
-        column: its name, dotted inside of structs.
-        type: as Spark names it.
-        nulls: number of rows without a value; None if unknown.
-        min: the least value; None if it is unknown, or if there are no values.
-        max: the greatest value, likewise.
-        missing: each unknown statistic, with the reason.
+        column: name of the column; for a field of a struct, the path with dots.
+        type: Spark's name of the type.
+        nulls: number of rows in which the column is NULL; None if unknown.
+        min: the least value; None if it is unknown, or if all rows are NULL.
+        max: the greatest value; None if it is unknown, or if all rows are NULL.
+        missing: for each unknown statistic, its name and the reason.
     """
 
     column: str
@@ -78,16 +78,16 @@ class ColumnDescription:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TableDescription(Rows):
-    """The columns of one version, as far as the log describes them exactly.
+    """The exact statistics of all columns in one version of a table.
 
-    As Arrow or pandas, it has one row per column of the table: `column`, `type`, `nulls`, `min`
-    and `max` as a string, and `missing`.
+    In Arrow and pandas, it has one row for each column of the table. The result columns are
+    `column`, `type`, `nulls`, `min` and `max` (both as strings), and `missing`.
 
     Args:
-        table: its location.
+        table: location of the table.
         version: the described version.
-        num_rows: rows of the table; None if unknown.
-        columns: in the order of the schema.
+        num_rows: number of rows of the table; None if unknown.
+        columns: the descriptions, in the order of the schema.
     """
 
     table: str
@@ -97,11 +97,11 @@ class TableDescription(Rows):
 
     @property
     def schema(self) -> pa.Schema:
-        """One row per column of the table."""
+        """The Arrow schema, for one row per column of the table."""
         return _SCHEMA
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield all rows in one batch: there are few."""
+        """Yield all rows in one batch."""
         rows = [
             {
                 "column": one.column,
@@ -137,14 +137,13 @@ class TableDescription(Rows):
 def describe_columns(snapshot: Snapshot) -> TableDescription:
     """Describe the columns of a version by partition values and statistics.
 
-    Only exact values are returned. Bounds of files with a deletion vector may be
-    those of deleted rows. Strings and times may be truncated, decimals rounded, and statistics
-    ignore NaN.
+    Only exact values are returned. A bound is not exact if it may belong to a deleted row, if it
+    may be truncated (strings and times) or rounded (decimals), or if NaN may be the maximum.
 
     Raises:
         UnsupportedFeatureError: the table has a reader feature that deltalog does not support.
 
-    Cost: no data; every statistic of every file, one column after the other.
+    Cost: reads no data files, but all statistics of all files, one column after the other.
     """
     check_rows_readable(snapshot)
     configuration = snapshot.configuration
@@ -172,8 +171,8 @@ class _Files:
 
     Args:
         snapshot: the version.
-        live: rows that are not deleted, per file; NULL if that is unknown.
-        is_tight: whether statistics describe exactly the live rows.
+        live: for each file, the number of rows that are not deleted; NULL if unknown.
+        is_tight: for each file, whether its statistics describe exactly the live rows.
     """
 
     snapshot: Snapshot
@@ -199,7 +198,7 @@ class _Files:
         return _sum(self.live)
 
     def partition(self, name: str, key: str, field: Field) -> ColumnDescription:
-        """Describe a partition column: values are exact, and count if a file has live rows."""
+        """Describe a partition column by the partition values of the files that have live rows."""
         stored = self.snapshot.files(["partitionValues"])["partitionValues"]
         zone = self.snapshot.context.time_zone
         values = pa.chunked_array(
@@ -219,12 +218,12 @@ class _Files:
         )  # fmt: skip
 
     def column(self, name: str, path: Path, field: Field) -> ColumnDescription:
-        """Describe a data column by its statistics, as far as they are exact in every file."""
+        """Describe a data column by those statistics that are exact in every file."""
         stats = self.snapshot.stats(stats_schema([(path, field)], tight_bounds=False))
         stored_nulls = leaf(stats, (NULL_COUNT, *path))
         is_all_null = compute.fill_null(compute.equal(stored_nulls, stats[NUM_RECORDS]), False)  # noqa: FBT003
         is_empty = compute.fill_null(compute.equal(self.live, 0), False)  # noqa: FBT003
-        # In a file with deleted rows, a null count is exact if it is zero or all rows.
+        # If a file has deleted rows, its null count is exact only if no row or every row is NULL.
         nulls = compute.if_else(
             is_empty,
             0,
@@ -290,7 +289,7 @@ def _is_floating(field: Field) -> bool:
 
 
 def leaf(stats: pa.Table, path: Path) -> Any:
-    """One statistic of every file; NULL where the file lacks it."""
+    """Return one statistic of every file; NULL for files without this statistic."""
     found: Any = stats[path[0]]
     for name in path[1:]:
         found = compute.struct_field(found, name)
@@ -298,7 +297,7 @@ def leaf(stats: pa.Table, path: Path) -> Any:
 
 
 def _sum(counts: Any) -> int | None:
-    """Return the sum; None if one is unknown."""
+    """Return the sum; None if a count is unknown (NULL)."""
     return None if counts.null_count else exact_sum(counts)
 
 
@@ -306,25 +305,25 @@ def _extremes(lows: Any, highs: Any) -> tuple[Any, Any]:
     least, most = readable_values(pa.array([compute.min(lows)], lows.type)) + readable_values(
         pa.array([compute.max(highs)], highs.type)
     )
-    # Writers store -0.0 for a zero of either sign.
+    # Writers store the lower bound -0.0 both for 0.0 and for -0.0.
     return (0.0 if isinstance(least, float) and least == 0 else least), most
 
 
-# The commits of a table as a list for display.
+# --- The commits of a table, as a list with a notebook card
 
 
 _MOST_SHOWN: Final = 50
 
 
 class CommitHistory(list[dict[str, Any]]):
-    """The commits, newest first: a list of dictionaries, with a card and a data frame."""
+    """A list of commits as dictionaries, newest first, with a notebook card and `to_pandas`."""
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return a row per commit; `timestamp` is a datetime in UTC."""
+        """Return a data frame with one row per commit; `timestamp` is a datetime in UTC."""
         pandas = require_library("pandas")
         frame: pd.DataFrame = pandas.DataFrame(list(self))
         if "timestamp" in frame:
-            # A time in the log that is out of pandas' range becomes unknown.
+            # A timestamp that pandas cannot represent becomes NaT.
             moments = pandas.to_datetime(frame["timestamp"], unit="ms", utc=True, errors="coerce")
             frame["timestamp"] = moments
         return frame
@@ -350,7 +349,7 @@ class CommitHistory(list[dict[str, Any]]):
 
 
 def _listed(members: object) -> str:
-    """Return members of a commit's information; a log may contain anything there."""
+    """Format the entries of a dictionary in `commitInfo`; return "" for any other value."""
     if not isinstance(members, dict):
         return "" if members is None else dumps(members).decode()
     return ", ".join(

@@ -1,7 +1,7 @@
-"""The difference between two versions of a table: rows, schema, settings; without a change feed.
+"""Compare rows, schema and settings of two versions of a table. No change data feed is needed.
 
-Files with the same deletion vector in both versions are not read: they have the same rows in both.
-Of a file whose deletion vector differs, only the rows that one of the two vectors marks are read.
+A file with the same deletion vector in both versions is not read, because its rows are the same.
+If the deletion vectors differ, only the rows that exactly one of the two vectors deletes are read.
 `row_diff` compares the rows.
 
 Protocol: Add File and Remove File, Deletion Vectors, Row Tracking
@@ -56,18 +56,19 @@ _SHOWN: Final = 8
 class TableDiff(Rows):
     """The difference between two versions; no data is read until rows are requested.
 
-    Its rows have the table's columns, `_metadata.row_id` if it identifies rows, and
-    `_change_type`: `insert` or `delete`; and if rows can be identified (by row id or by key),
-    `update_preimage` directly followed by `update_postimage`. Otherwise the order is undefined.
+    Each row has the compared columns of the table, `_metadata.row_id` if rows are matched by row
+    id, and `_change_type`, which is `insert` or `delete`. If rows are matched by row id or by key,
+    a changed row appears as `update_preimage`, directly followed by `update_postimage`. Apart from
+    that, the order of rows is undefined.
 
     Args:
         before: the earlier version.
         after: the version that is compared with it.
-        keys: columns that identify a row: row ids if both versions have them.
-        old_spec: how rows of `before` are read.
-        new_spec: how rows of `after` are read, with the same columns.
+        keys: names of the columns by which rows are matched, such as the row id; may be empty.
+        old_spec: the columns and filters for reading `before`.
+        new_spec: the same for reading `after`, with the same output columns.
         left_out: columns of `after` that are not compared, because their type has changed.
-        memory_bytes: memory for the comparison before it spills to disk.
+        memory_bytes: memory for the comparison; a larger comparison spills to disk.
     """
 
     before: Snapshot
@@ -80,7 +81,7 @@ class TableDiff(Rows):
 
     @property
     def schema(self) -> pa.Schema:
-        """The compared columns, the row id if it identifies rows, and `_change_type`."""
+        """Arrow schema: the compared columns, the row id if rows have ids, and `_change_type`."""
         return self.new_spec.output.append(pa.field(CHANGE_TYPE, pa.string()))
 
     @property
@@ -90,19 +91,24 @@ class TableDiff(Rows):
 
     @cached_property
     def schema_changes(self) -> pa.Table:
-        """A row for each difference of the schemas: `column`, `change`, `before`, `after`."""
+        """The differences of the schemas, with columns `column`, `change`, `before`, `after`."""
         return schema_changes(self.before.configuration, self.after.configuration)
 
     @cached_property
     def setting_changes(self) -> pa.Table:
-        """A row for each property, feature or other setting: `kind`, `name`, `before`, `after`."""
+        """Properties, features and other settings that differ.
+
+        Columns: `kind`, `name`, `before`, `after`.
+        """
         return setting_changes(self.before, self.after)
 
     @cached_property
     def file_counts(self) -> dict[str, int]:
-        """The numbers of files `added`, `removed`, with `other_rows_deleted`, and the `same`.
+        """The numbers of files by difference: `added`, `removed`, `other_rows_deleted`, `same`.
 
-        Cost: paths and deletion vectors of both versions.
+        `other_rows_deleted` counts files that both versions have with different deletion vectors.
+
+        Cost: reads the paths and deletion vectors of both versions from the log.
         """
         gone, come, masked = self._files
         return {
@@ -115,8 +121,8 @@ class TableDiff(Rows):
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows that differ, in batches.
 
-        Cost: reads the files that differ, once. Rows are compared in memory up to `memory_bytes`,
-        and on disk beyond that; if one side has no rows at all, nothing is compared.
+        Cost: reads each file that differs once. The comparison uses at most `memory_bytes` of
+        memory and spills to disk. If one version has no such rows, nothing is compared.
         """
         if not self.new_spec.output.names:
             raise InvalidInputError(
@@ -142,21 +148,24 @@ class TableDiff(Rows):
 
     @property
     def added(self) -> pa.Table:
-        """Rows of `after` only; all in memory."""
+        """The rows that only `after` has, in memory."""
         return self._of(INSERT)
 
     @property
     def removed(self) -> pa.Table:
-        """Rows of `before` only; all in memory."""
+        """The rows that only `before` has, in memory."""
         return self._of(DELETE)
 
     @property
     def changed(self) -> pa.Table:
-        """Rows of both versions with different values: the old row, then the new one."""
+        """The rows with different values in the two versions: each old row, then the new row."""
         return self._of(BEFORE, AFTER)
 
     def summary(self) -> dict[str, int]:
-        """The numbers of rows `added`, `removed` and `changed`. Cost: as `to_batches`."""
+        """Return the numbers of rows `added`, `removed` and `changed`.
+
+        Cost: see `to_batches`.
+        """
         counts: Counter[str] = Counter()
         for batch in self.to_batches():
             for found in compute.value_counts(batch.column(CHANGE_TYPE)).to_pylist():
@@ -164,7 +173,10 @@ class TableDiff(Rows):
         return {"added": counts[INSERT], "removed": counts[DELETE], "changed": counts[AFTER]}
 
     def __repr__(self) -> str:
-        """A summary from the log. Cost: paths and deletion vectors of both versions."""
+        """Show the differences of schema, settings and files, but not of rows.
+
+        Cost: reads the paths and deletion vectors of both versions from the log.
+        """
         versions = f"from version {self.before.version} to {self.after.version}"
         lines = [f"TableDiff of {self.after.store.root!r} {versions}"]
         lines += _listed("schema", self.schema_changes, "column", "change")
@@ -181,7 +193,7 @@ class TableDiff(Rows):
         return "\n".join(map(printable, lines))
 
     def _repr_html_(self) -> str:
-        """Return the notebook card. Cost: as the summary."""
+        """Return the notebook card. Cost: see `__repr__`."""
         *facts, _ = repr(self).split("\n", 1)
         pieces = [
             folding(
@@ -198,7 +210,10 @@ class TableDiff(Rows):
 
     @cached_property
     def _files(self) -> tuple[pa.Table, pa.Table, frozenset[str]]:
-        """Files that differ, by version, and the canonical paths that occur in both results."""
+        """The files that differ, of `before` and of `after`, and the paths that both tables have.
+
+        These paths are canonical: the same files, but with different deletion vectors.
+        """
         root = self.after.store.root
         tables = []
         for snapshot in (self.before, self.after):
@@ -228,15 +243,18 @@ class TableDiff(Rows):
         *,
         newer: bool,
     ) -> Iterator[ScanTask]:
-        """Tasks for the rows that only this version has or may have."""
+        """Yield tasks that read the rows of `files`, except rows that both versions have.
+
+        `masked` contains the files with different deletion vectors in the two versions.
+        """
         others = self._other_vectors(newer=newer)
-        other = self.before if newer else self.after  # the version that has `vectors`
+        other = self.before if newer else self.after
         for batch in files.to_batches(max_chunksize=4096):
             for row in batch.to_pylist():
                 if row["canonical"] not in masked:
                     yield make_task(snapshot, spec, row)
                     continue
-                # Rows live only in this version: the other vector marks them, this one does not.
+                # Read the rows that only the other version's deletion vector deletes.
                 there = others[row["canonical"]]
                 if there is not None:
                     yield make_task(
@@ -266,7 +284,7 @@ class TableDiff(Rows):
                 yield with_change_type(batch, kind)
 
     def _cast(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the batches with exactly the output schema; only nullability may differ."""
+        """Yield the batches with the output schema; the batches differ from it in nullability."""
         shown = self.new_spec.output
         for batch in batches:
             yield pa.RecordBatch.from_arrays(batch.columns, schema=shown)
@@ -303,24 +321,24 @@ def diff_snapshots(
 ) -> TableDiff:
     """Compare two versions of one table.
 
-    Rows have the schema of `after`. If row tracking is on in both versions, rows are matched by row
-    id, so a rewritten file is no difference; otherwise by `key`. Without both, equal rows cancel
-    each other out, and a changed row appears as one removed and one added.
+    Rows have the schema of `after`. Rows are matched by `key` if it is given, otherwise by row id
+    if row tracking is on in both versions. Without key and row ids, equal rows cancel each other
+    out, and a changed row appears as one removed row and one added row.
 
     Args:
         before: usually the earlier version.
-        after: the later one.
+        after: usually the later version.
         key: columns that identify a row, instead of row ids.
-        columns: compare and return only these and `key`; None means all.
-        memory_bytes: memory for the comparison before it spills to disk.
+        columns: columns to compare and return, in addition to `key`; None means all.
+        memory_bytes: memory for the comparison; a larger comparison spills to disk.
 
     Raises:
-        InvalidInputError: unknown columns, or a key that cannot be compared. If the versions have
-            no column in common, the error comes when rows are requested.
-        UnsupportedFeatureError: deltalog cannot read rows of a version.
+        InvalidInputError: a column does not exist, or a key column differs between the versions.
+            If the versions have no column in common, `TableDiff.to_batches` raises this error.
+        UnsupportedFeatureError: a version has a table feature that deltalog cannot read.
         VersionNotFoundError: the table was replaced since one of the versions was read.
 
-    Cost: protocol and metadata of both; rows are read when they are requested.
+    Cost: reads protocol and metadata of both versions. Rows are read when they are requested.
     """
     check_rows_readable(before)
     check_rows_readable(after)
@@ -367,7 +385,7 @@ def diff_snapshots(
 def _have_row_ids(before: Snapshot, after: Snapshot) -> bool:
     same = before.metadata.id == after.metadata.id
     both = before.configuration.row_ids_enabled and after.configuration.row_ids_enabled
-    # A column may have the same name as the row id column.
+    # Row ids cannot be returned if the table itself has a column of this name.
     is_taken = any(ROW_ID in one.configuration.schema.names for one in (before, after))
     return same and both and not is_taken
 
@@ -391,7 +409,7 @@ def _shown(text: str | None) -> str:
     return "nothing" if text is None else text
 
 
-# Differences between the schemas and settings of two versions.
+# --- Differences between the schemas and settings of two versions
 
 
 Row = tuple[str, str, str | None, str | None]
@@ -403,9 +421,9 @@ class SharedColumns:
     """The columns of a later schema that can be compared with an earlier one.
 
     Args:
-        names: top-level columns of the later schema.
-        reads_alike: whether files of the earlier version can be read in the later schema, with
-            NULL for columns added since. Otherwise each version is read in its own schema.
+        names: the top-level columns of the later schema that can be compared.
+        reads_alike: whether files of the earlier version can be read with the later schema, with
+            NULL for columns added since. If false, each version is read with its own schema.
     """
 
     names: frozenset[str]
@@ -417,12 +435,14 @@ def shared_columns(before: TableConfiguration, after: TableConfiguration) -> Sha
     mode = after.column_mapping_mode
     by_identity = {_identity(field, mode): field for field in before.schema}
     by_name = {name_key(field.name): field for field in before.schema}
-    # Enabling column mapping keeps the names in use as physical names, so old files still match.
+    # When column mapping is enabled, the physical names are the column names of that time, so
+    # files of the earlier version can be read with the later schema.
     then_mode = before.column_mapping_mode
     alike = then_mode in {mode, Mode.NONE} and before.partition_columns == after.partition_columns
     for field in after.schema:
         same = by_identity.get(_identity(field, mode))
-        # In a replaced table, a column of the same name is another column.
+        # A column with the same name but another physical name is a different column, for example
+        # after CREATE OR REPLACE.
         alike = alike and (same is not None or name_key(field.name) not in by_name)
     names = set()
     for field in after.schema:
@@ -460,7 +480,7 @@ def _identity(field: Field, mode: Mode) -> str:
 
 
 def schema_changes(before: TableConfiguration, after: TableConfiguration) -> pa.Table:
-    """Columns, at every depth, that were added, removed, renamed or changed."""
+    """Return the columns and nested fields that were added, removed, renamed or changed."""
     mode = after.column_mapping_mode
     then, now = _fields(before.schema, mode), _fields(after.schema, mode)
     gone = [found for key, found in then.items() if key not in now]
@@ -492,7 +512,7 @@ def _order_changes(then: Sequence[str], now: Sequence[str]) -> list[Row]:
 
 
 def setting_changes(before: Snapshot, after: Snapshot) -> pa.Table:
-    """Differences except those of the schema: properties, features, other settings."""
+    """Return the properties, features and other settings that differ between two versions."""
     then, now = _settings(before), _settings(after)
     rows: list[Row] = [
         (kind, name, then.get((kind, name)), now.get((kind, name)))
@@ -522,7 +542,10 @@ def _settings(snapshot: Snapshot) -> dict[tuple[str, str], str]:
 
 
 def _fields(schema: StructType, mode: Mode) -> dict[tuple[str, ...], tuple[tuple[str, ...], Field]]:
-    """Every field by its path of identities (names, or physical names); parents first."""
+    """Return all fields by path; parents come before their children.
+
+    The keys consist of physical names if column mapping is on, otherwise of lower-case names.
+    """
     found = {}
     identities: dict[tuple[str, ...], str] = {}
     for path, field in walk(schema):
@@ -535,7 +558,7 @@ def _fields(schema: StructType, mode: Mode) -> dict[tuple[str, ...], tuple[tuple
 
 
 def _kind(field: Field) -> str:
-    """The type as a string; fields of a struct have rows of their own."""
+    """Return the type as a string; only `struct` for a struct, because its fields are listed."""
     return "struct" if isinstance(field.type, StructType) else str(field.type)
 
 
@@ -552,7 +575,7 @@ def _remarks(field: Field) -> str | None:
     return dumps(shown).decode() if shown else None
 
 
-def _truth(value: bool) -> str:  # noqa: FBT001  # what is shown
+def _truth(value: bool) -> str:  # noqa: FBT001  # the value to show
     return "true" if value else "false"
 
 

@@ -1,6 +1,6 @@
-"""A table described for people: the notebook card, `detail()`, and results of operations.
+"""Output for people: the notebook card of a table, `detail()`, and results of operations.
 
-This module owns the words and the layout; a snapshot provides the facts.
+This module defines wording and layout. The facts come from a snapshot.
 
 Protocol: none
 """
@@ -46,7 +46,7 @@ class ShownFacts(dict[str, Any]):
         self.title = title
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the values with the title."""
+        """Return a recipe for pickle that preserves the title."""
         return partial(ShownFacts, title=self.title), (dict(self),)
 
     def _repr_html_(self) -> str:
@@ -57,7 +57,7 @@ class ShownFacts(dict[str, Any]):
 
 
 def as_facts(result: ResultT, title: str) -> ResultT:
-    """Return the result of an operation; a dictionary gets a card."""
+    """Return the result of an operation; if it is a dictionary, add a notebook card."""
     if isinstance(result, dict):
         return cast("ResultT", ShownFacts(result, title=title))
     return result
@@ -70,7 +70,7 @@ def _grid_of(facts: Mapping[str, Any]) -> CardPiece:
 
 
 def _value(name: str, value: Any) -> object:
-    """Return a value as people read it: sizes with units, numbers in groups, rows as a table."""
+    """Format a value: a size with its unit, a number with grouped digits, rows as a table."""
     from deltalog._util import cards  # only in notebooks
 
     if isinstance(value, dict):
@@ -102,7 +102,7 @@ def _number(name: str, value: float) -> str:
 def describe(snapshot: Snapshot) -> ShownFacts:
     """Return the details of Spark's `DESCRIBE DETAIL`, under the same keys.
 
-    Cost: the size of every file, from the log.
+    Cost: reads the sizes of all files from the log.
     """
     metadata, protocol = snapshot.metadata, snapshot.protocol
     configuration = snapshot.configuration
@@ -142,7 +142,7 @@ def total_size_bytes(snapshot: Snapshot) -> int:
 
 
 def readable_size(size_bytes: int) -> str:
-    """Return a size as people write it: `12.3 MiB`."""
+    """Return a size with its unit, such as `12.3 MiB`."""
     size, unit = float(size_bytes), 0
     while size >= 1024 and unit < len(_UNITS) - 1:
         size, unit = size / 1024, unit + 1
@@ -152,7 +152,7 @@ def readable_size(size_bytes: int) -> str:
 def card(snapshot: Snapshot) -> str:
     """Return a small HTML card: location, version, size, protocol, columns.
 
-    Cost: size and number of rows of every file, from the log; and the first rows of one file.
+    Cost: reads size and number of rows of all files from the log, and the first rows of one file.
     """
     from deltalog._util import cards  # only in notebooks
 
@@ -201,14 +201,14 @@ def _facts(snapshot: Snapshot) -> dict[str, str]:
 
 
 def _num_rows(snapshot: Snapshot) -> str:
-    """Return the number of rows from the log; blank if it is missing or not reliable."""
+    """Return the number of rows from the log; "" if the log does not contain it exactly."""
     from deltalog.data.scan.plan import check_rows_readable  # only in notebooks
     from deltalog.data.scan.prune import prune  # only in notebooks
 
     try:
         check_rows_readable(snapshot)
         found = prune(snapshot, None).num_live_rows()
-    except DeltaError:  # the card leaves out what cannot be read
+    except DeltaError:  # show the card without this number
         return ""
     return "" if found is None else f"{found:,}"
 

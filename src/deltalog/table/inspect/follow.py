@@ -1,9 +1,10 @@
 """Follow a table: its current rows, then new rows as they are committed, each row once.
 
-This module owns the order of files, the progress of offsets, and the rule which commits cannot be
-returned as new rows. A step never mixes rows of two schemas. The rules are those of Delta's
-streaming source, with one exception: rows have the schema of their own version. So a follower that
-stopped at any schema change can continue from its offset.
+A `Step` is one batch of rows that a follower returns. This module defines the order of the files in
+steps, how offsets advance, and which commits cannot be returned as new rows. All rows of a step
+have the same schema. The rules are those of Delta's streaming source, with one exception: rows have
+the schema of their own version. So a follower that stopped at a schema change can always continue
+from its offset.
 
 Protocol: Add File and Remove File, Change Data Files
 """
@@ -58,24 +59,25 @@ _COMMITS_TOGETHER: Final = 64
 
 
 class Follower:
-    """An endless iterator, also an asynchronous one, over the steps of a table.
+    """An endless iterator over the steps of a table, for both `for` and `async for`.
 
-    `for step in follower` waits for new commits; `available()` ends when nothing is left at
-    present. Store the offset of a step after its rows are processed, and pass it as `start` to
-    continue.
+    `for step in follower` waits for new commits. `available()` ends when all present commits have
+    been returned. Store the offset of a step after its rows are processed, and pass it as `start`
+    to continue.
 
     Args:
         snapshot: the latest version of the table.
-        start: None starts with the rows of `snapshot`; a version or a timestamp with the changes of
-            that version; `latest` with the changes after `snapshot`.
-        options: what to return, and how.
-        until: where to stop, as if there were nothing later; an offset from another follower.
+        start: None starts with the rows of `snapshot`, a version or a timestamp with the changes of
+            that version, and `latest` with the changes after `snapshot`. An `Offset` continues
+            there.
+        options: options of the follower.
+        until: an offset of another follower, where this follower ends.
         clock: sleeps between two polls.
 
     Raises:
-        InvalidInputError: the offset is of another table, or a column does not exist.
+        InvalidInputError: the offset belongs to another table, or a column does not exist.
         VersionNotFoundError: the version was cleaned up.
-        UnsupportedFeatureError: deltalog cannot read the table's rows.
+        UnsupportedFeatureError: the table has a table feature that deltalog cannot read.
     """
 
     def __init__(
@@ -111,7 +113,7 @@ class Follower:
 
     @property
     def offset(self) -> Offset:
-        """The start of the next step; it also moves past commits without rows to return."""
+        """The position of the next step. It also advances past commits that return no rows."""
         return self._offset
 
     def close(self) -> None:
@@ -119,15 +121,16 @@ class Follower:
         self._closed = True
 
     def poll(self) -> Step | None:
-        """Return the next step, or None if nothing is left at present.
+        """Return the next step, or None if there are no new rows at present.
 
         Raises:
             RowsChangedError: rows were deleted or rewritten, and no option allows that.
             IncompatibleChangesError: the schema changed; continue from `offset` in a new follower.
             VersionNotFoundError: the next commits were cleaned up.
-            ChangeDataFeedNotEnabledError: the feed was requested, but is off.
+            ChangeDataFeedNotEnabledError: the option `changes` is set, but the table's change data
+                feed is off.
 
-        Cost: one listing, and one request per new commit.
+        Cost: one listing of the log, and one request per new commit.
         """
         budget = StepBudget(self._options)
         if self._offset.is_starting_version:
@@ -136,7 +139,7 @@ class Follower:
             try:
                 self._take_commits(budget)
             except DeltaError:
-                if not budget.tasks:  # else return the files found; the next poll raises again
+                if not budget.tasks:  # otherwise return the tasks now; the next poll raises again
                     raise
         if not budget.tasks:
             return None
@@ -148,7 +151,7 @@ class Follower:
         )
 
     def available(self) -> Iterator[Step]:
-        """Yield steps until nothing is left at present."""
+        """Yield steps until all present commits have been returned."""
         while not self._closed and (step := self.poll()) is not None:
             yield step
 
@@ -169,7 +172,7 @@ class Follower:
         return self
 
     async def __anext__(self) -> Step:
-        """Wait for the next step; other tasks run meanwhile."""
+        """Wait for the next step without blocking the event loop."""
         while not self._closed:
             if (step := await asyncio.to_thread(self.poll)) is not None:
                 return step
@@ -186,7 +189,10 @@ class Follower:
         return f"Follower({self._context.store.root!r}, {what} {at.version}, file {at.index})"
 
     def _take_snapshot(self, budget: StepBudget) -> None:
-        """Take files of the starting version, oldest first, in an order that never changes."""
+        """Add files of the starting version to the step, oldest first.
+
+        The order is the same for every follower, so that an offset can be continued.
+        """
         if self._snapshot_files is None:
             files = self._view.files(TASK_COLUMNS)
             order = [("modificationTime", "ascending"), ("path", "ascending")]
@@ -226,7 +232,7 @@ class Follower:
                 return
 
     def _new_commits(self) -> Sequence[LogFile]:
-        """List the commits from the offset on, without gaps."""
+        """List the commits from the offset on; raise if one is missing."""
         version = self._offset.version
         listing = list_log(
             self._context.store, from_version=max(0, version - 1), log_tail=self._context.log_tail
@@ -245,7 +251,10 @@ class Follower:
         return commits
 
     def _check_still_there(self, version: int, commit: FileInfo, listing: LogListing) -> None:
-        """Raise if the last processed commit was replaced; it may have been cleaned up."""
+        """Raise if another commit has replaced the last processed commit.
+
+        A commit that was only cleaned up is no error.
+        """
         found = listing.commits.get(version)
         is_cleaned_up = found is None and max(listing.commits, default=-1) > version
         if is_cleaned_up or (found is not None and is_same_commit(commit, found.info)):
@@ -263,7 +272,7 @@ class Follower:
         )
 
     def _take_commit(self, file: LogFile, table: CommitTable, budget: StepBudget) -> bool:
-        """Take files of one commit; return whether the step may continue with the next commit."""
+        """Add files of one commit to the step; return whether the next commit may be added too."""
         if self._is_beyond(file.version, 1) or not self._enter(file.version, table, budget):
             return False
         if self._options.changes:
@@ -284,12 +293,15 @@ class Follower:
         return True
 
     def _is_beyond(self, version: int, index: int) -> bool:
-        """Return whether a file of a version, counted from 1, is after the end."""
+        """Return whether the file number `index` (from 1) of a version is after `until`."""
         until = self._until
         return until is not None and (version, index) > (until.version, until.index)
 
     def _enter(self, version: int, table: CommitTable, budget: StepBudget) -> bool:
-        """Switch to protocol and schema of a version; False if the step must end before it."""
+        """Switch to protocol and schema of a version; return whether the step may include it.
+
+        A step that already has rows of another schema must end before this version.
+        """
         nodes = (*table.protocol_nodes, *table.metadata_nodes)
         if version == self._view.version or all(found != version for found, _ in nodes):
             return True
@@ -312,14 +324,18 @@ class Follower:
         return True
 
     def _appended(self, version: int, table: CommitTable) -> Iterator[ScanTask]:
-        """Return the new files of a commit that is an append, or that options treat as one."""
+        """Yield tasks for the new files of a commit, if it is an append or the options allow it."""
         adds, removes = _changing(table.adds, version), _changing(table.removes, version)
         if removes.num_rows and not self._may_pass(version, adds.num_rows):
             return
         yield from make_tasks(self._view, self._spec, adds)
 
     def _may_pass(self, version: int, num_adds: int) -> bool:
-        """Return whether options allow returning the new files of a commit that is no append."""
+        """Return whether to return the new files of a commit that also removes files.
+
+        Raises:
+            RowsChangedError: no option allows such a commit.
+        """
         options = self._options
         if options.skip_change_commits:
             return False
@@ -350,7 +366,10 @@ class Follower:
         )
 
     def _read(self, files: Sequence[LogFile]) -> CommitTable:
-        """Return the actions of the first commit; also read and cache the commits after it."""
+        """Return a table with the actions of the first of some commits.
+
+        It also contains the other commits, and is cached for the next calls.
+        """
         version = files[0].version
         if self._known is None or not self._known_from <= version <= self._known_to:
             self._known = read_commits(self._context.store, files)
@@ -369,7 +388,7 @@ class Follower:
     def _changes_spec(self, view: Snapshot) -> ReadSpec:
         return open_changes(
             view,
-            start=view.version + 1,  # an empty range: only the columns are needed
+            start=view.version + 1,  # an empty range, because only the columns are needed
             columns=self._options.columns,
             predicate=self._predicate(view),
             allow_out_of_range=True,
@@ -423,7 +442,10 @@ def _changing(files: pa.Table, version: int) -> pa.Table:
 
 
 def _shape(view: Snapshot) -> list[tuple[Any, ...]]:
-    """Return the parts of a schema that define the form of rows and where values are stored."""
+    """Return paths, physical names, types and nullability of all fields.
+
+    Rows of two versions can be in the same step if this is equal for both.
+    """
     configuration = view.configuration
     mode = configuration.column_mapping_mode
     return [
@@ -432,18 +454,19 @@ def _shape(view: Snapshot) -> list[tuple[Any, ...]]:
     ]
 
 
-# Values: offsets, options, steps, and the size limit of a step.
+# --- Offsets, options, steps, and the size limit of a step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offset:
-    """The position of a follower: everything before it was returned.
+    """The position of a follower. All rows before this position have been returned.
 
     Args:
         table_id: id in the table's metadata.
-        version: the next version, or a version that was partly returned.
-        index: how many of its files were returned.
-        is_starting_version: whether all files of the version are returned, not just its changes.
+        version: the next version, or the version that was partly returned.
+        index: number of files of this version that were returned.
+        is_starting_version: whether all live files of this version are returned, instead of only
+            the changes of its commit.
     """
 
     table_id: str
@@ -490,21 +513,24 @@ class Offset:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FollowOptions:
-    """How a table is followed.
+    """Options of a follower.
 
     Args:
-        changes: return the change data feed instead of new rows: `_change_type` and so on.
-        columns: to return; None means all.
-        predicate: over the table's columns and, of changes, those of the feed; resolved against
-            the schema of each version.
-        max_files: most files of a step.
-        max_bytes: most bytes of a step; a single file may be larger.
-        ignore_deletes: skip commits that only delete.
-        ignore_changes: return all rows of rewritten files, including
-            unchanged ones; skip commits that only delete.
-        skip_change_commits: skip commits that delete or rewrite, including the files they add.
-        on_schema_change: `raise` stops before the first row of another schema; `evolve` continues.
-        poll_seconds: how long to wait when there is nothing new.
+        changes: whether to return the change data feed, with `_change_type` and the other columns
+            of the feed, instead of new rows.
+        columns: columns to return; None means all.
+        predicate: returns the predicate for a version, resolved against its schema. It may use
+            columns of the table and, if `changes` is set, columns of the feed.
+        max_files: maximum number of files in a step.
+        max_bytes: maximum size of the files of a step, in bytes. A single file may be larger.
+        ignore_deletes: whether to skip commits that only delete rows.
+        ignore_changes: whether to return all rows of rewritten files, including unchanged rows.
+            Commits that only delete rows are skipped.
+        skip_change_commits: whether to skip commits that delete or rewrite rows, including the
+            files that such commits add.
+        on_schema_change: `raise` raises before the first row with another schema; `evolve`
+            continues with the new schema.
+        poll_seconds: time between two polls when there are no new commits, in seconds.
     """
 
     changes: bool = False
@@ -536,11 +562,11 @@ class FollowOptions:
 
 @dataclass(frozen=True, eq=False)
 class Step(Rows):
-    """Some rows of a followed table; no data is read until they are requested.
+    """One batch of rows of a followed table; no data is read until the rows are requested.
 
     Args:
-        tasks: the files, in order.
-        offset: where to continue after these rows are processed.
+        tasks: the files to read, in order.
+        offset: the position after these rows, to store when they have been processed.
         output: schema of the rows.
         table_schema: schema of the table.
     """
@@ -560,15 +586,15 @@ class Step(Rows):
         return read_tasks(self.tasks)
 
     def __repr__(self) -> str:
-        """Number of files, and the next position."""
+        """Show the number of files, and the next position."""
         return f"Step({len(self.tasks)} files, next {self.offset.version}:{self.offset.index})"
 
 
 def as_start(start: Any) -> Offset | int | Moment | Literal["latest"] | None:
-    """Return where to start, from any form in which callers store it.
+    """Parse the start of a follower: a version, a timestamp, or an offset in any form.
 
     Raises:
-        InvalidInputError: it is not an offset, version or timestamp.
+        InvalidInputError: the argument is not an offset, version or timestamp.
     """
     if start is None or isinstance(start, Offset):
         return start
@@ -586,7 +612,7 @@ def as_start(start: Any) -> Offset | int | Moment | Literal["latest"] | None:
 
 
 class StepBudget:
-    """The budget left in a step; the first file always fits."""
+    """The number of files and bytes that a step may still add. The first file is always allowed."""
 
     def __init__(self, options: FollowOptions) -> None:
         self.max_files: int = options.max_files
@@ -594,7 +620,7 @@ class StepBudget:
         self._bytes = options.max_bytes
 
     def admits(self, size_bytes: int | None) -> bool:
-        """Return whether a file of this size fits."""
+        """Return whether the step may add a file of this size."""
         if not self.tasks:
             return True
         if len(self.tasks) >= self.max_files:
@@ -602,7 +628,7 @@ class StepBudget:
         return self._bytes is None or (size_bytes or 0) <= self._bytes
 
     def take(self, task: ScanTask) -> None:
-        """Add a file."""
+        """Add a file to the step."""
         self.tasks.append(task)
         if self._bytes is not None:
             self._bytes -= task.size_bytes or 0

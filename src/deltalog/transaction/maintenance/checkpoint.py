@@ -145,7 +145,7 @@ def create_checkpoint(
 
     def write(state: LogState) -> WrittenCheckpoint:
         if work is None or state.segment.used_compactions:
-            state.files(["size"])  # compares them with the checksum before they are written
+            state.files(["size"])  # raises if the files do not match the version's checksum
         if work is not None:
             content = _small_content(snapshot, state, at_ms)
             return work.write(state, content, chosen, part_rows, at_ms)
@@ -160,7 +160,8 @@ def create_checkpoint(
         try:
             info = _verified(store, snapshot.read_log(write))
         except AlreadyExistsError:
-            # Another writer has written it, or was interrupted and left an empty file.
+            # Another writer has written the checkpoint, or its write was interrupted and the file
+            # is empty.
             info = _find_existing(snapshot, kind, count)
             if info is None and _remove_empty(store, snapshot.version):
                 info = _verified(store, snapshot.read_log(write))
@@ -222,7 +223,8 @@ def point_to(store: Store, info: CheckpointInfo) -> None:
     known = read_hint(store)
     if known is not None and known.version > info.version:
         newer = list_log(store, from_version=info.version + 1).checkpoints
-        # Replace a hint at a missing checkpoint: it would cost every reader another listing.
+        # Do not replace the hint if its checkpoint, or a newer one, exists. A hint at a missing
+        # checkpoint is replaced, because it costs every reader a second listing.
         if any(files.version >= known.version for files in newer):
             return
     files = info.files
@@ -309,7 +311,8 @@ def _verified(store: Store, written: WrittenCheckpoint) -> CheckpointInfo:
             return info
     except CheckpointUnreadableError as error:
         found = error
-    store.delete_many([file.path for file in written.files.files])  # sidecars after the checkpoint
+    # Delete the top-level files before the sidecars.
+    store.delete_many([file.path for file in written.files.files])
     store.delete_many(written.paths)
     raise InternalError(
         f"deleted the new checkpoint {written.files.name} of {store.root}: expected {expected} "
@@ -318,7 +321,7 @@ def _verified(store: Store, written: WrittenCheckpoint) -> CheckpointInfo:
 
 
 def content_of_files(snapshot: Snapshot, state: LogState, at_ms: int) -> CheckpointContent:
-    """Return the files and tombstones of a checkpoint, and nothing else.
+    """Return the live files and tombstones of a checkpoint, without other actions.
 
     Args:
         snapshot: the version, or a piece of the version.

@@ -59,8 +59,9 @@ def write_checksum(
         The checksum, for the next commit; None if it could not be determined.
 
     Protocol: Version Checksum File
-    Cost: one request to write. To derive: the actions of one commit, and a request for the previous
-    checksum unless it is given. To compute from all files: two columns of the file list.
+    Cost: one request to write. To derive the checksum, reads the actions of one commit and, unless
+    it is given, the previous checksum. To compute it from all files, reads two columns of the file
+    list.
     """
     if previous is None and snapshot.version > 0 and not whole:
         previous = read_checksum(snapshot, snapshot.version - 1)
@@ -77,7 +78,7 @@ def write_checksum(
     )
     try:
         path = log_path(checksum_name(snapshot.version))
-        # No fsync: readers ignore a checksum that a power failure has damaged.
+        # Write without fsync, because readers ignore a checksum that a power failure has damaged.
         unsynced(snapshot.store).put_if_absent(path, encode_checksum(found))
     except AlreadyExistsError:
         logger.debug("version %d of %s has a checksum", snapshot.version, snapshot.store.root)
@@ -185,9 +186,9 @@ def _of_newest(actions: pa.Table, version: int) -> pa.Table:
 def _are_plain(adds: pa.Table, removes: pa.Table) -> bool:
     """Return whether every add is a new file and every remove was a live file.
 
-    This is decided by the actions of the commit alone. Some commits add live files again, with new
-    statistics or row ids, or remove files that were never live, such as deletion vector files. Such
-    commits do not change data, and contain only adds or only removes.
+    The result depends only on the actions of the commit. Some commits add live files again, with
+    new statistics or row ids, or remove files that were never live, such as deletion vector files.
+    Such commits do not change data, and contain only adds or only removes.
     """
     if removes.column("size").null_count:
         return False

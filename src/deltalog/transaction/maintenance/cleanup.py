@@ -1,7 +1,7 @@
 """Log clean-up: delete log files that no version within the retention period needs.
 
-It deletes files before a certain checkpoint: the newest checkpoint that is not after the last
-expired commit. First it verifies this checkpoint by reading it.
+The clean-up deletes files before a checkpoint: the newest checkpoint that is not after the last
+expired commit. It first verifies this checkpoint by reading it.
 
 Protocol: Metadata Cleanup, Checkpoint Protection
 """
@@ -66,8 +66,8 @@ def cleanup_metadata(
     """Delete the log files that only expired versions need.
 
     All versions that were current at any time within the retention period remain readable. A few
-    older versions also do, because the period begins at midnight UTC, and the log can be cut only
-    at a checkpoint.
+    older versions also remain readable, because the period begins at midnight UTC, and only files
+    before a checkpoint can be deleted.
 
     Args:
         snapshot: the latest version.
@@ -155,7 +155,7 @@ def _midnight(time_ms: int) -> int:
 
 
 def _boundary(snapshot: Snapshot, listing: LogListing, cutoff_ms: int) -> CheckpointFiles | None:
-    """Return the newest checkpoint from which all versions to keep can be read; None if none."""
+    """Return the newest checkpoint from which all unexpired versions can be read, or None."""
     last_expired = _last_expired_version(snapshot, listing, cutoff_ms)
     if last_expired is None:
         return None
@@ -194,7 +194,7 @@ def _last_expired_version(snapshot: Snapshot, listing: LogListing, cutoff_ms: in
 
 
 def _is_protected(snapshot: Snapshot, boundary: int) -> bool:
-    """Return whether checkpoint protection forbids to delete only the versions before `boundary`.
+    """Return whether checkpoint protection forbids deleting the versions before `boundary`.
 
     Protocol: Checkpoint Protection
     """
@@ -213,9 +213,9 @@ def _first_listed(snapshot: Snapshot) -> float:
 def _expired(store: Store, boundary: int, first_listed: float) -> tuple[list[str], list[str]]:
     """Return the checkpoints before `boundary`, and all other log files to delete.
 
-    A staged commit is deleted if its version is published, as are all versions before a checkpoint:
-    it is the published commit, or a commit that can never be ratified. Staged commits that the
-    catalog lists are not deleted.
+    Staged commits of published versions are deleted, except commits that the catalog still lists.
+    All versions before a checkpoint are published, so their staged commits are either copies of the
+    published commits, or can never be ratified.
     """
     checkpoints: list[str] = []
     others: list[str] = []
@@ -224,7 +224,8 @@ def _expired(store: Store, boundary: int, first_listed: float) -> tuple[list[str
         if file is None:
             continue
         if file.kind is LogFileKind.COMPACTION:
-            # A log compaction that starts at or before the boundary is useless after the clean-up.
+            # After the clean-up, no reader uses a log compaction that starts at or before the
+            # boundary.
             if file.version <= boundary:
                 others.append(info.path)
         elif file.version < boundary:
@@ -243,7 +244,7 @@ def _staged_version(info: FileInfo) -> float:
 
 
 def _orphaned_sidecars(store: Store, older_than_ms: int) -> list[str]:
-    """Find old sidecars that no checkpoint names.
+    """Find old sidecars to which no checkpoint refers.
 
     Protocol: Metadata Cleanup (younger sidecars may belong to a checkpoint that is being written)
     """
@@ -255,8 +256,9 @@ def _orphaned_sidecars(store: Store, older_than_ms: int) -> list[str]:
     if not old:
         return []
     try:
-        # List checkpoints after sidecars: otherwise a checkpoint that is written in between could
-        # name a sidecar that is deleted. Incomplete checkpoints also protect their sidecars.
+        # List checkpoints after sidecars. Otherwise, the clean-up could delete a sidecar of a
+        # checkpoint that was written between the two listings. Incomplete checkpoints also protect
+        # their sidecars.
         named = set(_named_sidecars(store, list_log(store, from_version=0).checkpoints))
     except CheckpointUnreadableError as error:
         logger.warning("cannot delete old sidecars of %s: %s", store.root, error)
@@ -274,7 +276,8 @@ def _named_sidecars(store: Store, checkpoints: Iterable[CheckpointFiles]) -> Ite
 # --- Log compaction: the reconciled actions of a range of commits, in one file
 
 
-# The member that identifies an action of each kind. Only the newest action of a key is written.
+# Kind of action → the member that identifies an action. Only the newest action with the same
+# identity is written.
 _NAMES: Final = {
     "protocol": "",
     "metaData": "",
@@ -287,9 +290,9 @@ _NAMES: Final = {
 def compact_logs(snapshot: Snapshot, start: int, end: int) -> str:
     """Write the reconciled actions of the commits `start` to `end` as one file.
 
-    The commits are not deleted, because history and the change data feed need them: the file
-    contains no `commitInfo` and no `cdc` actions. It contains tombstones and removed domains, which
-    cancel older actions.
+    The commits are not deleted. History and the change data feed need them, because the compaction
+    contains no `commitInfo` and no `cdc` actions. It contains tombstones and removed domains,
+    because they cancel older actions.
 
     Args:
         snapshot: snapshot of the table, at `end` or later.

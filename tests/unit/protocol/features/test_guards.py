@@ -53,6 +53,6 @@ def test_protection_counts_with_its_feature_only() -> None:
 @pytest.mark.parametrize("name", ["delta.x", "DELTA.x", "delta."])
 def test_domains_of_features_are_not_for_users(name: str) -> None:
     assert is_system_domain(name)
-    with pytest.raises(InvalidInputError, match="kept by table features"):
+    with pytest.raises(InvalidInputError, match="controlled by table features"):
         check_user_domain(name)
     check_user_domain("deltalog.mine")

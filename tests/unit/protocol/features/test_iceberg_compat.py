@@ -60,7 +60,7 @@ def test_widenings_that_iceberg_knows(before: str, after: str, *, allowed: bool)
     if allowed:
         check((), on, StructType([field]))
     else:
-        with pytest.raises(InvalidInputError, match="whose type was changed"):
+        with pytest.raises(InvalidInputError, match="does not allow the type change"):
             check((), on, StructType([field]))
 
 
@@ -70,7 +70,7 @@ def test_formats_are_refused_when_they_are_asked_for() -> None:
     both = TableProperties(
         {"delta.universalFormat.enabledFormats": "Iceberg", "delta.enableIcebergCompatV2": "true"}
     )
-    with pytest.raises(InvalidInputError, match="as Hudi"):
+    with pytest.raises(InvalidInputError, match="cannot write Hudi metadata"):
         check_formats(hudi, None)
     with pytest.raises(InvalidInputError, match=r"enableIcebergCompatV2 = true"):
         check_formats(iceberg, None)
@@ -102,7 +102,7 @@ def test_v3_has_row_ids_and_takes_deletion_vectors_and_variants() -> None:
             TableProperties({**V3.configuration, "delta.enableRowTracking": "false"}),
             StructType(),
         )
-    with pytest.raises(InvalidInputError, match="no place for the type void"):
+    with pytest.raises(InvalidInputError, match="does not allow the type void"):
         check((), V3, StructType([Field("v", "void")]))
 
 
@@ -129,5 +129,5 @@ def test_partitioned_tables_keep_their_partition_columns(version: str) -> None:
     check_partitioning(on, [], ["a"])
     check_partitioning(properties(), ["a"], ["b"])
     for other in (["b"], [], ["a", "b"]):
-        with pytest.raises(InvalidInputError, match="keeps the partition columns"):
+        with pytest.raises(InvalidInputError, match="does not allow changes of partition columns"):
             check_partitioning(on, ["a"], other)

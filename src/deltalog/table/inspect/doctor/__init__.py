@@ -1,6 +1,6 @@
-"""The doctor: checks whether a table conforms to the protocol and works with readers and writers.
+"""Check whether a table conforms to the protocol, and whether engines can read and write it.
 
-Each module checks one aspect of the table and reports findings; nothing is changed.
+Each module checks one aspect of the table and reports findings. No check changes the table.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Run the checks of a table, also of one that cannot be opened.
+"""Run checks on a table, even if it cannot be opened.
 
-This module owns the list of checks and their order.
+This module defines the list of checks and their order.
 
 Protocol: none
 """
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     CheckFunction = Callable[[Patient], Iterator[Finding]]
 
 
-# Checks of protocol, metadata and schema: are they consistent, and which engines can use them?
+# --- Checks of protocol, metadata and schema, and of the engines that support them
 
 
 _MAX_COLUMN_ID: Final = "delta.columnMapping.maxColumnId"
@@ -103,7 +103,7 @@ def check_access(patient: Patient) -> Iterator[Finding]:
 
 
 def _rules_of_delta_rs(configuration: TableConfiguration) -> Iterator[Finding]:
-    """Report rules that are stored in the SQL of delta-rs, which Spark does not understand."""
+    """Report constraints and expressions that delta-rs stored in SQL that Spark cannot parse."""
     schema = configuration.schema
     for rule in _rules(configuration):
         if not is_of_delta_rs(rule.text, schema):
@@ -119,7 +119,7 @@ def _rules_of_delta_rs(configuration: TableConfiguration) -> Iterator[Finding]:
 
 
 def _rules(configuration: TableConfiguration) -> Iterator[Check]:
-    """Return the expressions that writers evaluate for each row."""
+    """Yield constraints, invariants and generation expressions: writers evaluate them per row."""
     properties, schema = configuration.metadata.configuration, configuration.schema
     yield from table_checks(properties, schema, invariants=configuration.supports("invariants"))
     if configuration.supports("generatedColumns"):
@@ -138,7 +138,10 @@ def _advice_to_respell(rule: Check, text: str | None) -> str:
 
 
 def check_features(patient: Patient) -> Iterator[Finding]:
-    """Check for features that are unknown, in only one list, or lack a required feature."""
+    """Check for features that are unknown, in only one of the two lists, or lack another feature.
+
+    A feature for readers must be in both `readerFeatures` and `writerFeatures`.
+    """
     configuration = patient.snapshot.configuration
     for name in misplaced_reader_features(configuration.protocol):
         yield Finding(
@@ -226,10 +229,10 @@ def check_schema(patient: Patient) -> Iterator[Finding]:
         )
 
 
-# Running the checks.
+# --- Running the checks
 
 
-# Checks of the log alone.
+# Checks that need only a listing of the log. They run even if the table cannot be opened.
 _OF_LOGS: Final[Mapping[str, CheckFunction]] = {
     "gaps": check_gaps,
     "commits": check_commits,
@@ -237,7 +240,7 @@ _OF_LOGS: Final[Mapping[str, CheckFunction]] = {
     "checkpoints": check_checkpoints,
     "compactions": check_compactions,
 }
-# Checks that need an open table.
+# Checks that need a snapshot. They run only if the table can be opened.
 _OF_TABLES: Final[Mapping[str, CheckFunction]] = {
     "length": check_length,
     "access": check_access,
@@ -267,22 +270,22 @@ def examine(
     now_ms: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Report:
-    """Examine a table with all or some checks; nothing is changed.
+    """Run all checks, or some of them, on a table. The table is not changed.
 
     Args:
         context: context of the table.
         snapshot: the version to examine; None opens the latest.
         checks: names of `CHECKS`; None means all.
-        num_samples: how many data files and deletion vectors are read, evenly spread.
-        num_commits: how many of the newest commits are read.
-        now_ms: milliseconds since 1970, UTC; None means now.
-        progress: called after each check with the number done and the total.
+        num_samples: number of data files, and of deletion vectors, to read as a sample.
+        num_commits: number of the newest commits to read.
+        now_ms: current time in milliseconds since 1970, UTC; None means the system time.
+        progress: called after each check with the number of finished checks and the total.
 
     Raises:
-        TableNotFoundError: there is no log.
-        InvalidInputError: an unknown check.
+        TableNotFoundError: the table has no log.
+        InvalidInputError: there is no check with one of the names.
 
-    Cost: two listings, the newest commits, the columns of the newest checkpoints, and the samples.
+    Cost: two listings. Reads the newest commits, the newest checkpoints, and the sampled files.
     """
     unknown = [name for name in checks or () if name not in CHECKS]
     if unknown:

@@ -1,4 +1,4 @@
-"""Check that data files and deletion vectors exist, are intact, and lie where they should.
+"""Check data files and deletion vectors: existence, content, and location.
 
 Protocol: Add File and Remove File, Deletion Vectors, Row Tracking, Partition Value Serialization
 """
@@ -45,7 +45,7 @@ _NUM_RECORDS: Final = "numRecords"
 
 
 def check_paths(patient: Patient) -> Iterator[Finding]:
-    """Check live files: missing, of another size, outside the table, or in a forbidden place."""
+    """Report live files that are missing, have another size, or have an unsafe or external path."""
     snapshot = patient.snapshot
     files = snapshot.files(["path", "size"])
     sizes: list[Any] = files.column("size").to_pylist()
@@ -74,7 +74,7 @@ def check_paths(patient: Patient) -> Iterator[Finding]:
                 advice="it was overwritten or truncated: restore it from a backup",
                 path=path,
             )
-    there = existing(snapshot, [*doubtful, *elsewhere])  # a listing may be stale
+    there = existing(snapshot, [*doubtful, *elsewhere])  # the listing may be out of date
     gone = [path for path in (*doubtful, *elsewhere) if path not in there]
     for path in gone[:MANY]:
         yield Finding(
@@ -102,7 +102,7 @@ def check_paths(patient: Patient) -> Iterator[Finding]:
 
 
 def check_orphans(patient: Patient) -> Iterator[Finding]:
-    """Report files that no version needs, and hidden temporary files of killed writers."""
+    """Report files that no version needs, and temporary files of writers that were killed."""
     try:
         unneeded = plan_vacuum(
             patient.snapshot,
@@ -112,7 +112,7 @@ def check_orphans(patient: Patient) -> Iterator[Finding]:
             deletes=False,
         ).files
     except UnsupportedFeatureError:
-        return  # `check_access` reports that
+        return  # `check_access` reports an unsupported feature
     is_ours = allows_maintenance(patient.snapshot, MaintenanceOperation.DATA_CLEANUP)
     left = compute.equal(unneeded.column("reason"), TEMPORARY)
     for check, files, reason in (
@@ -154,7 +154,11 @@ def check_partition_values(patient: Patient) -> Iterator[Finding]:
 
 
 def check_vectors(patient: Patient) -> Iterator[Finding]:
-    """Check deletion vectors: readable, size and count as in the log, rows within the file."""
+    """Check a sample of the deletion vectors.
+
+    A vector must be readable. Its size and its number of rows must be as in the log, and the
+    deleted rows must exist in the data file.
+    """
     snapshot = patient.snapshot
     files = snapshot.files(["path", "deletionVector"])
     rows = snapshot.stats(pa.schema([(_NUM_RECORDS, pa.int64())])).column(_NUM_RECORDS)
@@ -168,7 +172,7 @@ def check_vectors(patient: Patient) -> Iterator[Finding]:
             "have the table feature",
             advice="add_feature('deletionVectors')",
         )
-    # Each vector costs a request, so they are sampled like data files.
+    # Reading a vector costs a request, so only a sample is read.
     chosen: list[dict[str, Any]] = patient.sample(files).to_pylist()
     for problems in map_in_pool(lambda row: _vector_problems(patient, row), chosen):
         yield from problems
@@ -269,11 +273,11 @@ def check_row_ids(patient: Patient) -> Iterator[Finding]:
         )
 
 
-# Check the pages of data files against their headers and checksums.
+# --- Checks of Parquet pages: headers and checksums
 
 
 def check_stored_pages(patient: Patient) -> Iterator[Finding]:
-    """Check the pages of some files; skip files of other tables, as in a shallow clone."""
+    """Check the pages of sampled files; skip files outside of the table (shallow clones)."""
     files = patient.sample(patient.snapshot.files(["path", "size"]))
     sizes: list[Any] = files.column("size").to_pylist()
     for path, size in zip(decoded(files.column("path")), sizes, strict=True):
@@ -283,7 +287,7 @@ def check_stored_pages(patient: Patient) -> Iterator[Finding]:
         try:
             _check(patient.store, own, size)
         except DataFileMissingError:
-            continue  # the check `paths` reports it
+            continue  # the check `paths` reports a missing file
         except DeltaError as error:
             yield Finding(
                 check="pages",
@@ -320,7 +324,7 @@ def _check(store: Store, path: str, size_bytes: int | None) -> None:
         reader.close()
 
 
-# Checks of statistics against rows of some data files: queries lose rows if they are wrong.
+# --- Checks of statistics against the rows of sampled files; wrong statistics lose rows in queries
 
 
 _ADVICE: Final = "queries may lose rows: optimize.compact or an update of all rows rewrites it"
@@ -328,7 +332,7 @@ _ADVICE: Final = "queries may lose rows: optimize.compact or an update of all ro
 
 @dataclass(slots=True)
 class _Leaf:
-    """The facts observed about one column of one file."""
+    """Number of nulls, minimum and maximum of one column, computed from the rows of one file."""
 
     path: tuple[str, ...]
     physical: tuple[str, ...]
@@ -342,7 +346,7 @@ class _Leaf:
         return ".".join(self.path)
 
     def look_at(self, batch: pa.RecordBatch) -> None:
-        """Observe more rows."""
+        """Update the values with more rows."""
         column: Any = batch.column(self.path[0])
         for name in self.path[1:]:
             column = column.flatten()[column.type.get_field_index(name)]
@@ -350,7 +354,7 @@ class _Leaf:
         if not has_bounds(self.field):
             return
         if pa.types.is_floating(column.type):
-            column = column.filter(compute.invert(compute.is_nan(column)))  # no order
+            column = column.filter(compute.invert(compute.is_nan(column)))  # NaN has no bounds
         if column.null_count == len(column):
             return
         ends = compute.min_max(column)
@@ -362,7 +366,7 @@ class _Leaf:
 
 
 def check_statistics(patient: Patient) -> Iterator[Finding]:
-    """Check counts and bounds of some files against their rows, including deleted rows."""
+    """Check counts and bounds of sampled files against all their rows, including deleted rows."""
     snapshot = patient.snapshot
     configuration = snapshot.configuration
     keys = set(configuration.partition_columns)
@@ -399,7 +403,7 @@ def check_statistics(patient: Patient) -> Iterator[Finding]:
 
 
 def _read(patient: Patient, row: dict[str, Any], leaves: Sequence[_Leaf]) -> int:
-    """Observe the physical rows of a file; return their number."""
+    """Read all physical rows of a file into `leaves`; return the number of rows."""
     snapshot = patient.snapshot
     names = list(dict.fromkeys(leaf.path[0] for leaf in leaves))
     spec = read_spec(snapshot, columns=names, predicate=None)
@@ -434,7 +438,7 @@ def _shown(value: pa.Scalar[Any]) -> str:
 
 
 def _value(stats: pa.Table, path: tuple[str, ...], correct: Any = None) -> Any:
-    """One statistic as a scalar; None if it is missing."""
+    """Return one statistic as a scalar; None if it is missing."""
     if path[0] not in stats.column_names:
         return None
     column: Any = stats.column(path[0]).combine_chunks()

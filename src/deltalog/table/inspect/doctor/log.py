@@ -1,4 +1,4 @@
-"""Check that the files of the log are complete, valid and not too many.
+"""Check the files of the log: missing or invalid files, contradictions, and too many commits.
 
 Protocol: Delta Log Entries, Action Reconciliation, In-Commit Timestamps
 """
@@ -32,7 +32,7 @@ _BLANK_BYTES: Final = 64
 
 
 def check_gaps(patient: Patient) -> Iterator[Finding]:
-    """Check for gaps between commits, and for incomplete checkpoints."""
+    """Check for missing commits between others, and for incomplete checkpoints."""
     versions = list(patient.listing.commits)
     for before, after in pairwise(versions):
         if after != before + 1:
@@ -92,17 +92,17 @@ def check_length(patient: Patient) -> Iterator[Finding]:
 
 
 def _is_blank(patient: Patient, file: FileInfo) -> bool:
-    """Return whether a commit has no action. Cost: reads very short commits."""
+    """Return whether a commit has no actions. Cost: reads the commit if it is very short."""
     if file.size_bytes > _BLANK_BYTES:
         return False
     try:
         return not file.size_bytes or not patient.store.read(file.path).strip()
     except DeltaError:
-        return False  # another finding reports an unreadable commit
+        return False  # another check reports unreadable commits
 
 
 def check_commits(patient: Patient) -> Iterator[Finding]:
-    """Check commits: empty files, unreadable lines, files named twice, timestamps that go back."""
+    """Check commits for invalid lines, repeated actions and in-commit timestamps that decrease."""
     files = list(patient.listing.commits.values())[-patient.num_commits :]
     infos: dict[int, Mapping[str, Any]] = {}
     for file in files:
@@ -123,7 +123,7 @@ def check_commits(patient: Patient) -> Iterator[Finding]:
             tables = [read_commits(patient.store, some, commit_infos=True)]
         except DeltaError:
             tables = []
-            for file in some:  # one by one, to find out which is damaged
+            for file in some:  # read the commits one by one, to find the damaged commit
                 try:
                     tables.append(read_commits(patient.store, [file], commit_infos=True))
                 except MalformedLogError as error:
@@ -142,7 +142,7 @@ def check_commits(patient: Patient) -> Iterator[Finding]:
 
 
 def _repeated(patient: Patient, table: CommitTable) -> Iterator[Finding]:
-    """Check for files that a commit names too often for the protocol (ledger B-02, B-03)."""
+    """Check for several actions for the same file in one commit (requirements B-02, B-03)."""
     root = patient.store.root
     keys = []
     for kind, files in (("add", table.adds), ("remove", table.removes)):
@@ -182,7 +182,7 @@ def _repeated(patient: Patient, table: CommitTable) -> Iterator[Finding]:
 
 
 def _own_times(patient: Patient, infos: Mapping[int, Mapping[str, Any]]) -> Iterator[Finding]:
-    """Check for in-commit timestamps that are missing or go back."""
+    """Check for in-commit timestamps that are missing or decrease."""
     if patient.opened is None:
         return
     own = patient.snapshot.configuration.in_commit_timestamps
@@ -204,7 +204,7 @@ def _own_times(patient: Patient, infos: Mapping[int, Mapping[str, Any]]) -> Iter
 
 
 def check_live_paths(patient: Patient) -> Iterator[Finding]:
-    """Check for files that are live several times with different deletion vectors (ledger B-02)."""
+    """Check for live files with more than one deletion vector (requirement B-02)."""
     paths = patient.snapshot.files(["path"]).column("path")
     counts = compute.value_counts(paths)
     for found in counts.to_pylist() if len(counts) < len(paths) else ():
@@ -218,7 +218,7 @@ def check_live_paths(patient: Patient) -> Iterator[Finding]:
             )
 
 
-# Checks of checkpoints, `_last_checkpoint` and checksums against the log.
+# --- Checks of checkpoints, `_last_checkpoint` and checksums against the log
 
 
 _MOST: Final = 5
@@ -227,7 +227,7 @@ _ADVICE: Final = "no reader needs it: delete it, create_checkpoint() rewrites it
 
 
 def check_hint(patient: Patient) -> Iterator[Finding]:
-    """Check that `_last_checkpoint` is valid and names the newest checkpoint."""
+    """Check that `_last_checkpoint` is valid and refers to the newest checkpoint."""
     newest = max((found.version for found in patient.listing.checkpoints), default=None)
     try:
         data = patient.store.read(LAST_CHECKPOINT_PATH)
@@ -255,7 +255,7 @@ def _hint(message: str) -> Finding:
 
 
 def check_checkpoints(patient: Patient) -> Iterator[Finding]:
-    """Check that the newest checkpoints agree with the log before them."""
+    """Check that the newest checkpoints agree with the commits before them."""
     for files in patient.listing.checkpoints[-_MOST:]:
         try:
             differences = list(_differences(patient, files))
@@ -291,7 +291,7 @@ def _differences(patient: Patient, files: CheckpointFiles) -> Iterator[str]:
     try:
         expected = _facts(LogState(store, build_segment(listing, version, unreadable=others)))
     except DeltaError:
-        return  # the earlier log was cleaned up: there is nothing to compare with
+        return  # the earlier commits were cleaned up, so the checkpoint cannot be compared
     for name, value in facts.items():
         if name == "files":
             extra, missing = value - expected[name], expected[name] - value
@@ -328,7 +328,7 @@ def check_compactions(patient: Patient) -> Iterator[Finding]:
 
 
 def _live_keys(patient: Patient, files: Sequence[LogFile]) -> tuple[set[str], set[str]]:
-    """Return the files that are added and removed after some commits."""
+    """Return the keys of the files that some commits add, and of those that they remove."""
     table = read_commits(patient.store, files)
     root = patient.store.root
     adds, removes = (
@@ -349,9 +349,9 @@ def _short(value: object) -> str:
 
 
 def _facts(state: LogState) -> dict[str, Any]:
-    """Return the facts that must not depend on the files from which a version was built.
+    """Return the facts of a version that must be the same from a checkpoint and from commits.
 
-    Transactions are left out: they may have expired in some of these files.
+    Application transactions are not included, because a checkpoint may omit expired ones.
     """
     protocol, metadata = state.read_protocol_and_metadata()
     live = state.files(["path", "deletionVector"])
@@ -375,7 +375,7 @@ def check_checksum(patient: Patient) -> Iterator[Finding]:
     counted = count_checksum(snapshot)
     advice = "Spark fails or recounts because of it; delete the file"
     if stated is None:
-        old = _is_of_old_form(data)  # old versions of Spark wrote only counts
+        old = _is_of_old_form(data)  # old versions of Delta Spark wrote only counts
         what = "lacks protocol or metadata, as files of old writers do" if old else "is damaged"
         yield Finding(
             check="checksum",

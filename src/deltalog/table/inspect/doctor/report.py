@@ -1,6 +1,6 @@
-"""Findings of the doctor, and the report with them.
+"""The findings of the checks, and the report that contains them.
 
-This module owns the order and the printed form of findings. The checks decide what to report.
+This module defines the order and the printed form of findings.
 
 Protocol: none
 """
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 class Severity(StrEnum):
     """Severity of a finding."""
 
-    ERROR = "error"  # rows or versions cannot be read, or are wrong
-    WARNING = "warning"  # some readers or writers will fail, or it will get worse
-    INFO = "info"  # worth knowing
+    ERROR = "error"  # rows or versions are wrong, or cannot be read
+    WARNING = "warning"  # some readers or writers fail, or the problem will grow
+    INFO = "info"  # no problem now
 
 
 _ORDER = list(Severity)
@@ -41,15 +41,15 @@ _ORDER = list(Severity)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One finding.
+    """One problem or remark that a check reports.
 
     Args:
-        check: name of the check that found it; stable.
-        severity: how bad it is.
-        message: what was found.
-        advice: what to do about it; None if nothing has to be done.
-        path: the file concerned.
-        version: the version concerned.
+        check: stable identifier of the kind of finding, such as `file-missing`.
+        severity: severity of the finding.
+        message: description of the problem.
+        advice: how to solve the problem; None if no action is needed.
+        path: path of the affected file; None if no single file is affected.
+        version: the affected version; None if no single version is affected.
     """
 
     check: str
@@ -60,7 +60,7 @@ class Finding:
     version: int | None = None
 
     def __str__(self) -> str:
-        """One line, and another with the advice."""
+        """Return one line, and a second line with the advice, if there is one."""
         line = f"{self.severity.upper():7} {self.check}: {printable_lines(self.message)}"
         advice = None if self.advice is None else printable_lines(self.advice)
         return line if advice is None else f"{line}\n        → {advice}"
@@ -68,12 +68,12 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """The result of an examination.
+    """The findings of all checks of a table.
 
     Args:
-        table: its location.
-        version: the version examined; None if none can be opened.
-        findings: the most severe first.
+        table: location of the table.
+        version: the examined version; None if the table cannot be opened.
+        findings: the findings, the most severe first.
         checks: names of the checks that ran.
     """
 
@@ -84,7 +84,7 @@ class Report:
 
     @property
     def is_healthy(self) -> bool:
-        """Whether no finding calls for action."""
+        """Whether there are no errors and no warnings."""
         return all(finding.severity is Severity.INFO for finding in self.findings)
 
     @property
@@ -93,11 +93,14 @@ class Report:
         return self.findings[0].severity if self.findings else None
 
     def of(self, check: str) -> tuple[Finding, ...]:
-        """The findings of one check."""
+        """Return the findings whose `check` is this identifier."""
         return tuple(finding for finding in self.findings if finding.check == check)
 
     def to_table(self) -> pa.Table:
-        """A row per finding: `severity`, `check`, `message`, `advice`, `path`, `version`."""
+        """Return one row per finding.
+
+        Columns: `severity`, `check`, `message`, `advice`, `path`, `version`.
+        """
         texts = ("severity", "check", "message", "advice", "path")
         fields: dict[str, pa.DataType] = {name: pa.string() for name in texts}
         schema = pa.schema({**fields, "version": pa.int64()})
@@ -132,15 +135,15 @@ class Report:
 
 
 def in_order(findings: list[Finding]) -> tuple[Finding, ...]:
-    """Sort the most severe first; findings of equal severity keep their order."""
+    """Sort findings, the most severe first. The order within a severity does not change."""
     return tuple(sorted(findings, key=lambda finding: _ORDER.index(finding.severity)))
 
 
-# The input of the checks: a table, and how thoroughly to examine it.
+# --- The input of the checks: a table, and the sizes of samples
 
 
 MANY: Final = 20
-"""Most findings of one kind to report one by one; the rest is only counted."""
+"""Maximum number of findings of one kind. One more finding contains the number of the rest."""
 
 
 @dataclass(frozen=True)
@@ -149,11 +152,11 @@ class Patient:
 
     Args:
         store: store of the table.
-        listing: the whole log.
-        opened: the opened version; None if it cannot be opened.
-        now_ms: the current time.
-        num_samples: how many data files are read.
-        num_commits: how many of the newest commits are read.
+        listing: listing of the whole log.
+        opened: the opened version; None if the table cannot be opened.
+        now_ms: the current time in milliseconds since 1970, UTC.
+        num_samples: number of data files to read as a sample.
+        num_commits: number of the newest commits to read.
     """
 
     store: Store
@@ -165,23 +168,23 @@ class Patient:
 
     @property
     def snapshot(self) -> Snapshot:
-        """The version, for checks that need one."""
+        """The opened version, for checks that need an open table."""
         if self.opened is None:
             raise InternalError("a check that needs an open table ran on one that cannot be opened")
         return self.opened
 
     @cached_property
     def log_files(self) -> Sequence[FileInfo]:
-        """The files directly in the log's directory. Cost: one listing."""
+        """The files in `_delta_log`, without its subdirectories. Cost: one listing."""
         return list(self.store.list_from(LOG_DIRECTORY, ""))
 
     @cached_property
     def all_files(self) -> dict[str, int]:
-        """Sizes of all files of the table, including the log, by path. Cost: one listing."""
+        """Path → size in bytes, for all files in the table's directory. Cost: one listing."""
         return {info.path: info.size_bytes for info in self.store.list_all("")}
 
     def sample(self, files: pa.Table) -> pa.Table:
-        """Return an evenly spread sample of the rows, with the first and the last."""
+        """Return an evenly spread sample of the rows of `files`, with the first and last row."""
         count = files.num_rows
         if count <= self.num_samples:
             return files
@@ -193,5 +196,5 @@ class Patient:
 
 
 def decoded(column: Any) -> list[str]:
-    """Decode a column of paths of the log."""
+    """Decode the percent-encoding of a column of paths from the log."""
     return [decode_path(text) for text in column.to_pylist()]

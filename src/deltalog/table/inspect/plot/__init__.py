@@ -1,7 +1,7 @@
-"""Plots of a table: its log and its files, in bounded size.
+"""Plots of a table's log and files. The size of a plot does not grow with the table.
 
-`plots` contains `DeltaTable.plot` and counts in Arrow; `drawing` draws with matplotlib, which the
-extra `plot` installs.
+`plots` contains `DeltaTable.plot` and computes the numbers with Arrow. `drawing` draws them with
+matplotlib, which the extra `plot` installs.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Measures drawn by matplotlib, as SVG in the colours of the page.
+"""Draw the plots with matplotlib; notebooks show them as SVG in the colours of the page.
 
-This module owns the look of each measure, and makes names from a log harmless. matplotlib is
-imported on first use; its state for the whole process (`pyplot`) is left alone.
+This module defines the look of each plot, and removes control characters from names in the log.
+matplotlib is imported on first use. `pyplot` is not used, because its state is global.
 
 Protocol: none
 """
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _INK: Final = "#010203"
-"""Colour of text and lines: nearly black in a file, the page's own colour in a page."""
+"""Colour of text and lines: nearly black in a file; in a notebook, the page's colour instead."""
 _COLOURS: Final = (
     "#3b82c4", "#e08a3c", "#4aa36b", "#b35fa8", "#c75d5d", "#7a6fd0", "#9c8f3a", "#8a8a8a",
 )  # fmt: skip
-"""Colours that stand out on white and on black."""
+"""Colours that are easy to see on white and on black."""
 _STYLE: Final = {
     "svg.fonttype": "none",
     "svg.hashsalt": "deltalog",
@@ -63,14 +63,14 @@ _NO_FACTS: Final = dict.fromkeys(("Date", "Creator", "Format", "Type"))
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Plot:
-    """A picture of a table, and the numbers in it.
+    """A picture of a table, with the numbers that it shows.
 
-    A notebook shows it directly. `figure()` returns matplotlib's figure, to be changed or saved.
+    A notebook displays the picture. `figure()` returns a matplotlib figure to change or save.
 
     Args:
         title: title of the picture.
-        data: the numbers; `deltalog.table.inspect.plot` combines them when there are too many.
-        draw: draws the numbers into an empty figure.
+        data: the numbers. If there would be too many rows, several rows are combined.
+        draw: a function that draws the numbers into an empty figure.
         height: height of the picture, in inches.
     """
 
@@ -92,14 +92,14 @@ class Plot:
         """Return the picture as an SVG element whose text has the colour of the page.
 
         Raises:
-            InvalidInputError: as for `figure`.
+            InvalidInputError: see `figure`.
         """
         text = BytesIO()
         with (
             require_library("matplotlib", extra="plot").rc_context(_STYLE),
             warnings.catch_warnings(),
         ):
-            # The page's font has characters that matplotlib's font lacks.
+            # matplotlib's font lacks some characters, but the font of the page contains them.
             warnings.filterwarnings("ignore", "Glyph", UserWarning)
             self._drawn().savefig(text, format="svg", metadata=_NO_FACTS)
         svg = text.getvalue().decode("utf-8")
@@ -111,10 +111,10 @@ class Plot:
 
         Args:
             path: path of the file.
-            options: those of matplotlib's `savefig`.
+            options: options of matplotlib's `savefig`.
 
         Raises:
-            InvalidInputError: as for `figure`.
+            InvalidInputError: see `figure`.
         """
         with require_library("matplotlib", extra="plot").rc_context(_STYLE):
             self._drawn().savefig(path, **{"facecolor": "white", **options})
@@ -167,14 +167,14 @@ def draw_commits(figure: Any, data: pa.Table) -> None:
 
 
 def _moment(time_ms: int) -> datetime:
-    # A time in the log that is out of an axis' range is drawn at its end.
+    # Draw a timestamp that is out of the range of Python's datetime at the end of the axis.
     ends = (datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC))
     least, most = (round(end.timestamp() * 1000) for end in ends)
     return datetime.fromtimestamp(min(max(time_ms, least), most - 1000) / 1000, UTC)
 
 
 def draw_file_sizes(figure: Any, data: pa.Table) -> None:
-    """Draw two panels of bars by file size: the number of files, and of bytes."""
+    """Draw two bar charts by file size: the number of files, and the number of bytes."""
     rows = data.to_pylist()
     panels = figure.subplots(1, 2)
     for axes, measure, colour in zip(panels, ("files", "bytes"), _COLOURS, strict=False):
@@ -212,7 +212,7 @@ def _files(number: int) -> str:
 
 
 def draw_clustering(figure: Any, data: pa.Table) -> None:
-    """Draw a line for each column: how many files may contain a value."""
+    """Draw a line for each column: the number of files that may contain a value."""
     axes = figure.subplots()
     rows = data.to_pylist()
     for place, name in enumerate(dict.fromkeys(row["column"] for row in rows)):
@@ -234,7 +234,7 @@ def draw_clustering(figure: Any, data: pa.Table) -> None:
 
 
 def draw_log(figure: Any, data: pa.Table) -> None:
-    """Draw the bytes of the log's files by kind, a mark for each range of versions."""
+    """Draw the size of the log's files by kind, with one mark for each range of versions."""
     axes = figure.subplots()
     rows = [row for row in data.to_pylist() if row["bytes"]]
     for place, kind in enumerate(("commit", "checkpoint", "compaction", "checksum")):
@@ -259,7 +259,7 @@ def draw_log(figure: Any, data: pa.Table) -> None:
 
 
 def draw_scan(figure: Any, data: pa.Table) -> None:
-    """Draw the share of files and bytes that a scan reads, and why the rest is skipped."""
+    """Draw the share of files and bytes that a scan reads, and why the others are skipped."""
     axes = figure.subplots()
     rows = data.to_pylist()
     colours = {"read": 0, "pruned": 7, "pruned by partition values": 1, "pruned by statistics": 2}
@@ -292,7 +292,7 @@ def draw_scan(figure: Any, data: pa.Table) -> None:
 
 
 def _in_sizes(axis: Any, *, most: int | None = None) -> None:
-    """Label an axis with sizes and units; a linear axis starts at 0 and has round sizes."""
+    """Label an axis with sizes and units. A linear axis starts at 0 and has round tick values."""
     tickers: Any = require_library("matplotlib.ticker", extra="plot")
     if most is not None:
         axis.set_major_locator(tickers.MultipleLocator(1 << max(0, most // 4).bit_length()))
@@ -304,5 +304,5 @@ def _in_sizes(axis: Any, *, most: int | None = None) -> None:
 def label(name: str) -> str:
     """Return a name from a log for display: one line, shortened, without control characters."""
     shown = "".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in name)
-    shown = shown.lstrip("_") or shown  # matplotlib's legends omit names that begin with it
+    shown = shown.lstrip("_") or shown  # matplotlib's legends omit names that begin with `_`
     return shown if len(shown) <= _MOST_LETTERS else shown[: _MOST_LETTERS - 1] + "…"

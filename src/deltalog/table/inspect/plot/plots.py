@@ -1,4 +1,4 @@
-"""`DeltaTable.plot`: the pictures of a version of a table.
+"""`DeltaTable.plot`: pictures of one version of a table.
 
 Protocol: none
 """
@@ -36,10 +36,11 @@ _ROW_HEIGHT = 0.24  # inches
 
 
 class TablePlots:
-    """Pictures of one version of a table, drawn from its log; no data is read.
+    """Pictures of one version of a table, drawn from its log; no data files are read.
 
-    A notebook shows a `Plot`; its `data` are the numbers: an Arrow table of at most some hundred
-    rows, however large the table is. Drawing needs matplotlib: `pip install 'deltalog[plot]'`.
+    Each method returns a `Plot`, which a notebook displays. `Plot.data` contains the numbers as an
+    Arrow table. It has at most some hundred rows, even for a very large table. Drawing needs
+    matplotlib: `pip install 'deltalog[plot]'`.
 
     Args:
         snapshot: the version.
@@ -57,9 +58,9 @@ class TablePlots:
         """Draw the number of commits over time, by operation.
 
         Args:
-            limit: only this many of the newest commits; None means all.
+            limit: number of the newest commits to draw; None means all.
 
-        Cost: a request per commit, sent together.
+        Cost: one request per commit, in parallel.
         """
         history = self._snapshot.history(arguments.as_limit(limit))
         title = f"Commits of {self._title}"
@@ -77,7 +78,7 @@ class TablePlots:
         """Draw the sizes of the partitions.
 
         Args:
-            most: number of the largest partitions; one bar shows the rest.
+            most: maximum number of partitions. The largest are drawn; one bar shows the others.
 
         Raises:
             InvalidInputError: the table has no partition columns.
@@ -96,18 +97,20 @@ class TablePlots:
         )
 
     def clustering(self, columns: str | Sequence[str] | None = None) -> Plot:
-        """Draw how many files may contain a value: few where similar rows are stored together.
+        """Draw, for each value of a column, the number of files that may contain the value.
 
-        A query for one value reads as many files as the line shows at this value.
-        `optimize.z_order`, `optimize.cluster` and partitions lower the line.
+        A query for one value reads this number of files. The number is small if rows with similar
+        values are in the same files. `optimize.z_order`, `optimize.cluster` and partitions make it
+        smaller.
 
         Args:
-            columns: names; None means the clustering columns, or the first six with statistics.
+            columns: names of columns. None means the clustering columns, or the first six columns
+                with statistics.
 
         Raises:
-            InvalidInputError: a column does not exist, or its type has no least value.
+            InvalidInputError: a column does not exist, or statistics have no bounds for its type.
 
-        Cost: the statistics of these columns of every file, from the log.
+        Cost: reads the statistics of these columns, for all files, from the log.
         """
         names = [columns] if isinstance(columns, str) else arguments.as_columns(columns)
         check_rows_readable(self._snapshot)
@@ -132,16 +135,18 @@ class TablePlots:
         *,
         parameters: Sequence[object] | Mapping[str, object] | None = None,
     ) -> Plot:
-        """Draw the share of files that a scan reads, and why the rest is skipped.
+        """Draw the share of files that a scan reads, and why the other files are skipped.
+
+        `DeltaTable.scan(…).explain()` shows the conditions that skip files.
 
         Args:
-            predicate: as for `DeltaTable.scan`, whose `explain()` names the conditions.
-            parameters: values for `?` or `:name` in SQL.
+            predicate: see `DeltaTable.scan`.
+            parameters: values for `?` or `:name` in an SQL predicate.
 
         Raises:
             InvalidInputError: a column does not exist, or the predicate is invalid.
 
-        Cost: the statistics of the predicate's columns, and the sizes, from the log.
+        Cost: reads the statistics of the predicate's columns, and all file sizes, from the log.
         """
         shown = self._snapshot
         condition = arguments.as_condition(
@@ -167,7 +172,7 @@ class TablePlots:
         return f"{shown}, version {self._snapshot.version}"
 
 
-# Data of the pictures: counts of files and commits, in tables of bounded size.
+# --- The data of the pictures: counts of files and commits, in tables of bounded size
 
 
 _PER_DOUBLING: Final = 2
@@ -203,8 +208,8 @@ def commits(history: Sequence[dict[str, Any]]) -> pa.Table:
         history: from `Snapshot.history`.
 
     Returns:
-        `COMMITS`: one row per time span and operation; at most 60 spans of equal length and 8
-        operations; `others` combines the rarest.
+        A table with the schema `COMMITS`: one row per time span and operation. There are at most 60
+        spans of equal length, and at most 8 operations; `others` combines the rarest operations.
     """
     named = Counter(map(_operation, history))
     most = len(named) if len(named) <= _MOST_OPERATIONS + 1 else _MOST_OPERATIONS
@@ -236,9 +241,9 @@ def file_sizes(snapshot: Snapshot) -> pa.Table:
     """Count the live files by size.
 
     Returns:
-        `FILE_SIZES`: two rows for each power of two that has files.
+        A table with the schema `FILE_SIZES`: two rows (bins) for each power of two that has files.
 
-    Cost: the size of every file, from the log.
+    Cost: reads the sizes of all files from the log.
     """
     sizes: Any = snapshot.files(["size"])["size"]
     sizes = compute.fill_null(sizes, 0).filter(
@@ -273,10 +278,10 @@ def partition_sizes(snapshot: Snapshot, most: int) -> pa.Table:
 
     Args:
         snapshot: the version.
-        most: number of the largest partitions to list; the row `others` has the rest.
+        most: maximum number of partitions. The row `others` is the sum of the other partitions.
 
     Returns:
-        `PARTITION_SIZES`, the largest first.
+        A table with the schema `PARTITION_SIZES`, the largest partition first.
 
     Raises:
         InvalidInputError: the table has no partition columns.
@@ -327,21 +332,24 @@ def partition_sizes(snapshot: Snapshot, most: int) -> pa.Table:
 
 
 def clustering(snapshot: Snapshot, columns: Sequence[str] | None) -> pa.Table:
-    """Count for values of a column the files that may contain them.
+    """Count, for values of a column, the files that may contain the value.
 
     Args:
         snapshot: the version.
-        columns: None means the clustering columns, or the first ones with statistics.
+        columns: names of columns. None means the clustering columns, or the first columns with
+            statistics.
 
     Returns:
-        `CLUSTERING`: for each column at most 100 rows, from its least to its greatest value.
-        `position` is the share of smaller bounds, `files` the average number of files
-        there, `most_files` the greatest. A file without statistics may contain any value.
+        A table with the schema `CLUSTERING`: for each column at most 100 rows, from its least to
+        its greatest value. Each row is a range of the sorted distinct bounds of all files.
+        `position` is the share of bounds before this range. `files` is the average number of files
+        that may contain a value of the range, and `most_files` is the maximum. A file without
+        statistics may contain any value.
 
     Raises:
-        InvalidInputError: a column does not exist, or has no such statistics.
+        InvalidInputError: a column does not exist, or statistics have no bounds for its type.
 
-    Cost: the statistics of these columns of every file, from the log.
+    Cost: reads the statistics of these columns, for all files, from the log.
     """
     parts = [_overlap(snapshot, path, field) for path, field in _columns(snapshot, columns)]
     return pa.concat_tables([CLUSTERING.empty_table(), *parts])
@@ -389,7 +397,8 @@ def _overlap(snapshot: Snapshot, path: tuple[str, ...], field: Field) -> pa.Tabl
     if not steps.num_rows:
         return CLUSTERING.empty_table()
     begun, ended = (compute.cumulative_sum(steps[f"{side}_sum"]) for side in ("low", "high"))
-    # Files that begin at or before this value, minus files that end before it.
+    # For each value: the number of files whose minimum is at most the value, minus the number of
+    # files whose maximum is less than the value.
     held = compute.add(compute.subtract(begun, compute.subtract(ended, steps["high_sum"])), unknown)
     places = pa.chunked_array([arrow.arange(0, steps.num_rows)])
     width = -(-steps.num_rows // _MOST_POINTS)
@@ -417,7 +426,7 @@ def _chunks(values: Any) -> list[Any]:
 
 
 def _bounds(snapshot: Snapshot, path: tuple[str, ...], field: Field) -> tuple[Any, Any]:
-    """Return the least and the greatest value of each file; NULL where the log has none."""
+    """Return the least and the greatest value of each file; NULL for files without statistics."""
     configuration = snapshot.configuration
     mode = configuration.column_mapping_mode
     stored = tuple(physical_path(configuration.schema, path, mode))
@@ -437,8 +446,9 @@ def log_growth(snapshot: Snapshot) -> pa.Table:
     """Add up the files of the log by version and kind.
 
     Returns:
-        `LOG`: at most 200 ranges of versions of equal length, named by the first version; `kind` is
-        `commit`, `checkpoint`, `compaction` or `checksum`. Sidecars of checkpoints are not counted.
+        A table with the schema `LOG`, with at most 200 ranges of versions of equal length. A range
+        is identified by its first version. `kind` is `commit`, `checkpoint`, `compaction` or
+        `checksum`. Sidecars of checkpoints are not counted.
 
     Cost: one listing of the log.
     """
@@ -468,12 +478,13 @@ def log_growth(snapshot: Snapshot) -> pa.Table:
 
 
 def scan_outcome(pruned: Pruned) -> pa.Table:
-    """Count files and bytes that a scan reads, and those that it does not.
+    """Count the files and bytes that a scan reads, and those that it skips.
 
     Returns:
-        `SCAN`: `measure` is `files` or `bytes`, `outcome` is `read` or how it was pruned.
+        A table with the schema `SCAN`. `measure` is `files` or `bytes`. `outcome` is `read`, or the
+        reason why the files are skipped.
 
-    Cost: the sizes of the files, from the log.
+    Cost: reads the sizes of the files from the log.
     """
     exact = pruned.counted()
     total, read = (
@@ -491,5 +502,5 @@ def scan_outcome(pruned: Pruned) -> pa.Table:
 
 
 def _table(**columns: Any) -> pa.Table:
-    """Return a table of arrays and chunked arrays."""
+    """Return a table of named columns; a column may be an array or a chunked array."""
     return pa.table(columns)
