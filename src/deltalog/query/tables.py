@@ -209,15 +209,20 @@ def rows_for(
             return scan(wanted, limit=read.limit)
     predicate = read.predicate(parameters, names)
     try:
-        return _rows_where(table, predicate, is_native=is_native)
+        return _rows_where(table, predicate, read if is_native else None)
     except InvalidInputError:  # for example, only DuckDB can compare these types
-        return _rows_where(table, None, is_native=is_native)
+        return _rows_where(table, None, read if is_native else None)
 
 
-def _rows_where(table: VersionedTable, predicate: Any, *, is_native: bool) -> Any:
-    if is_native:
+def _rows_where(table: VersionedTable, predicate: Any, read: TableRead | None) -> Any:
+    """Return the rows of the files that may match; DuckDB reads the files itself given `read`."""
+    if read is not None:
         scan: Any = table.scan
-        found = native_rows(scan(predicate=predicate))
+        names = table.snapshot.configuration.schema.names
+        if read.named is not None:
+            # DuckDB needs a column to count rows.
+            names = [name for name in names if name_key(name) in read.named] or names[:1]
+        found = native_rows(scan(names, predicate))
         if found is not None:
             return found
     dataset: Any = table.to_pyarrow_dataset
