@@ -53,6 +53,9 @@ _EXACT_SCALE: Final = 22
 _LAST_DAY, _FIRST_DAY = (5881580, 3, 7, 11), (-5877641, 2, 6, 24)
 
 
+_BY_ZERO: Final = "division by zero: guard it with NULLIF or CASE"
+
+
 class _NotSameError(Exception):
     """DuckDB's result would differ from Spark's."""
 
@@ -71,20 +74,19 @@ def to_duckdb(resolved: Expression, schema: StructType, columns: Mapping[str, st
         return None  # an invalid constant: `expressions` raises the error for the first row
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Writer:
-    """Writes expressions.
+    """Writes one expression.
 
     Args:
         schema: the columns.
         columns: for each column, its SQL.
-        is_guarded: whether the expression is below AND, OR or CASE, which Spark evaluates only for
-            some rows. Expressions there must never fail, because DuckDB may evaluate more rows.
+        may_fail: whether evaluating the expression may raise an error, as far as it was written.
     """
 
     schema: StructType
     columns: Mapping[str, str]
-    is_guarded: bool = False
+    may_fail: bool = False
 
     def text(self, node: Expression) -> str:
         """Return an expression; raise `_NotSameError` if DuckDB's result would differ."""
@@ -97,14 +99,12 @@ class _Writer:
         """Return the type of an expression."""
         return type_of(node, self.schema)
 
-    def guarded(self) -> _Writer:
-        """Return a writer for operands that Spark evaluates only for some rows."""
-        return _Writer(self.schema, self.columns, is_guarded=True)
-
-    def check_may_fail(self) -> None:
-        """Raise `_NotSameError` where an expression must not fail."""
-        if self.is_guarded:
-            raise _NotSameError
+    def operand(self, node: Expression) -> tuple[str, bool]:
+        """Return an operand, and whether it may fail."""
+        inner = _Writer(self.schema, self.columns)
+        text = inner.text(node)
+        self.may_fail |= inner.may_fail
+        return text, inner.may_fail
 
 
 # --- Nodes
@@ -120,9 +120,21 @@ def _in(writer: _Writer, node: nodes.In) -> str:
     return f"({writer.text(node.operand)} IN ({', '.join(map(writer.text, node.options))}))"
 
 
-def _joined(word: str) -> Callable[[_Writer, Any], str]:
+def _joined(word: str, end: str) -> Callable[[_Writer, Any], str]:
+    """Return a function that writes AND or OR.
+
+    DuckDB evaluates operands in any order. If one may fail, CASE, which DuckDB evaluates in order,
+    skips the other operands where Spark skips them: after an operand that has the value `end`.
+    """
+
     def write(writer: _Writer, node: nodes.And | nodes.Or) -> str:
-        return f"({word.join(map(writer.guarded().text, node.operands))})"
+        operands = list(map(writer.operand, node.operands))
+        *before, (found, may_fail) = operands
+        for text, fails in reversed(before):
+            may_fail |= fails
+            both = f"({text} {word} {found})"
+            found = f"(CASE WHEN {text} IS {end} THEN {end} ELSE {both} END)" if may_fail else both
+        return found
 
     return write
 
@@ -172,30 +184,43 @@ def _arithmetic(writer: _Writer, node: nodes.Arithmetic) -> str:
     if decimal_of(kinds[0]) is not None and decimal_of(kinds[1]) is not None:
         left, right = cast("tuple[PrimitiveType, PrimitiveType]", kinds)
         result = arithmetic_type(node.operator, left, right)
-        if _may_overflow(node.operator, left, right, result):
-            writer.check_may_fail()
+        writer.may_fail |= _may_overflow(node.operator, left, right, result)
         return f"CAST({text} AS {column_text(result)})"
     if kinds == (DOUBLE, DOUBLE):
         if node.operator in {"+", "-", "*"}:
             return text
-        if node.operator == "/" and isinstance(node.right, Literal) and node.right.value:
-            return text
+        if node.operator == "/":
+            return _quotient(writer, node, sides)
     if kinds in {(INTEGER, INTEGER), (LONG, LONG)} and node.operator in {"+", "-", "*"}:
-        writer.check_may_fail()
+        writer.may_fail = True
         return text
     raise _NotSameError
+
+
+def _quotient(writer: _Writer, node: nodes.Arithmetic, sides: tuple[str, str]) -> str:
+    """Write a quotient of doubles; DuckDB divides by zero, which is an error in Spark."""
+    text = f"({sides[0]} / {sides[1]})"
+    if isinstance(node.right, Literal) and node.right.value:
+        return text
+    writer.may_fail = True
+    is_zero = f"{sides[1]} = 0 AND {sides[0]} IS NOT NULL"
+    return f"(CASE WHEN {is_zero} THEN error({_string(_BY_ZERO)}) ELSE {text} END)"
 
 
 def _cast(writer: _Writer, node: nodes.Cast) -> str:
     source = writer.kind(node.operand)
     text = writer.text(node.operand)
-    if node.is_try or not _is_exact_cast(source, node.to):
+    if node.is_try:
+        raise _NotSameError
+    if source in INTEGRALS and decimal_of(node.to) is not None:
+        writer.may_fail |= not _is_exact_cast(source, node.to)  # both refuse too large numbers
+    elif not _is_exact_cast(source, node.to):
         raise _NotSameError
     return text if source == node.to else f"CAST({text} AS {column_text(node.to)})"
 
 
 def _case(writer: _Writer, node: nodes.Case) -> str:
-    kind, writer = column_text(writer.kind(node)), writer.guarded()
+    kind = column_text(writer.kind(node))
     branches = " ".join(
         f"WHEN {writer.text(condition)} THEN {writer.text(value)}"
         for condition, value in node.branches
@@ -213,9 +238,10 @@ def _call(writer: _Writer, node: nodes.Call) -> str:
     if write is None:
         raise _NotSameError
     kinds = [writer.kind(one) for one in node.arguments]
-    # COALESCE evaluates its arguments only for some rows.
-    writer = writer.guarded() if node.function == "coalesce" else writer
-    return write(node, kinds, list(map(writer.text, node.arguments)))
+    arguments = list(map(writer.operand, node.arguments))
+    if node.function == "coalesce" and any(may_fail for _, may_fail in arguments):
+        raise _NotSameError  # Spark evaluates arguments only until one is not NULL
+    return write(node, kinds, [text for text, _ in arguments])
 
 
 def _may_overflow(
@@ -302,7 +328,7 @@ def _quoted(name: str) -> str:
 
 _NODES: Final[Mapping[type[Expression], Callable[[_Writer, Any], str]]] = MappingProxyType({
     Literal: _constant,
-    nodes.And: _joined(" AND "),
+    nodes.And: _joined("AND", "FALSE"),
     nodes.Arithmetic: _arithmetic,
     nodes.Call: _call,
     nodes.Case: _case,
@@ -313,7 +339,7 @@ _NODES: Final[Mapping[type[Expression], Callable[[_Writer, Any], str]]] = Mappin
     nodes.IsNull: _is_null,
     nodes.Like: _like,
     nodes.Not: _not,
-    nodes.Or: _joined(" OR "),
+    nodes.Or: _joined("OR", "TRUE"),
 })  # fmt: skip
 
 
