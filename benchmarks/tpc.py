@@ -1,12 +1,10 @@
 """TPC-H and TPC-DS beside other engines: `python -m benchmarks.tpc SCALE [KIND VARIANT]`.
 
 The tables and queries come from `make .cache/tpc/…`. Each query is answered once by each side, then
-five times in turns; the page `docs/benchmarks-tpc.md` has the medians. Answers of `deltalog.sql` are
-compared with the answers of DuckDB's extension. The tables are written beside those of the
+five times in turns; the page `docs/benchmarks-tpc.md` has the medians. Answers of `deltalog.sql`
+are compared with the answers of DuckDB's extension. The tables are written beside those of the
 generator, unless they are there.
 """
-
-# ruff: noqa: T201  # a report for the terminal
 
 from __future__ import annotations
 
@@ -141,14 +139,11 @@ def report(title: str, medians: Mapping[str, Mapping[int, float]]) -> list[str]:
 
 def main(scale: str, parts: tuple[tuple[str, str], ...]) -> None:
     """Measure parts, and write the page."""
-    lines = [
-        "# TPC-H and TPC-DS",
-        "",
-        f"Scale {scale}; milliseconds, medians of {_TURNS} runs in turns, after one run that is not "
-        "counted. Ratios are to DuckDB on the Parquet files of plain tables. All answers are right. "
-        "`make bench-tpc` writes this page.",
-        "",
-    ]
+    about = (
+        f"Scale {scale}; milliseconds, medians of {_TURNS} runs in turns after one run that is not "
+        "counted. Ratios are to DuckDB on the Parquet files of plain tables. All answers are right."
+    )
+    lines = ["# TPC-H and TPC-DS", "", about, "", "`make bench-tpc` writes this page.", ""]
     for kind, variant in parts:
         place = find_scale(kind, scale)
         if place is None:

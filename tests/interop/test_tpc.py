@@ -7,6 +7,7 @@ The tables, queries and answers come from DuckDB's extensions, in an environment
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
@@ -83,7 +84,7 @@ def test_the_tables_hold_what_was_written(tables: Benchmark) -> None:
     """Queries of few rows alone would not notice rows that are missing elsewhere."""
     for name, table in tables.tables.items():
         source = tables.source(name)
-        order = [(one, "ascending") for one in source.column_names]
+        order: Any = [(one, "ascending") for one in source.column_names]
         found = table.to_pyarrow_table().select(source.column_names)
         assert found.sort_by(order).equals(source.sort_by(order)), name
         assert native_rows(table.scan()) is not None, name

@@ -370,7 +370,7 @@ def _batches(
 def _cause(watched: Mapping[str, Any], run: DuckDBRun | None) -> DeltaError | None:
     """Return the original error behind a failed query; DuckDB's own error has only its message."""
     failures = (getattr(one, "failure", None) for one in (*watched.values(), run))
-    found = next((error for error in failures if error is not None), None)
+    found: DeltaError | None = next((error for error in failures if error is not None), None)
     if found is not None:
         return found
     try:

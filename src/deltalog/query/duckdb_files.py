@@ -102,7 +102,8 @@ class NativeRows:
             source += f" JOIN {_quoted(f'{name}_constants')} AS constants USING ({_FILE})"
         if group.vectors:
             positions = self._positions(group)
-            connection.register(f"{name}_deleted", pa.table({_POSITION: positions}))
+            deleted_rows: Any = {_POSITION: positions}
+            connection.register(f"{name}_deleted", pa.table(deleted_rows))
             position = f"files.{_FILE}::BIGINT * {_ROWS_OF_FILE} + files.{_ROW}"
             deleted = f"SELECT {_POSITION} FROM {_quoted(f'{name}_deleted')}"  # noqa: S608  # as below
             source += f" WHERE {position} NOT IN ({deleted})"

@@ -79,7 +79,7 @@ from deltalog.schema.types import (
 )
 
 _Key = tuple[str, tuple[Part, ...], tuple[tuple[str, str], ...]]
-Types = tuple[tuple[int, tuple[str, ...]], ...]
+_Types = tuple[tuple[int, tuple[str, ...]], ...]
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -96,7 +96,7 @@ _PROBED: Final = re.compile(
 
 # For recent queries, the types that DuckDB reported for their parts: asking binds the query again.
 _MOST_QUERIES: Final = 256
-_KNOWN_TYPES: Final[dict[_Key, Types]] = {}
+_KNOWN_TYPES: Final[dict[_Key, _Types]] = {}
 
 
 def _key_of(query: TranslatedQuery, tables: Mapping[str, Any]) -> _Key | None:
@@ -107,6 +107,13 @@ def _key_of(query: TranslatedQuery, tables: Mapping[str, Any]) -> _Key | None:
     if any(not isinstance(schema, pa.Schema) for _, schema in schemas):
         return None
     return query.sql, query.parts, tuple((name, str(schema)) for name, schema in schemas)
+
+
+def _keep_types(key: _Key, types: _Types) -> None:
+    """Cache the types that DuckDB has reported, for the same query over equal tables."""
+    if len(_KNOWN_TYPES) >= _MOST_QUERIES:
+        _KNOWN_TYPES.pop(next(iter(_KNOWN_TYPES)), None)
+    _KNOWN_TYPES[key] = types
 
 
 def query_translated(
@@ -203,21 +210,15 @@ class _Run:
                 self._compute(connection, number, part, [])
             elif isinstance(part, Aggregated) and not part.argument:
                 self._typed(number, part, [])
-        known = _KNOWN_TYPES.get(self.key, ())
+        known = () if self.key is None else _KNOWN_TYPES.get(self.key, ())
         for number, types in known:
             if number not in self.chosen:
                 self._decide(connection, number, types)
         relation = self._bound(connection, prefix, self.query.sql)
         self._crosses(connection)
         if self.asked and self.key is not None:
-            self._keep_types(known)
+            _keep_types(self.key, (*known, *self.asked))
         return relation
-
-    def _keep_types(self, known: Types) -> None:
-        """Cache the types that DuckDB has reported, for the same query over equal tables."""
-        if len(_KNOWN_TYPES) >= _MOST_QUERIES:
-            _KNOWN_TYPES.pop(next(iter(_KNOWN_TYPES)), None)
-        _KNOWN_TYPES[self.key] = (*known, *self.asked)
 
     def _bound(self, connection: Any, prefix: str, text: str) -> Any:
         """Return DuckDB's relation of a query with marks; its errors determine the next part."""

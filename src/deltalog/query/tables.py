@@ -218,7 +218,7 @@ def _rows_where(table: VersionedTable, predicate: Any, read: TableRead | None) -
     """Return the rows of the files that may match; DuckDB reads the files itself given `read`."""
     if read is not None:
         scan: Any = table.scan
-        names = table.snapshot.configuration.schema.names
+        names = list(table.snapshot.configuration.schema.names)
         if read.named is not None:
             # DuckDB needs a column to count rows.
             names = [name for name in names if name_key(name) in read.named] or names[:1]
