@@ -110,7 +110,7 @@ class FileGroup:
     paths: tuple[str, ...]
     columns: tuple[StoredColumn | None, ...]
     constants: Mapping[str, pa.Array[Any]]
-    vectors: tuple[_Vector, ...] = ()
+    vectors: tuple[_FileVector, ...] = ()
 
     def deleted(self, store: Store) -> list[pa.Int64Array]:
         """Load the positions of the deleted rows of each file.
@@ -124,7 +124,7 @@ class FileGroup:
 
 
 @dataclass(frozen=True, slots=True)
-class _Vector:
+class _FileVector:
     path: str
     row: dict[str, Any]
     num_rows: int
@@ -243,7 +243,7 @@ def plan_native(scan: Scan, engine: NativeEngine) -> NativePlan:
                 columns,
                 {name: values.take(pa.array(numbers)) for name, values in constants.items()},
                 tuple(
-                    _Vector(paths[number], vectors[number], footers[number].num_rows)
+                    _FileVector(paths[number], vectors[number], footers[number].num_rows)
                     for number in numbers
                 )
                 if is_marked
@@ -304,7 +304,7 @@ def _constants(scan: Scan, files: pa.Table) -> dict[str, pa.Array[Any]]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _FileFacts:
+class _StoredSchema:
     """What files with equal footers have in common; compared by identity.
 
     Args:
@@ -319,7 +319,7 @@ class _FileFacts:
 @dataclass(frozen=True, slots=True)
 class _StoredFile:
     path: str
-    facts: _FileFacts
+    facts: _StoredSchema
     num_rows: int
 
 
@@ -327,7 +327,7 @@ _MOST_GROUPS: Final = 32
 _MOST_FILES: Final = 100_000
 _MOST_SCHEMAS: Final = 1_000
 _FILES: Final = Recent[_StoredFile](_MOST_FILES)
-_FACTS: Final[dict[tuple[bytes, bool], _FileFacts]] = {}
+_FACTS: Final[dict[tuple[bytes, bool], _StoredSchema]] = {}
 
 
 def _stored(store: Store, path: str) -> _StoredFile:
@@ -356,16 +356,16 @@ def _stored(store: Store, path: str) -> _StoredFile:
     return found
 
 
-def _shared_facts(schema: pa.Schema, *, is_rebased: bool) -> _FileFacts:
+def _shared_facts(schema: pa.Schema, *, is_rebased: bool) -> _StoredSchema:
     """Return one object for all files with equal facts."""
     key = schema.serialize().to_pybytes(), is_rebased
     if len(_FACTS) >= _MOST_SCHEMAS:
         _FACTS.clear()
-    return _FACTS.setdefault(key, _FileFacts(schema, is_rebased))
+    return _FACTS.setdefault(key, _StoredSchema(schema, is_rebased))
 
 
 def _stored_columns(
-    facts: _FileFacts, scan: Scan, engine: NativeEngine
+    facts: _StoredSchema, scan: Scan, engine: NativeEngine
 ) -> tuple[StoredColumn | None, ...] | str:
     """Return how files store the columns of a scan, or why the engine does not read them."""
     spec = scan.spec
