@@ -3,7 +3,8 @@
 A plan divides the files of a scan into groups. All files of a group store the scan's columns in the
 same way, so an engine can read a group with one call of its own reader. A file that the engine
 would not read exactly is in no group, and deltalog's reader reads it. A plan contains no engine's
-language: `query.duckdb_files` translates it into SQL of DuckDB.
+language: `query.duckdb_files` translates it into SQL of DuckDB, `arrow_files` into a
+dataset of pyarrow.
 
 `ENGINES` lists what each engine reads exactly. A new engine is a row there, and a module that
 translates plans.
@@ -32,6 +33,7 @@ from deltalog.protocol.features import check_deletion_vectors
 from deltalog.protocol.partition_values import extract, parse_column
 from deltalog.schema import ArrayType, MapType, PrimitiveType, StructType, to_arrow_type
 from deltalog.schema.columns import walk_types
+from deltalog.schema.primitives.strings import is_text
 from deltalog.schema.types import (
     BINARY,
     BOOLEAN,
@@ -369,7 +371,8 @@ def _stored_columns(
 ) -> tuple[StoredColumn | None, ...] | str:
     """Return how files store the columns of a scan, or why the engine does not read them."""
     spec = scan.spec
-    if facts.is_rebased:
+    kinds = (kind for column in spec.data_columns for _, kind in walk_types(column.type))
+    if facts.is_rebased and not _CALENDAR_TYPES.isdisjoint(kinds):
         return "have dates or timestamps of the hybrid calendar"
     names = [name_key(name) for name in facts.schema.names]
     if len(set(names)) < len(names) or not engine.hidden.isdisjoint(names):
@@ -408,7 +411,11 @@ def _is_known(kind: DataType, engine: NativeEngine) -> bool:
 
 
 def is_stored_as(found: Any, wanted: Any) -> bool:
-    """Return whether two types are equal, apart from names of list elements and nullability."""
+    """Return whether files store values of two types in the same way.
+
+    Names of list elements, nullability, and the Arrow types that an Arrow writer notes for strings
+    make no difference.
+    """
     if pt.is_struct(wanted) and pt.is_struct(found):
         return found.num_fields == wanted.num_fields and all(
             one.name == other.name and is_stored_as(one.type, other.type)
@@ -420,9 +427,14 @@ def is_stored_as(found: Any, wanted: Any) -> bool:
         )
     if pt.is_list(wanted) and pt.is_list(found):
         return is_stored_as(found.value_type, wanted.value_type)
+    if pt.is_dictionary(found):
+        return is_stored_as(found.value_type, wanted)
+    if pt.is_string(wanted):
+        return is_text(found)
     return bool(found == wanted)
 
 
+_CALENDAR_TYPES: Final[frozenset[DataType]] = frozenset({DATE, TIMESTAMP})
 _COMMON_TYPES: Final[frozenset[DataType]] = frozenset({
     BOOLEAN, BYTE, SHORT, INTEGER, LONG, FLOAT, DOUBLE, STRING, BINARY, DATE, TIMESTAMP,
     TIMESTAMP_NTZ,
@@ -463,4 +475,15 @@ DUCKDB: Final = NativeEngine(
     reads=_duckdb_reads,
     most_files=10_000,
 )
-ENGINES: Final[Mapping[str, NativeEngine]] = MappingProxyType({"duckdb": DUCKDB})
+PYARROW: Final = NativeEngine(
+    name="pyarrow",
+    pattern="",
+    hidden=frozenset(),
+    types=_COMMON_TYPES,
+    reads=is_stored_as,
+    most_files=10_000,
+)
+ENGINES: Final[Mapping[str, NativeEngine]] = MappingProxyType({
+    "duckdb": DUCKDB,
+    "pyarrow": PYARROW,
+})  # fmt: skip
