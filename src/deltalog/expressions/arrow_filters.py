@@ -109,7 +109,7 @@ class _Filter:
         except InvalidInputError as error:
             self.root = FilterPart()
             if str(expression).count("(") > _MOST_NESTED:
-                raise InexactPartError(f"{error};") from error
+                raise InexactPartError(f"a filter that is nested so deeply ({error})") from error
             self._leaves[id(self.root)] = converted([expression], schema)[0]
             return
         self.root = self._pickled.root

@@ -471,7 +471,8 @@ LOWER: Final = {
 }
 """The lower-case code point of each code point; `İ` is missing, because it has two."""
 
-# Each code point here was assigned in Unicode 14, so its lower case will never change.
+# All code points in these ranges were assigned by Unicode 14 or earlier. Later releases do not
+# change their lower case.
 _SETTLED: Final = (
     (0x0, 0x377), (0x384, 0x38A), (0x38E, 0x3A1), (0x3A3, 0x52F), (0x5D0, 0x5EA), (0x600, 0x70D),
     (0x900, 0x983), (0xE01, 0xE3A), (0xE3F, 0xE5B), (0x1E00, 0x1F15), (0x2000, 0x2064),

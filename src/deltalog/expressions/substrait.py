@@ -151,7 +151,7 @@ def _serialized(expressions: Sequence[pc.Expression], schema: pa.Schema) -> Mess
             for expression in expressions:
                 _check_types(expression, schema)
     except (pa.ArrowException, ValueError, KeyError) as error:
-        raise InexactPartError(f"{error};") from error
+        raise InexactPartError(f"a filter that pyarrow refuses ({error})") from error
     return fields_of(found)
 
 

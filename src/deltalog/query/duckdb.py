@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.expressions.sql_session import UTC_NAMES
+from deltalog.query.duckdb_expressions import BY_ZERO
 from deltalog.query.duckdb_files import NativeRows
 from deltalog.query.native import MONTHS_TEXT
 from deltalog.schema import StructType
@@ -237,7 +238,7 @@ def query_duckdb(
     except duckdb.Error as error:
         problem = str(error).replace(MONTHS_TEXT, "INTERVAL YEAR TO MONTH")
         refused = InvalidInputError(f"cannot run {shown or sql!r}: {problem}")
-        raise _cause(watched, run) or refused from error
+        raise _cause(watched, run, str(error)) or refused from error
     if reader is None:
         raise InvalidInputError(f"cannot run {shown or sql!r}: expected a query that returns rows")
     batches = _batches(reader, watched, shown or sql, run, database)
@@ -364,19 +365,28 @@ def _batches(
         yield from reader
     except (pa.ArrowException, OSError) as error:
         refused = InvalidInputError(f"cannot run {shown!r}: {error}")
-        raise _cause(watched, run) or refused from error
+        raise _cause(watched, run, str(error)) or refused from error
 
 
-def _cause(watched: Mapping[str, Any], run: DuckDBRun | None) -> DeltaError | None:
+# How the messages of errors begin that the files of a table cannot cause.
+_OF_QUERIES: Final = (
+    "Binder Error", "Catalog Error", "Conversion Error", "Not implemented Error",
+    "Out of Range Error", "Parser Error",
+)  # fmt: skip
+
+
+def _cause(watched: Mapping[str, Any], run: DuckDBRun | None, message: str) -> DeltaError | None:
     """Return the original error behind a failed query; DuckDB's own error has only its message."""
     failures = (getattr(one, "failure", None) for one in (*watched.values(), run))
     found: DeltaError | None = next((error for error in failures if error is not None), None)
     if found is not None:
         return found
+    if message.startswith(_OF_QUERIES) or BY_ZERO in message:
+        return None
     try:
         for one in watched.values():
             if isinstance(one, NativeRows):
-                one.plan.check_files()
+                one.check_files()
     except DeltaError as error:
         return error
     return None

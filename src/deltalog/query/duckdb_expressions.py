@@ -53,7 +53,7 @@ _EXACT_SCALE: Final = 22
 _LAST_DAY, _FIRST_DAY = (5881580, 3, 7, 11), (-5877641, 2, 6, 24)
 
 
-_BY_ZERO: Final = "division by zero: guard it with NULLIF or CASE"
+BY_ZERO: Final = "division by zero: guard it with NULLIF or CASE"
 
 
 class _NotSameError(Exception):
@@ -204,7 +204,7 @@ def _quotient(writer: _Writer, node: nodes.Arithmetic, sides: tuple[str, str]) -
         return text
     writer.may_fail = True
     is_zero = f"{sides[1]} = 0 AND {sides[0]} IS NOT NULL"
-    return f"(CASE WHEN {is_zero} THEN error({_string(_BY_ZERO)}) ELSE {text} END)"
+    return f"(CASE WHEN {is_zero} THEN error({_string(BY_ZERO)}) ELSE {text} END)"
 
 
 def _cast(writer: _Writer, node: nodes.Cast) -> str:

@@ -19,6 +19,7 @@ from deltalog._util.kernels import compute
 from deltalog.data.scan.native import DUCKDB, native_directory, plan_native
 from deltalog.query.native import column_text
 from deltalog.schema.columns import find_field
+from deltalog.schema.types import DOUBLE, FLOAT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,6 +59,15 @@ class NativeRows:
         """The directory that contains all files of the table, as an absolute path with a slash."""
         return native_directory(self.plan.scan.snapshot.store)
 
+    def check_files(self) -> None:
+        """Read the rows by deltalog's reader, which names the file that DuckDB could not read.
+
+        Raises:
+            DeltaError: a file is missing or damaged.
+        """
+        for _ in self.plan.scan.to_batches():
+            pass
+
     def create_view(self, connection: Any, name: str) -> None:
         """Create a temporary view of the rows on a connection.
 
@@ -88,18 +98,20 @@ class NativeRows:
         texts = dict(self._columns(group))
         files = ", ".join(map(_literal, group.paths))
         source = f"read_parquet([{files}], hive_partitioning = false) AS files"
-        varying = {}
+        varying: dict[str, Any] = {}
         for column, values in group.constants.items():
             text = _constant(values)
             if text is None:
-                varying[column] = values
-                texts[column] = f"constants.{_quoted(column)}"
+                name_of_values = f"value_{len(varying)}"
+                varying[name_of_values] = values
+                texts[column] = f"constants.{name_of_values}"
             else:
                 texts[column] = f"CAST({text} AS {self._type(column)})"
         if varying:
             numbers = pa.array(range(len(group.paths)), pa.uint64())
-            connection.register(f"{name}_constants", pa.table({_FILE: numbers, **varying}))
-            source += f" JOIN {_quoted(f'{name}_constants')} AS constants USING ({_FILE})"
+            connection.register(f"{name}_constants", pa.table({"file": numbers, **varying}))
+            constants = f"{_quoted(f'{name}_constants')} AS constants"
+            source += f" JOIN {constants} ON constants.file = files.{_FILE}"
         if group.vectors:
             positions = self._positions(group)
             deleted_rows: Any = {_POSITION: positions}
@@ -118,7 +130,11 @@ class NativeRows:
                 yield column.name, f"CAST(NULL AS {kind})"
                 continue
             text = f"files.{_quoted(stored.name)}"
-            yield column.name, text if stored.is_same else f"CAST({text} AS {kind})"
+            text = text if stored.is_same else f"CAST({text} AS {kind})"
+            if column.type in {FLOAT, DOUBLE}:
+                # DuckDB would prune row groups by bounds that do not count NaN.
+                text = f"CASE WHEN isnan({text}) THEN CAST('NaN' AS {kind}) ELSE {text} END"
+            yield column.name, text
 
     def _positions(self, group: FileGroup) -> pa.ChunkedArray[Any]:
         store = self.plan.scan.snapshot.store

@@ -540,7 +540,7 @@ class RunFunction:
         return f"{name}({self._number}"
 
 
-# The functions of running queries: number → function.
+# The Python functions that DuckDB may call for the queries in progress: number → function.
 _FUNCTIONS: Final[WeakValueDictionary[int, RunFunction]] = WeakValueDictionary()
 
 

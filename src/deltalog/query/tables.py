@@ -12,6 +12,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from deltalog._util.escaping import name_key
+from deltalog.data.scan.native import DUCKDB, plan_native
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import columns, parse_sql
 from deltalog.expressions.sql_session import UTC_NAMES
@@ -214,15 +215,42 @@ def rows_for(
         return _rows_where(table, None, read if is_native else None)
 
 
+def explain_read(
+    table: VersionedTable, read: TableRead, parameters: Mapping[str, object]
+) -> list[str]:
+    """Return lines that state how many files of a table DuckDB reads itself, and why not others.
+
+    Args:
+        table: the table, at the requested version.
+        read: the rows and columns that the query needs.
+        parameters: the parameters of the query: name → value.
+    """
+    if read.limit is not None:
+        return ["read by deltalog, up to the limit of the query"]
+    try:
+        predicate = read.predicate(parameters, table.snapshot.configuration.schema.names)
+        plan = plan_native(_native_scan(table, predicate, read), DUCKDB)
+    except InvalidInputError:
+        plan = plan_native(_native_scan(table, None, read), DUCKDB)
+    if plan.reasons:  # then deltalog's reader reads all files
+        plan = replace(plan, groups=(), num_rest=plan.num_files + plan.num_rest)
+    return plan.explain()
+
+
+def _native_scan(table: VersionedTable, predicate: Any, read: TableRead) -> Any:
+    """Return a scan of the columns that a query names."""
+    scan: Any = table.scan
+    names = list(table.snapshot.configuration.schema.names)
+    if read.named is not None:
+        # DuckDB needs a column to count rows.
+        names = [name for name in names if name_key(name) in read.named] or names[:1]
+    return scan(names, predicate)
+
+
 def _rows_where(table: VersionedTable, predicate: Any, read: TableRead | None) -> Any:
     """Return the rows of the files that may match; DuckDB reads the files itself given `read`."""
     if read is not None:
-        scan: Any = table.scan
-        names = list(table.snapshot.configuration.schema.names)
-        if read.named is not None:
-            # DuckDB needs a column to count rows.
-            names = [name for name in names if name_key(name) in read.named] or names[:1]
-        found = native_rows(scan(names, predicate))
+        found = native_rows(_native_scan(table, predicate, read))
         if found is not None:
             return found
     dataset: Any = table.to_pyarrow_dataset

@@ -30,6 +30,7 @@ from deltalog.query.tables import (
     changes_of,
     check_looked_into,
     duckdb_for,
+    explain_read,
     rows_for,
     select,
     spelled_as_tables,
@@ -307,7 +308,21 @@ class LocalSession:
         if selected is not None:
             return str(selected.scan.explain())
         rows = self._answered(query, "EXPLAIN ")
-        return "\n".join(str(text) for text in rows.read_all().column(1).to_pylist())
+        lines = [str(text) for text in rows.read_all().column(1).to_pylist()]
+        found = translated(query.text)
+        for key, reference in found.tables.items():
+            table = self._table_of(bound(reference, query.parameters))
+            if table is not None:
+                read = explain_read(table, found.reads[key], query.parameters)
+                lines.append(f"{table.table_uri}: {'; '.join(read)}")
+        return "\n".join(lines)
+
+    def _table_of(self, name: QualifiedName | TableChangesCall) -> DeltaTable | None:
+        """Return the Delta table of a name in a query; None for other rows and for changes."""
+        if isinstance(name, TableChangesCall) or self._own_database is not None:
+            return None
+        _, registered = self._registered.get(name.key, (None, None))
+        return self.open(name) if isinstance(registered, DeltaTable | None) else None
 
     def _selected(self, query: Query) -> SelectionScan | None:
         """Return the scan that answers a query; None if the query needs DuckDB."""

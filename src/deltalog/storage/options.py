@@ -22,8 +22,8 @@ TRUSTED_LOCATIONS: Final = "trusted_locations"
 """The option with which callers allow a log to refer to files in other stores."""
 FSYNC: Final = "fsync"
 """The option that sets whether local files are synced to the disk; True by default."""
-# The minimum similarity of two names for a typing error. `endpoint_url_s3` and `endpoint_url_sts`
-# are less similar.
+# If an unknown name is at least this similar to a known name, it is probably a misspelling of it.
+# `endpoint_url_s3` and `endpoint_url_sts` are less similar, so neither passes for the other.
 _NEARLY: Final = 0.93
 _OWN: Final = frozenset({TRUSTED_LOCATIONS, FSYNC})
 

@@ -47,11 +47,11 @@ def native_dataset(scan: Scan, *, is_filtered: bool) -> ds.Dataset | None:
     options: Any = {"partitions": partitions} if scan.spec.partition_columns.names else {}
     make: Any = ds.FileSystemDataset.from_paths  # the stubs require a root partition
     # Otherwise Arrow would read INT96 as nanoseconds, which overflow after the year 2262.
-    read = ds.ParquetReadOptions(coerce_int96_timestamp_unit="us")
+    read_options: Any = ds.ParquetReadOptions
     found: ds.Dataset = make(
         paths,
         schema=scan.schema,
-        format=ds.ParquetFileFormat(read_options=read),
+        format=ds.ParquetFileFormat(read_options(coerce_int96_timestamp_unit="us")),
         filesystem=pafs.LocalFileSystem(),
         **options,
     )

@@ -136,7 +136,9 @@ class DeltaDataset(ds.FileSystemDataset):
         if is_plain and (wanted is None or filtered is not None):
             native = native_dataset(scan, is_filtered=wanted is not None)
             if native is not None:
-                return native.scanner(columns=columns, filter=filtered, batch_size=batch_size)
+                scanner: Any = native.scanner  # the stubs lack columns by expressions
+                found: ds.Scanner = scanner(columns, filter=filtered, batch_size=batch_size)
+                return found
         batches = self._noting(_cast(scan, shown, batch_size))
         return ds.Scanner.from_batches(
             batches, schema=shown, columns=columns, filter=filtered, batch_size=batch_size

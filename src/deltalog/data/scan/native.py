@@ -14,6 +14,7 @@ Protocol: Column Mapping, Deletion Vectors, Partition Value Serialization, Type 
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
 
     from deltalog.data.scan.plan import Scan
     from deltalog.schema import DataType
+    from deltalog.storage.parquet.reader import ParquetReader
     from deltalog.storage.store import Store
 
 
@@ -71,6 +73,10 @@ class NativeEngine:
         hidden: names of columns that the engine's reader adds, in lower case. A file with such a
             column is read by deltalog's reader.
         types: the primitive types that the engine has, in addition to decimals.
+        trusts_bounds: whether the engine prunes rows by all bounds in footers: by those of
+            floating-point numbers, which do not count NaN, and by those of strings in the order of
+            old writers. Then translations must hide columns of floating-point numbers from the
+            engine's statistics, which is possible only outside of structs.
         reads: whether the engine reads a column of the file's type (the first argument) exactly as
             the table's type (the second).
         most_files: the maximum number of files of a scan.
@@ -80,6 +86,7 @@ class NativeEngine:
     pattern: str
     hidden: frozenset[str]
     types: frozenset[DataType]
+    trusts_bounds: bool
     reads: Callable[[pa.DataType, pa.DataType], bool]
     most_files: int
 
@@ -174,18 +181,6 @@ class NativePlan:
             lines.append(f"read by deltalog: {self.num_rest} files")
         return [*lines, *(f"because {reason}" for reason in self.reasons)]
 
-    def check_files(self) -> None:
-        """Raise the error that explains why the engine's reader failed, if a file is the cause.
-
-        Raises:
-            DataFileMissingError: a file does not exist.
-            DataFileUnreadableError: a file is not a Parquet file.
-        """
-        store = self.scan.snapshot.store
-        for group in self.groups:
-            for path in group.paths:
-                open_parquet(store, path, footer_only=True).close()
-
 
 def plan_native(scan: Scan, engine: NativeEngine) -> NativePlan:
     """Decide which files of a scan an engine reads itself.
@@ -202,54 +197,44 @@ def plan_native(scan: Scan, engine: NativeEngine) -> NativePlan:
         that were not read before.
     """
     files = scan.pruned.files(TASK_COLUMNS)
-    store = scan.snapshot.store
     objection = _objection(scan, engine, files)
     if objection is not None:
         return NativePlan(scan, engine, num_rest=files.num_rows, reasons=(objection,))
+    store = scan.snapshot.store
     paths = [decode_path(str(path)) for path in files.column("path").to_pylist()]
-    home = native_directory(store)
-    footers = map_in_pool(lambda path: _stored(store, path), paths, batch_size=16)
+    stored = map_in_pool(lambda path: _stored(store, path), paths, batch_size=16)
     vectors: list[Any] = files.column("deletionVector").to_pylist()
+    are_marked = [one is not None and one["storageType"] is not None for one in vectors]
+    verdicts = _verdicts(scan, engine, stored)
+    reasons = Counter(one for one in verdicts if isinstance(one, str))
     members: dict[tuple[int, bool], list[int]] = {}
-    reasons = Counter[str]()
-    known: dict[int, tuple[StoredColumn | None, ...] | str] = {}
-    for number, (found, vector) in enumerate(zip(footers, vectors, strict=True)):
-        facts = found.facts
-        if id(facts) not in known:
-            known[id(facts)] = _stored_columns(facts, scan, engine)
-        columns = known[id(facts)]
-        if not found.path.startswith(home):  # such as the files of a shallow clone
-            columns = "are outside of the table's directory"
-        elif any(character in found.path for character in engine.pattern):
-            columns = f"have names that are patterns in {engine.name}"
-        if isinstance(columns, str):
-            reasons[columns] += 1
-        else:
-            is_marked = vector is not None and vector["storageType"] is not None
-            members.setdefault((id(facts), is_marked), []).append(number)
+    for number, (one, verdict, is_marked) in enumerate(
+        zip(stored, verdicts, are_marked, strict=True)
+    ):
+        if not isinstance(verdict, str):
+            members.setdefault((id(one.schema), is_marked), []).append(number)
     if len(members) > _MOST_GROUPS:
         reason = f"files of {len(members)} different schemas are too many for one query"
         return NativePlan(scan, engine, num_rest=files.num_rows, reasons=(reason,))
+    if any(are_marked):
+        check_deletion_vectors(
+            scan.snapshot.configuration, table=store.root, version=scan.snapshot.version
+        )
     constants = _constants(scan, files)
     groups: list[FileGroup] = []
-    for (key, is_marked), numbers in members.items():
-        columns = known[key]
-        assert not isinstance(columns, str)  # noqa: S101  # only such files have a group
-        if is_marked:
-            check_deletion_vectors(
-                scan.snapshot.configuration, table=store.root, version=scan.snapshot.version
-            )
+    for (_, is_marked), numbers in members.items():
+        columns = verdicts[numbers[0]]
+        assert not isinstance(columns, str)  # noqa: S101  # only other files are members
         groups.append(
             FileGroup(
-                tuple(footers[number].path for number in numbers),
+                tuple(stored[number].path for number in numbers),
                 columns,
                 {name: values.take(pa.array(numbers)) for name, values in constants.items()},
                 tuple(
-                    _FileVector(paths[number], vectors[number], footers[number].num_rows)
+                    _FileVector(paths[number], vectors[number], stored[number].num_rows)
                     for number in numbers
-                )
-                if is_marked
-                else (),
+                    if is_marked
+                ),
             )
         )
     return NativePlan(
@@ -259,6 +244,25 @@ def plan_native(scan: Scan, engine: NativeEngine) -> NativePlan:
         sum(reasons.values()),
         tuple(f"{number} {reason}" for reason, number in reasons.items()),
     )
+
+
+def _verdicts(
+    scan: Scan, engine: NativeEngine, stored: Sequence[_StoredFile]
+) -> list[tuple[StoredColumn | None, ...] | str]:
+    """Return for each file how it stores the columns, or why the engine does not read it."""
+    home = native_directory(scan.snapshot.store)
+    known: dict[int, tuple[StoredColumn | None, ...] | str] = {}
+    found: list[tuple[StoredColumn | None, ...] | str] = []
+    for one in stored:
+        if id(one.schema) not in known:
+            known[id(one.schema)] = _stored_columns(one.schema, scan, engine)
+        verdict = known[id(one.schema)]
+        if not one.path.startswith(home):  # such as the files of a shallow clone
+            verdict = "are outside of the table's directory"
+        elif any(character in one.path for character in engine.pattern):
+            verdict = f"have names that are patterns in {engine.name}"
+        found.append(verdict)
+    return found
 
 
 def _objection(scan: Scan, engine: NativeEngine, files: pa.Table) -> str | None:
@@ -278,7 +282,7 @@ def _objection(scan: Scan, engine: NativeEngine, files: pa.Table) -> str | None:
 
 
 def native_directory(store: Store) -> str:
-    """Return the directory of a table's files, as an absolute path that ends with a slash.
+    """Return the directory of a table's files, as a path without links that ends with a slash.
 
     Raises:
         InternalError: the store's files have no local paths.
@@ -286,7 +290,7 @@ def native_directory(store: Store) -> str:
     found = native_path(store, "")
     if found is None:
         raise InternalError(f"files in {store.root} have no local paths")
-    return found.rstrip("/") + "/"
+    return os.path.realpath(found).rstrip("/") + "/"
 
 
 def _constants(scan: Scan, files: pa.Table) -> dict[str, pa.Array[Any]]:
@@ -312,16 +316,18 @@ class _StoredSchema:
     Args:
         schema: the Arrow schema of all columns, with field ids.
         is_rebased: whether the files have dates or timestamps of the hybrid calendar.
+        has_old_bounds: whether bounds of strings or bytes are in the order of an old writer.
     """
 
     schema: pa.Schema
     is_rebased: bool
+    has_old_bounds: bool
 
 
 @dataclass(frozen=True, slots=True)
 class _StoredFile:
     path: str
-    facts: _StoredSchema
+    schema: _StoredSchema
     num_rows: int
 
 
@@ -329,7 +335,7 @@ _MOST_GROUPS: Final = 32
 _MOST_FILES: Final = 100_000
 _MOST_SCHEMAS: Final = 1_000
 _FILES: Final = Recent[_StoredFile](_MOST_FILES)
-_FACTS: Final[dict[tuple[bytes, bool], _StoredSchema]] = {}
+_SCHEMAS: Final[dict[tuple[bytes | bool, ...], _StoredSchema]] = {}
 
 
 def _stored(store: Store, path: str) -> _StoredFile:
@@ -348,9 +354,13 @@ def _stored(store: Store, path: str) -> _StoredFile:
     stays = is_settled(state)  # determine this before reading the file
     reader = open_parquet(store, path, footer_only=True)
     try:
-        is_rebased = file_rebase(reader.metadata, "UTC") is not None
-        facts = _shared_facts(reader.arrow_schema.remove_metadata(), is_rebased=is_rebased)
-        found = _StoredFile(native, facts, reader.num_rows)
+        facts = _shared_schema(
+            reader.arrow_schema.remove_metadata(),
+            is_rebased=file_rebase(reader.metadata, "UTC") is not None,
+            has_old_bounds=_has_old_bounds(reader),
+        )
+        # DuckDB resolves links before it checks whether a file is in an allowed directory.
+        found = _StoredFile(os.path.realpath(native), facts, reader.num_rows)
     finally:
         reader.close()
     if stays:
@@ -358,12 +368,26 @@ def _stored(store: Store, path: str) -> _StoredFile:
     return found
 
 
-def _shared_facts(schema: pa.Schema, *, is_rebased: bool) -> _StoredSchema:
+def _has_old_bounds(reader: ParquetReader) -> bool:
+    schema = reader.metadata.schema
+    leaves = [number for number in range(len(schema)) if _is_of_bytes(schema.column(number))]
+    try:
+        groups = reader.column_chunks(leaves) if leaves else ()
+    except DataFileUnreadableError:
+        return True
+    return any(not group[leaf].is_ordered for group in groups for leaf in leaves)
+
+
+def _is_of_bytes(leaf: Any) -> bool:
+    return leaf.physical_type in {"BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY"}
+
+
+def _shared_schema(schema: pa.Schema, **facts: bool) -> _StoredSchema:
     """Return one object for all files with equal facts."""
-    key = schema.serialize().to_pybytes(), is_rebased
-    if len(_FACTS) >= _MOST_SCHEMAS:
-        _FACTS.clear()
-    return _FACTS.setdefault(key, _StoredSchema(schema, is_rebased))
+    key: tuple[bytes | bool, ...] = (schema.serialize().to_pybytes(), *facts.values())
+    if len(_SCHEMAS) >= _MOST_SCHEMAS:
+        _SCHEMAS.clear()
+    return _SCHEMAS.setdefault(key, _StoredSchema(schema, **facts))
 
 
 def _stored_columns(
@@ -371,9 +395,11 @@ def _stored_columns(
 ) -> tuple[StoredColumn | None, ...] | str:
     """Return how files store the columns of a scan, or why the engine does not read them."""
     spec = scan.spec
-    kinds = (kind for column in spec.data_columns for _, kind in walk_types(column.type))
+    kinds = {kind for column in spec.data_columns for _, kind in walk_types(column.type)}
     if facts.is_rebased and not _CALENDAR_TYPES.isdisjoint(kinds):
         return "have dates or timestamps of the hybrid calendar"
+    if facts.has_old_bounds and engine.trusts_bounds and not _BYTES_TYPES.isdisjoint(kinds):
+        return "have bounds in the order of an old writer"
     names = [name_key(name) for name in facts.schema.names]
     if len(set(names)) < len(names) or not engine.hidden.isdisjoint(names):
         return f"have column names that {engine.name} changes"
@@ -392,6 +418,8 @@ def _columns_of(
         kind = to_arrow_type(column.type)
         if not all(_is_known(inner, engine) for _, inner in walk_types(column.type)):
             return f"have a column of the type {column.type}"
+        if engine.trusts_bounds and _has_floats_in_struct(column.type):
+            return f"have floating-point numbers inside of {column.name!r}"
         if match is None:
             columns.append(None)
         elif not engine.reads(match.type, kind):
@@ -399,6 +427,12 @@ def _columns_of(
         else:
             columns.append(StoredColumn(match.name, is_stored_as(match.type, kind)))
     return tuple(columns)
+
+
+def _has_floats_in_struct(kind: DataType) -> bool:
+    if not isinstance(kind, StructType):
+        return False
+    return any(field.type in {FLOAT, DOUBLE} or _has_floats_in_struct(field.type) for field in kind)
 
 
 def _is_known(kind: DataType, engine: NativeEngine) -> bool:
@@ -434,6 +468,7 @@ def is_stored_as(found: Any, wanted: Any) -> bool:
     return bool(found == wanted)
 
 
+_BYTES_TYPES: Final[frozenset[DataType]] = frozenset({STRING, BINARY})
 _CALENDAR_TYPES: Final[frozenset[DataType]] = frozenset({DATE, TIMESTAMP})
 _COMMON_TYPES: Final[frozenset[DataType]] = frozenset({
     BOOLEAN, BYTE, SHORT, INTEGER, LONG, FLOAT, DOUBLE, STRING, BINARY, DATE, TIMESTAMP,
@@ -472,6 +507,7 @@ DUCKDB: Final = NativeEngine(
     pattern="*?[]{}\\",
     hidden=frozenset({"filename", "file_index", "file_row_number"}),
     types=_COMMON_TYPES,
+    trusts_bounds=True,
     reads=_duckdb_reads,
     most_files=10_000,
 )
@@ -480,6 +516,7 @@ PYARROW: Final = NativeEngine(
     pattern="",
     hidden=frozenset(),
     types=_COMMON_TYPES,
+    trusts_bounds=False,
     reads=is_stored_as,
     most_files=10_000,
 )

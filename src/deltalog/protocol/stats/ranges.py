@@ -496,7 +496,7 @@ class Unknown(_WithoutStatistics):
         del facts
 
     def lines(self) -> Iterator[str]:
-        """Return the condition."""
+        """Yield the condition as one line of text for messages."""
         yield f"not decided by statistics: {to_sql(self.expression)}"
 
 
@@ -512,7 +512,7 @@ class Never(_WithoutStatistics):
         return pa.scalar(value=False)
 
     def lines(self) -> Iterator[str]:
-        """Return the condition."""
+        """Yield the condition as one line of text for messages."""
         yield f"never true: {to_sql(self.expression)}"
 
 
@@ -528,7 +528,7 @@ class Exact(_WithoutStatistics):
         return None if found is None else pc.coalesce(found, pa.scalar(value=False))
 
     def lines(self) -> Iterator[str]:
-        """Return the condition."""
+        """Yield the condition as one line of text for messages."""
         kind = "partition values" if columns(self.condition) else "constant"
         yield f"{kind}: {to_sql(self.condition)}"
 
@@ -554,7 +554,7 @@ class AllOf:
             yield from part.leaves()
 
     def lines(self) -> Iterator[str]:
-        """Return the lines of the parts."""
+        """Yield the conditions of the parts as lines of text for messages."""
         for part in self.parts:
             yield from part.lines()
 
@@ -581,7 +581,7 @@ class AnyOf:
             yield from part.leaves()
 
     def lines(self) -> Iterator[str]:
-        """Return the lines of the parts."""
+        """Yield the conditions of the parts as lines of text for messages."""
         yield "any of"
         for part in self.parts:
             yield from (f"  {line}" for line in part.lines())
@@ -608,7 +608,7 @@ class HasNull:
         yield (NULL_COUNT, *self.path), None
 
     def lines(self) -> Iterator[str]:
-        """Return the condition."""
+        """Yield the condition as one line of text for messages."""
         yield f"nullCount({self.name}) > 0"
 
 
@@ -630,7 +630,7 @@ class HasValue:
         yield (NULL_COUNT, *self.path), None
 
     def lines(self) -> Iterator[str]:
-        """Return the condition."""
+        """Yield the condition as one line of text for messages."""
         yield f"nullCount({self.name}) < numRecords"
 
 

@@ -410,7 +410,8 @@ _OF_SPARK: Final = frozenset(
     "set reset add list uncache load declare begin call clear refresh analyze msck "  # noqa: SIM905  # words
     "grant revoke".split()
 )
-# Of these statements, Spark cannot run the following ones if they use a deltalog table.
+# The words in `_OF_SPARK` whose statements deltalog runs if they may use a table, because Spark
+# cannot run them for a deltalog table.
 _READING: Final = frozenset({"analyze", "begin", "load", "msck", "set"})
 _BEFORE_TABLE: Final = re.compile(r"\b(?:from|into|update|table)\b", re.IGNORECASE)
 _CREATING: Final = frozenset({"create", "replace"})

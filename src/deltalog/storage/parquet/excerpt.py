@@ -49,9 +49,9 @@ if TYPE_CHECKING:
 _MAGIC: Final = b"PAR1"
 # If at most this share of the values is wanted, only the wanted values are converted to strings.
 _FEW_OF_DICTIONARY: Final = 0.25
-_SMALL_DICTIONARY: Final = (
-    0.5  # maximum ratio of entries to values; Arrow needs twice as long for an entry
-)
+# Strings are decoded as a dictionary if its entries are at most this share of the values, because
+# decoding an entry takes Arrow twice as long as decoding a plain value.
+_SMALL_DICTIONARY: Final = 0.5
 _THREADED_BYTES: Final = 4 * 1024 * 1024
 _FILE_OFFSET = 2  # field number
 _UNWANTED: Final = thrift.write_struct({_FILE_OFFSET: thrift.Value(thrift.INT64, 0)})

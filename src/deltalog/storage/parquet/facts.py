@@ -342,7 +342,10 @@ class RecentFooters(Recent[Footer]):
         return footer
 
     def keep(self, fact: Footer, *states: FileState) -> None:
-        """Cache a small footer; the file's state must have been settled before reading."""
+        """Cache a footer if it is small.
+
+        The file's state must have been settled before the footer was read; see `is_settled`.
+        """
         if fact.metadata.serialized_size <= _MOST_FOOTER_BYTES:
             super().keep(fact, *states)
 
