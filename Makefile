@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 AZURITE := .cache/azurite
 REFERENCE := .cache/reference
 WIRE := .cache/wire
-TPCDS := .cache/tpcds
+TPC := .cache/tpc
 SCALE := 1
 SPARK := spark
 STORES := emulator
@@ -15,7 +15,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c c
 unexport PYTHONDONTWRITEBYTECODE # the tests start hundreds of processes, each of which would compile anew
 say = @printf '\n==> %s\n'
 
-.PHONY: help demo test test-spark test-stores test-slow test-all test-package test-long soak tpcds mutants reference reference-full matrix check lint doctest docs outputs pictures board release bench bench-wire clean
+.PHONY: help demo test test-spark test-stores test-slow test-all test-package test-long soak mutants reference reference-full matrix check lint doctest docs outputs pictures board release bench bench-tpc bench-wire clean
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -32,22 +32,20 @@ test-spark: $(BIN)/.ready-dev ## tests on Spark, and beside Delta Spark (needs a
 test-stores: $(BIN)/.ready-dev $(AZURITE)/.ready ## tests on servers that are compatible with S3 and Azure (needs npm)
 	$(say) "tests of stores"
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "($(STORES)) and not ($(SPARK))" $(PYTEST)
-test-slow: $(BIN)/.ready-dev .cache/daft/.ready $(TPCDS)/.ready ## killed processes, long properties, tables of other writers, TPC-DS
+test-slow: $(BIN)/.ready-dev .cache/daft/.ready $(TPC)/.ready ## killed processes, long properties, tables of other writers, TPC-DS
 	$(say) "slow tests"
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "($(SLOW)) and not ($(SPARK) or $(STORES))" $(PYTEST)
 test-all: test-spark test-stores test-slow ## what `make test` leaves out
 test-package: $(BIN)/.ready-dev ## the tests of one package: make test-package PACKAGE=data
 	HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-quick} $(BIN)/python -m pytest -n 2 --dist worksteal tests/unit/$(PACKAGE) \
 	$$(grep -l "deltalog\.$(PACKAGE)" tests/property/test_*.py) $(PYTEST)
-test-long: $(BIN)/.ready-dev $(AZURITE)/.ready $(REFERENCE)/.ready .cache/daft/.ready $(TPCDS)/.ready ## the suite with all comparisons, statements and rules: an hour
+test-long: $(BIN)/.ready-dev $(AZURITE)/.ready $(REFERENCE)/.ready .cache/daft/.ready $(TPC)/.ready ## the suite with all comparisons, statements and rules: an hour
 	$(say) "running all tests" && DELTALOG_REFERENCE_FULL=1 DELTALOG_PARITY=all DELTALOG_RULES=all DELTALOG_HISTORIES=1000 HYPOTHESIS_PROFILE=long \
 	$(BIN)/python -m pytest -n 2 --dist worksteal $(PYTEST)
 soak: $(BIN)/.ready-dev $(AZURITE)/.ready ## 10,000 histories of failing stores, races of 32 processes and through a catalog
 	$(say) "interleaving writers" && DELTALOG_HISTORIES=10000 $(BIN)/python -m pytest -q -n 2 tests/stateful/test_histories.py tests/stateful/test_simulation.py tests/stateful/test_catalog_transactions.py
 	$(say) "racing through a catalog" && DELTALOG_CATALOG_RACE=16x50 $(BIN)/python -m pytest -q -n 2 tests/catalogs/test_unity_commits.py -k race
 	$(say) "racing processes" && DELTALOG_RACE=32x100 $(BIN)/python -m pytest -q -s tests/stateful/test_races.py
-tpcds: $(BIN)/.ready-dev $(TPCDS)/$(SCALE)/.ready ## the 99 queries of TPC-DS at scale 1, each timed
-	$(BIN)/python -m tests.support.tpcds_seconds $(TPCDS)/$(SCALE)
 mutants: $(BIN)/.ready-dev ## small changes of the source that no test notices
 	$(BIN)/python -m tests.mutation $(MUTANTS)
 reference: $(REFERENCE)/.ready ## set up Delta Spark, to which the tests compare (needs a JVM and Maven)
@@ -82,6 +80,8 @@ release: $(BIN)/.ready-release ## build what a tag publishes, and check it; publ
 	$(say) "checking" && $(BIN)/python -m twine check --strict dist/* && $(BIN)/python .ci/check_dist.py dist
 bench: $(BIN)/.ready-dev ## measure beside deltalake; rewrites docs/benchmarks.md
 	$(BIN)/python -m benchmarks $(BENCH)
+bench-tpc: $(BIN)/.ready-dev $(TPC)/h-$(SCALE)/.ready $(TPC)/ds-$(SCALE)/.ready ## TPC-H and TPC-DS at scale 1 beside DuckDB on the same files
+	$(BIN)/python -m benchmarks.tpc $(SCALE)
 bench-wire: $(BIN)/.ready-dev $(WIRE)/versitygw ## measure over a slow network (needs Go); rewrites docs/benchmarks-wire.md
 	$(BIN)/python -m benchmarks --wire $(BENCH)
 clean: ## remove what the targets made
@@ -110,16 +110,19 @@ $(REFERENCE)/.ready: tests/reference/pom.xml constraints.txt
 	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -c $(@D)/constraints.txt pip
 	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -c $(@D)/constraints.txt \
 	--build-constraint constraints.txt -e . --group daft && touch $@
-$(TPCDS)/.ready: pyproject.toml constraints.txt tests/support/tpcds.py # its extension needs an older DuckDB than the tests
-	$(say) "preparing TPC-DS"
+$(TPC)/.ready: pyproject.toml constraints.txt tests/support/tpc.py # the extensions need an older DuckDB than the tests
+	$(say) "preparing TPC-H and TPC-DS"
 	@test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
 	@sed 's/^duckdb==.*/duckdb==1.5.5/' constraints.txt > $(@D)/constraints.txt
 	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -c $(@D)/constraints.txt pip
-	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -c $(@D)/constraints.txt --group tpcds
-	@$(@D)/bin/python tests/support/tpcds.py 0.01 $(@D)/0.01 && touch $@
-$(TPCDS)/%/.ready: $(TPCDS)/.ready
+	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -c $(@D)/constraints.txt --group tpc
+	@for kind in h ds; do $(@D)/bin/python tests/support/tpc.py $$kind 0.01 $(@D)/$$kind-0.01 || exit 1; done; touch $@
+$(TPC)/h-%/.ready: $(TPC)/.ready
+	$(say) "making the tables of TPC-H at scale $*"
+	@$(TPC)/bin/python tests/support/tpc.py h $* $(@D) && touch $@
+$(TPC)/ds-%/.ready: $(TPC)/.ready
 	$(say) "making the tables of TPC-DS at scale $*"
-	@$(TPCDS)/bin/python tests/support/tpcds.py $* $(@D) && touch $@
+	@$(TPC)/bin/python tests/support/tpc.py ds $* $(@D) && touch $@
 .cache/spark-%/.ready: pyproject.toml constraints.txt # constraints.txt pins one PySpark; this is about others
 	$(say) "preparing PySpark $*"
 	@test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)

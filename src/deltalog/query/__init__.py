@@ -5,7 +5,9 @@ names.
 - `translate`: the query in DuckDB's dialect. `native`: decides which expressions DuckDB computes as
   Spark does. `computed`: the expressions that the package `expressions` computes instead.
 - `joins`: joins by column names.
-- `tables`: the rows of each table, after pruning. `running`: runs the query. `duckdb`: connections.
+- `tables`: the rows of each table, after pruning. `duckdb_files`: files that DuckDB reads itself.
+- `running`: runs the query. `duckdb`: connections. `duckdb_expressions`: Spark's expressions in
+  DuckDB's SQL.
 """
 
 from __future__ import annotations

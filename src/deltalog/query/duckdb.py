@@ -18,18 +18,20 @@ import pyarrow as pa
 
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.expressions.sql_session import UTC_NAMES
+from deltalog.query.duckdb_files import NativeRows
 from deltalog.query.native import MONTHS_TEXT
 from deltalog.schema import StructType
 from deltalog.schema.primitives.moments import NAMED_MONTHS, calendar_intervals, named_months
 from deltalog.schema.types import YEAR_TO_MONTH
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 # The settings for queries that may read only registered tables, no files and no network.
 _EXTENSION_METADATA: Final = b"ARROW:extension:metadata"
+_ACCESS: Final = "enable_external_access"
 _CLOSED: Final[dict[str, Any]] = {
-    "enable_external_access": "false",
+    _ACCESS: "false",
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
     "allow_community_extensions": "false",
@@ -106,8 +108,35 @@ def shared_duckdb() -> Database:
     return _SHARED.setdefault(process, connect_duckdb()) if found is None else found
 
 
+# Databases whose queries may open the files below some directories, by these directories.
+_MOST_DATABASES: Final = 4
+_WITH_FILES: Final[dict[tuple[int, frozenset[str]], Database]] = {}
+
+
+def duckdb_with_files(directories: frozenset[str]) -> Database:
+    """Return an in-memory DuckDB whose queries can open only the files below some directories.
+
+    The most recently used of these databases are kept, because opening one takes about 10 ms.
+
+    Args:
+        directories: absolute paths that end with a slash.
+
+    Raises:
+        InvalidInputError: DuckDB is not installed.
+    """
+    key = os.getpid(), directories
+    found = _WITH_FILES.pop(key, None) or connect_duckdb(directories=directories)
+    _WITH_FILES[key] = found  # the last entry is the most recently used one
+    for least_recent in list(_WITH_FILES)[:-_MOST_DATABASES]:
+        _WITH_FILES.pop(least_recent, None)
+    return found
+
+
 def connect_duckdb(
-    settings: Mapping[str, str] | None = None, *, is_closed: bool = True
+    settings: Mapping[str, str] | None = None,
+    *,
+    is_closed: bool = True,
+    directories: Collection[str] = (),
 ) -> Database:
     """Open an in-memory DuckDB in which only registered tables are visible.
 
@@ -117,6 +146,8 @@ def connect_duckdb(
         settings: the settings of DuckDB: name → value.
         is_closed: whether access to files, to the network and to DuckDB's settings is blocked.
             `settings` may still allow it.
+        directories: the directories below which queries can open files nevertheless, as absolute
+            paths that end with a slash.
 
     Raises:
         InvalidInputError: DuckDB is not installed, or has no setting with such a name.
@@ -129,6 +160,8 @@ def connect_duckdb(
         ) from error
     # A name in a query must be a registered table, and never a Python variable.
     closed = _CLOSED if is_closed else {}
+    if directories:  # only while external access is enabled, these may be set
+        closed = {key: value for key, value in closed.items() if key != _ACCESS}
     config: dict[str, Any] = {
         "python_enable_replacements": "false", **closed, **(settings or {}),
     }  # fmt: skip
@@ -141,6 +174,11 @@ def connect_duckdb(
     try:
         database = duckdb.connect(config=config)
         database.execute("SET GLOBAL TimeZone = 'UTC'")
+        if directories:
+            allowed = ", ".join("'" + one.replace("'", "''") + "'" for one in sorted(directories))
+            database.execute("SET GLOBAL parquet_metadata_cache = true")
+            database.execute(f"SET GLOBAL allowed_directories = [{allowed}]")
+            database.execute(f"SET GLOBAL {_ACCESS} = false")
         if is_closed:
             database.execute("SET GLOBAL lock_configuration = true")
     except duckdb.Error as error:
@@ -186,6 +224,9 @@ def query_duckdb(
     connection = database.connect()
     try:
         for name, rows in watched.items():
+            if isinstance(rows, NativeRows):
+                rows.create_view(connection, name)
+                continue
             given = rows.to_reader() if isinstance(rows, WatchedReader) else rows
             register(connection, name, given, is_joined=len(watched) > 1)
         if run is not None:
@@ -329,7 +370,16 @@ def _batches(
 def _cause(watched: Mapping[str, Any], run: DuckDBRun | None) -> DeltaError | None:
     """Return the original error behind a failed query; DuckDB's own error has only its message."""
     failures = (getattr(one, "failure", None) for one in (*watched.values(), run))
-    return next((error for error in failures if error is not None), None)
+    found: DeltaError | None = next((error for error in failures if error is not None), None)
+    if found is not None:
+        return found
+    try:
+        for one in watched.values():
+            if isinstance(one, NativeRows):
+                one.plan.check_files()
+    except DeltaError as error:
+        return error
+    return None
 
 
 # --- register tables in DuckDB with their row counts, which determine the order of joins

@@ -29,6 +29,7 @@ from deltalog.expressions.sql_session import SqlSession
 from deltalog.protocol.features.registry import Support, is_supported
 from deltalog.query.computed import ARGUMENTS, MARKS, ROW_OF_SIDE, Aggregated, Computed, Part, Side
 from deltalog.query.duckdb import Database, DuckDBRun, has_spans, is_of_table, query_duckdb
+from deltalog.query.duckdb_expressions import to_duckdb
 from deltalog.query.joins import (
     ColumnsOfJoin,
     Joined,
@@ -77,6 +78,9 @@ from deltalog.schema.types import (
     decimal_type,
 )
 
+_Key = tuple[str, tuple[Part, ...], tuple[tuple[str, str], ...]]
+_Types = tuple[tuple[int, tuple[str, ...]], ...]
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -88,6 +92,28 @@ _PROBE: Final = "pi"
 _PROBED: Final = re.compile(
     rf"'{_PROBE}\(STRUCT\(k(\d+) \w+\)(?:, )?(.*)\)'\. You might", re.DOTALL
 )
+
+
+# For recent queries, the types that DuckDB reported for their parts: asking binds the query again.
+_MOST_QUERIES: Final = 256
+_KNOWN_TYPES: Final[dict[_Key, _Types]] = {}
+
+
+def _key_of(query: TranslatedQuery, tables: Mapping[str, Any]) -> _Key | None:
+    """Return what determines the types of a query's parts; None if the key is unknown."""
+    if any(not isinstance(one, Computed | Aggregated) for one in query.parts):
+        return None
+    schemas = [(name, getattr(rows, "schema", None)) for name, rows in sorted(tables.items())]
+    if any(not isinstance(schema, pa.Schema) for _, schema in schemas):
+        return None
+    return query.sql, query.parts, tuple((name, str(schema)) for name, schema in schemas)
+
+
+def _keep_types(key: _Key, types: _Types) -> None:
+    """Cache the types that DuckDB has reported, for the same query over equal tables."""
+    if len(_KNOWN_TYPES) >= _MOST_QUERIES:
+        _KNOWN_TYPES.pop(next(iter(_KNOWN_TYPES)), None)
+    _KNOWN_TYPES[key] = types
 
 
 def query_translated(
@@ -116,7 +142,15 @@ def query_translated(
         InvalidInputError: a part is not valid for the types of its columns, or the query fails.
     """
     fine = any(is_of_table(rows) and has_nanos(rows) for rows in tables.values())
-    run = _Run(database, found, parameters, shown, fine, is_of_values)
+    run = _Run(
+        database,
+        found,
+        parameters,
+        shown,
+        fine,
+        is_of_values,
+        key=None if parameters else _key_of(found, tables),
+    )
     reader = query_duckdb(database, prefix, tables, parameters, shown=shown, run=run)
     if prefix:
         return reader
@@ -145,6 +179,8 @@ class _Run:
             of their columns.
         joins: the number of a join by column names → its columns; None while they are being
             determined.
+        asked: the parts whose types DuckDB was asked for, with these types.
+        key: the key of the query in the cache of types; None if they may differ between runs.
         crossed: the numbers of the NATURAL joins whose sides have no common column.
     """
 
@@ -161,6 +197,8 @@ class _Run:
     sides: dict[int, list[tuple[str, str]]] = field(default_factory=dict)
     joins: dict[int, ColumnsOfJoin | None] = field(default_factory=dict)
     crossed: set[int] = field(default_factory=set)
+    asked: list[tuple[int, tuple[str, ...]]] = field(default_factory=list)
+    key: _Key | None = None
 
     def __post_init__(self) -> None:
         self._session = SqlSession(now=utc_moment(now_ms()), time_zone="UTC")
@@ -172,8 +210,14 @@ class _Run:
                 self._compute(connection, number, part, [])
             elif isinstance(part, Aggregated) and not part.argument:
                 self._typed(number, part, [])
+        known = () if self.key is None else _KNOWN_TYPES.get(self.key, ())
+        for number, types in known:
+            if number not in self.chosen:
+                self._decide(connection, number, types)
         relation = self._bound(connection, prefix, self.query.sql)
         self._crosses(connection)
+        if self.asked and self.key is not None:
+            _keep_types(self.key, (*known, *self.asked))
         return relation
 
     def _bound(self, connection: Any, prefix: str, text: str) -> Any:
@@ -191,7 +235,9 @@ class _Run:
             except duckdb.BinderException as error:
                 probed = _PROBED.search(str(error))
                 if probed is not None:
-                    self._decide(connection, int(probed[1]), divided_types(probed[2]))
+                    number, types = int(probed[1]), tuple(divided_types(probed[2]))
+                    self.asked.append((number, types))
+                    self._decide(connection, number, types)
                 elif not has_no_columns(error) or not self._crosses(connection):
                     raise
 
@@ -259,6 +305,10 @@ class _Run:
         is_small = isinstance(resolved, Literal) and result in {BYTE, SHORT}
         if part.native is not None and not is_small and is_same_by_duckdb(parsed, resolved, schema):
             self.chosen[number] = part.native
+            return
+        same = None if is_small else to_duckdb(resolved, schema, dict(part.inputs))
+        if same is not None:
+            self.chosen[number] = same
             return
         arrows = [to_arrow_type(one) for one in kinds] or [pa.int32()]
         names = names or ["deltalog_one"]

@@ -15,7 +15,8 @@ from deltalog._util.escaping import name_key
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import columns, parse_sql
 from deltalog.expressions.sql_session import UTC_NAMES
-from deltalog.query.duckdb import is_of_table, shared_duckdb
+from deltalog.query.duckdb import Database, duckdb_with_files, is_of_table, shared_duckdb
+from deltalog.query.duckdb_files import NativeRows, native_rows
 from deltalog.query.lexer import error_at
 from deltalog.query.parse import read_query
 from deltalog.query.running import query_translated, with_names, with_schema
@@ -103,7 +104,7 @@ def query_table(
                 return selected.to_reader()
             rows[key] = rows_for(seen, found.reads[key], parameters)
     found = spelled_as_tables(query, found, rows)
-    return query_translated(shared_duckdb(), found, rows, parameters, shown=query)
+    return query_translated(duckdb_for(rows.values()), found, rows, parameters, shown=query)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,13 +182,20 @@ def select(
     return SelectionScan(found, [name for _, name in asked], selection.place, shown)
 
 
-def rows_for(table: VersionedTable, read: TableRead, parameters: Mapping[str, object]) -> Any:
+def rows_for(
+    table: VersionedTable,
+    read: TableRead,
+    parameters: Mapping[str, object],
+    *,
+    is_native: bool = True,
+) -> Any:
     """Return the rows of a table for DuckDB, without rows that the query does not need.
 
     Args:
         table: the table, at the requested version.
         read: the rows and columns that the query needs.
         parameters: the parameters of the query: name → value.
+        is_native: whether DuckDB can open the files of tables.
     """
     check_looked_into(table, read)
     names = table.snapshot.configuration.schema.names
@@ -199,11 +207,36 @@ def rows_for(table: VersionedTable, read: TableRead, parameters: Mapping[str, ob
         if wanted is None or None not in wanted:
             scan: Any = table.scan
             return scan(wanted, limit=read.limit)
-    dataset: Any = table.to_pyarrow_dataset
+    predicate = read.predicate(parameters, names)
     try:
-        return dataset(file_pruning_predicate=read.predicate(parameters, names))
-    except InvalidInputError:
-        return dataset()  # for example, only DuckDB can compare these types
+        return _rows_where(table, predicate, read if is_native else None)
+    except InvalidInputError:  # for example, only DuckDB can compare these types
+        return _rows_where(table, None, read if is_native else None)
+
+
+def _rows_where(table: VersionedTable, predicate: Any, read: TableRead | None) -> Any:
+    """Return the rows of the files that may match; DuckDB reads the files itself given `read`."""
+    if read is not None:
+        scan: Any = table.scan
+        names = list(table.snapshot.configuration.schema.names)
+        if read.named is not None:
+            # DuckDB needs a column to count rows.
+            names = [name for name in names if name_key(name) in read.named] or names[:1]
+        found = native_rows(scan(names, predicate))
+        if found is not None:
+            return found
+    dataset: Any = table.to_pyarrow_dataset
+    return dataset(file_pruning_predicate=predicate)
+
+
+def duckdb_for(tables: Iterable[Any]) -> Database:
+    """Return a DuckDB that can open the files of the tables that it reads itself, and no others.
+
+    Args:
+        tables: the rows of each table in a query.
+    """
+    directories = frozenset(one.directory for one in tables if isinstance(one, NativeRows))
+    return duckdb_with_files(directories) if directories else shared_duckdb()
 
 
 def telling_rows(rows: Any) -> Any:

@@ -21,7 +21,7 @@ from deltalog.expressions.nodes import Cast, Column
 from deltalog.log.context import utc_context
 from deltalog.operations.changes.assign import Assignments, Scope
 from deltalog.operations.engine import Engine, LocalEngine
-from deltalog.query.duckdb import connect_duckdb, shared_duckdb
+from deltalog.query.duckdb import connect_duckdb
 from deltalog.query.names import QualifiedName
 from deltalog.query.native import EVERYTHING, TableRead
 from deltalog.query.running import query_translated, with_schema
@@ -29,6 +29,7 @@ from deltalog.query.tables import (
     at_version,
     changes_of,
     check_looked_into,
+    duckdb_for,
     rows_for,
     select,
     spelled_as_tables,
@@ -271,7 +272,7 @@ class LocalSession:
         """Return the rows of a query or a table in a form that the local engine can open."""
         del alias  # not needed, because the operation contains the alias
         if isinstance(rows, QualifiedName):
-            return telling_rows(self._rows_of(rows))
+            return telling_rows(self._rows_of(rows, is_native=False))
         if target is not None and self._reads(rows, target):
             return with_integer_types(self.select(rows))
         return RowsOfQuery(self, rows)
@@ -330,7 +331,7 @@ class LocalSession:
             name: self._rows_of(bound(reference, given), found.reads[name], given)
             for name, reference in found.tables.items()
         }
-        database = self._own_database or shared_duckdb()
+        database = self._own_database or duckdb_for(tables.values())
         found = spelled_as_tables(query.text, found, tables)
         return query_translated(
             database, found, tables, given,
@@ -342,8 +343,17 @@ class LocalSession:
         name: QualifiedName | TableChangesCall,
         read: TableRead = EVERYTHING,
         parameters: Mapping[str, object] | None = None,
+        *,
+        is_native: bool = True,
     ) -> Any:
-        """Return the rows of a table of a query, in a form that DuckDB can read."""
+        """Return the rows of a table of a query, in a form that DuckDB can read.
+
+        Args:
+            name: the table.
+            read: the rows and columns that the query needs.
+            parameters: the parameters of the query.
+            is_native: whether DuckDB reads the rows, and may open the table's files.
+        """
         if isinstance(name, TableChangesCall):
             table = self.open(name.table)
             check_looked_into(table, read)
@@ -356,7 +366,8 @@ class LocalSession:
         table = self.open(name)
         if name.known_version is None:
             self._read.add(table.table_uri)
-        return rows_for(table, read, parameters or {})
+        is_native = is_native and self._own_database is None
+        return rows_for(table, read, parameters or {}, is_native=is_native)
 
     def _reads(self, query: Query, target: QualifiedName) -> bool:
         """Return whether a query reads the table `target`, at any version."""

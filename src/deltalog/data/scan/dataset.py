@@ -19,6 +19,7 @@ import pyarrow.dataset as ds  # noqa: TID251  # the one place; imported only whe
 import pyarrow.fs as pafs
 import pyarrow.types as pt
 
+from deltalog.data.scan.arrow_files import native_dataset
 from deltalog.data.scan.plan import Scan, plan_scan
 from deltalog.data.scan.prune import estimate_rows
 from deltalog.errors import DeltaError, InvalidInputError
@@ -130,8 +131,13 @@ class DeltaDataset(ds.FileSystemDataset):
         names = self._needed(columns, wanted)
         scan = self._scan(names, wanted)
         shown = pa.schema([self._shown.field(name) for name in names])
-        batches = self._noting(_cast(scan, shown, batch_size))
         filtered = None if wanted is None else self._for_arrow(wanted)
+        is_plain = names and self._predicate is None and shown.equals(scan.schema)
+        if is_plain and (wanted is None or filtered is not None):
+            native = native_dataset(scan, is_filtered=wanted is not None)
+            if native is not None:
+                return native.scanner(columns=columns, filter=filtered, batch_size=batch_size)
+        batches = self._noting(_cast(scan, shown, batch_size))
         return ds.Scanner.from_batches(
             batches, schema=shown, columns=columns, filter=filtered, batch_size=batch_size
         )

@@ -171,11 +171,7 @@ def project_file(
     Protocol: Reader Requirements for Column Mapping
     """
     matcher = _ColumnMatcher(mode=mode, path=path, rebase=rebase)
-    if mode is Mode.ID and len(columns) and not matcher.has_ids(file_schema):
-        raise DataFileUnreadableError(
-            f"cannot read data file {path!r}: the table maps columns by id, but the file has no "
-            "field ids; it was not written for this table"
-        )
+    matcher.check_ids(columns, file_schema)
     first_leaf: dict[str, int] = {}
     position = 0
     for column in file_schema:
@@ -200,6 +196,29 @@ def project_file(
         schema=pa.schema([pa.field(wanted.name, to_arrow_type(wanted.type)) for wanted in columns]),
         leaf_of=leaf_of,
     )
+
+
+def match_columns(
+    columns: StructType, file_schema: pa.Schema, mode: Mode, *, path: str
+) -> list[pa.Field[Any] | None]:
+    """Return the file's column for each of the table's `columns`; None if the file lacks it.
+
+    Args:
+        columns: the requested logical columns.
+        file_schema: the schema of the Parquet file, with field ids in the fields' metadata.
+        mode: the table's column mapping.
+        path: for messages.
+
+    Raises:
+        DataFileUnreadableError: two columns of the file match one column, or the table maps columns
+            by id and the file has no ids.
+
+    Protocol: Reader Requirements for Column Mapping
+    """
+    matcher = _ColumnMatcher(mode=mode, path=path, rebase=None)
+    matcher.check_ids(columns, file_schema)
+    fields = _Fields(file_schema)
+    return [matcher.find(wanted, fields) for wanted in columns]
 
 
 class _Fields:
@@ -233,8 +252,14 @@ class _ColumnMatcher:
     leaves: set[int] = field(default_factory=set)
     rebased: set[int] = field(default_factory=set)
 
-    def has_ids(self, fields: Iterable[pa.Field[Any]]) -> bool:
-        return any(parquet_field_id(column) is not None for column in fields)
+    def check_ids(self, columns: StructType, file_schema: pa.Schema) -> None:
+        if self.mode is not Mode.ID or not len(columns):
+            return
+        if all(parquet_field_id(column) is None for column in file_schema):
+            raise DataFileUnreadableError(
+                f"cannot read data file {self.path!r}: the table maps columns by id, but the file "
+                "has no field ids; it was not written for this table"
+            )
 
     def find(self, wanted: Field, fields: _Fields) -> pa.Field[Any] | None:
         if self.mode is Mode.ID:

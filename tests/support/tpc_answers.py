@@ -1,4 +1,4 @@
-"""TPC-DS in our tables, and the comparison of an answer with DuckDB's.
+"""TPC-H and TPC-DS in our tables, and the comparison of an answer with DuckDB's.
 
 What is compared: the number of rows, each row, and the order as far as ORDER BY determines it.
 Numbers may differ by 1e-6 of their value or by 1e-4: Spark divides decimals to at least 6 digits
@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import os
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -23,18 +23,23 @@ import sqlglot
 from sqlglot import exp
 
 from deltalog import DeltaTable, write_deltalake
-from tests.support.tpcds import LIMIT
+from tests.support.tpc import LIMIT
 
-NUMBERS: Final = range(1, 100)
+NUMBERS: Final = {"h": range(1, 23), "ds": range(1, 100)}
 _ROOT: Final = Path(__file__).resolve().parents[2]
 _RELATIVE, _ABSOLUTE = 1e-6, 1e-4
 
 Row = tuple[Any, ...]
 
 
-def find_scale(scale: str) -> Path | None:
-    """The directory with tables, queries and answers of a scale; None if it was not made."""
-    place = Path(os.environ.get("DELTALOG_TPCDS") or _ROOT / ".cache" / "tpcds") / scale
+def find_scale(kind: str, scale: str) -> Path | None:
+    """The directory with tables, queries and answers of a scale; None if it was not made.
+
+    Args:
+        kind: `h` or `ds`.
+        scale: the scale factor.
+    """
+    place = Path(os.environ.get("DELTALOG_TPC") or _ROOT / ".cache" / "tpc") / f"{kind}-{scale}"
     return place if place.is_dir() else None
 
 
@@ -63,16 +68,64 @@ class Benchmark:
         return pq.read_table(self.place / "tables" / f"{name}.parquet")
 
 
-def write_tables(place: Path, directory: Path) -> Benchmark:
-    """Write the tables of a scale with deltalog; those that are there are kept."""
+def write_tables(place: Path, directory: Path, variant: str = "plain") -> Benchmark:
+    """Write the tables of a scale with deltalog; those that are there are kept.
+
+    Args:
+        place: from `find_scale`.
+        directory: where to write.
+        variant: a key of `VARIANTS`.
+    """
     tables: dict[str, Any] = {}
     for file in sorted((place / "tables").iterdir()):
         if not DeltaTable.is_deltatable(directory / file.stem):
-            with pq.ParquetFile(file) as rows:
-                reader = pa.RecordBatchReader.from_batches(rows.schema_arrow, rows.iter_batches())
-                write_deltalake(directory / file.stem, reader)
+            VARIANTS[variant](file, directory / file.stem)
         tables[file.stem] = DeltaTable(directory / file.stem)
     return Benchmark(place, tables)
+
+
+def _plainly(file: Path, to: Path, **options: Any) -> None:
+    with pq.ParquetFile(file) as rows:
+        reader = pa.RecordBatchReader.from_batches(rows.schema_arrow, rows.iter_batches())
+        write_deltalake(to, reader, **options)
+
+
+def _with_vectors(file: Path, to: Path) -> None:
+    """Write a copy of each hundredth row as well, and delete the copies by vectors."""
+    rows = pq.read_table(file)
+    numbers = [number for row in range(rows.num_rows) for number in [row] * (1 + (row % 100 == 0))]
+    both = rows.take(pa.array(numbers))
+    is_copy = [one == other for one, other in zip(numbers, [-1, *numbers], strict=False)]
+    properties = {"delta.enableDeletionVectors": "true", "delta.columnMapping.mode": "name"}
+    write_deltalake(to, both.append_column(_COPY, pa.array(is_copy)), configuration=properties)
+    table = DeltaTable(to)
+    table.delete(_COPY)
+    table.alter.drop_columns([_COPY])
+
+
+def _mapped(file: Path, to: Path) -> None:
+    """Write with column mapping, and other names in the files than in the table."""
+    _plainly(file, to, configuration={"delta.columnMapping.mode": "name"})
+
+
+def _partitioned(file: Path, to: Path) -> None:
+    """Write in up to 25 partitions, by the first column with few values."""
+    rows = pq.read_table(file)
+    few = [
+        name for name in rows.column_names
+        if 1 < rows.column(name).combine_chunks().unique().__len__() <= _MOST_PARTITIONS
+    ]  # fmt: skip
+    write_deltalake(to, rows, partition_by=few[:1] or None)
+
+
+_COPY: Final = "is_copy"
+_MOST_PARTITIONS: Final = 25
+VARIANTS: Final[dict[str, Callable[[Path, Path], None]]] = {
+    "plain": _plainly,
+    "vectors": _with_vectors,
+    "mapped": _mapped,
+    "partitioned": _partitioned,
+}
 
 
 def in_spark_sql(text: str) -> str:

@@ -1,0 +1,489 @@
+"""Plans of scans for engines that read Parquet files themselves.
+
+A plan divides the files of a scan into groups. All files of a group store the scan's columns in the
+same way, so an engine can read a group with one call of its own reader. A file that the engine
+would not read exactly is in no group, and deltalog's reader reads it. A plan contains no engine's
+language: `query.duckdb_files` translates it into SQL of DuckDB, `arrow_files` into a
+dataset of pyarrow.
+
+`ENGINES` lists what each engine reads exactly. A new engine is a row there, and a module that
+translates plans.
+
+Protocol: Column Mapping, Deletion Vectors, Partition Value Serialization, Type Widening
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from deltalog._util.cached import cached_property
+from deltalog._util.escaping import name_key
+from deltalog._util.kernels import compute
+from deltalog._util.paths import are_foreign, check_all_confined, decode_path
+from deltalog.data.scan.plan import TASK_COLUMNS, descriptor_of
+from deltalog.data.scan.transform import file_rebase, load_bitmap, match_columns
+from deltalog.errors import DataFileMissingError, DataFileUnreadableError, DeltaError, InternalError
+from deltalog.protocol.features import check_deletion_vectors
+from deltalog.protocol.partition_values import extract, parse_column
+from deltalog.schema import ArrayType, MapType, PrimitiveType, StructType, to_arrow_type
+from deltalog.schema.columns import walk_types
+from deltalog.schema.primitives.strings import is_text
+from deltalog.schema.types import (
+    BINARY,
+    BOOLEAN,
+    BYTE,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INTEGER,
+    LONG,
+    SHORT,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+)
+from deltalog.storage.parquet.reader import open_parquet
+from deltalog.storage.pool import map_in_pool
+from deltalog.storage.store import native_path
+from deltalog.storage.stores.local_files import Recent, is_settled, local_state
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from deltalog.data.scan.plan import Scan
+    from deltalog.schema import DataType
+    from deltalog.storage.store import Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NativeEngine:
+    """What an engine's own Parquet reader reads exactly.
+
+    Args:
+        name: the name for explanations.
+        pattern: characters of a path that the engine's reader interprets as a pattern.
+        hidden: names of columns that the engine's reader adds, in lower case. A file with such a
+            column is read by deltalog's reader.
+        types: the primitive types that the engine has, in addition to decimals.
+        reads: whether the engine reads a column of the file's type (the first argument) exactly as
+            the table's type (the second).
+        most_files: the maximum number of files of a scan.
+    """
+
+    name: str
+    pattern: str
+    hidden: frozenset[str]
+    types: frozenset[DataType]
+    reads: Callable[[pa.DataType, pa.DataType], bool]
+    most_files: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoredColumn:
+    """How the files of a group store a column.
+
+    Args:
+        name: the name of the column in the files.
+        is_same: whether the files store the table's type. If not, a cast to this type is exact.
+    """
+
+    name: str
+    is_same: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FileGroup:
+    """Files with the same schema, either all with deletion vectors or all without.
+
+    Args:
+        paths: the operating system's path of each file.
+        columns: for each data column of the scan, how the files store it; None if they lack it, so
+            that all its values are NULL.
+        constants: the partition columns of the scan, with one value for each file.
+        vectors: for each file, its deletion vector; empty if no file has one.
+    """
+
+    paths: tuple[str, ...]
+    columns: tuple[StoredColumn | None, ...]
+    constants: Mapping[str, pa.Array[Any]]
+    vectors: tuple[_FileVector, ...] = ()
+
+    def deleted(self, store: Store) -> list[pa.Int64Array]:
+        """Load the positions of the deleted rows of each file.
+
+        Raises:
+            DeletionVectorError: a vector is damaged, or marks a row that its file does not have.
+
+        Cost: see `load_bitmap`.
+        """
+        return map_in_pool(lambda one: one.positions(store), self.vectors)
+
+
+@dataclass(frozen=True, slots=True)
+class _FileVector:
+    path: str
+    row: dict[str, Any]
+    num_rows: int
+
+    def positions(self, store: Store) -> pa.Int64Array:
+        descriptor = descriptor_of(self.row)
+        assert descriptor is not None  # noqa: S101  # only such rows become vectors
+        try:
+            return load_bitmap(store, descriptor, num_rows=self.num_rows).to_arrow()
+        except DeltaError as error:
+            error.add_note(f"while reading {self.path!r} of table {store.root!r}")
+            raise
+
+
+@dataclass(frozen=True)
+class NativePlan:
+    """The plan that assigns the files of a scan to an engine's reader and to deltalog's reader.
+
+    Args:
+        scan: the scan. Its predicate has pruned files; the plan does not filter rows.
+        engine: the engine.
+        groups: the files that the engine reads.
+        num_rest: the number of files that deltalog's reader must read.
+        reasons: why deltalog's reader must read them, with the number of files for each reason.
+    """
+
+    scan: Scan
+    engine: NativeEngine
+    groups: tuple[FileGroup, ...] = ()
+    num_rest: int = 0
+    reasons: tuple[str, ...] = ()
+
+    @cached_property
+    def num_files(self) -> int:
+        """The number of files that the engine reads."""
+        return sum(len(group.paths) for group in self.groups)
+
+    def explain(self) -> list[str]:
+        """Return lines that state how many files each reader reads, and why."""
+        lines = [f"read by {self.engine.name}: {self.num_files} files"]
+        if any(group.vectors for group in self.groups):
+            marked = sum(len(group.paths) for group in self.groups if group.vectors)
+            lines.append(f"of these with deletion vectors: {marked}")
+        if self.num_rest:
+            lines.append(f"read by deltalog: {self.num_rest} files")
+        return [*lines, *(f"because {reason}" for reason in self.reasons)]
+
+    def check_files(self) -> None:
+        """Raise the error that explains why the engine's reader failed, if a file is the cause.
+
+        Raises:
+            DataFileMissingError: a file does not exist.
+            DataFileUnreadableError: a file is not a Parquet file.
+        """
+        store = self.scan.snapshot.store
+        for group in self.groups:
+            for path in group.paths:
+                open_parquet(store, path, footer_only=True).close()
+
+
+def plan_native(scan: Scan, engine: NativeEngine) -> NativePlan:
+    """Decide which files of a scan an engine reads itself.
+
+    Args:
+        scan: the scan.
+        engine: a value of `ENGINES`.
+
+    Raises:
+        DataFileMissingError: a file does not exist.
+        DataFileUnreadableError: a file is not a Parquet file.
+
+    Cost: reads the log's columns for the files that remain after pruning, and the footers of files
+        that were not read before.
+    """
+    files = scan.pruned.files(TASK_COLUMNS)
+    store = scan.snapshot.store
+    objection = _objection(scan, engine, files)
+    if objection is not None:
+        return NativePlan(scan, engine, num_rest=files.num_rows, reasons=(objection,))
+    paths = [decode_path(str(path)) for path in files.column("path").to_pylist()]
+    home = native_directory(store)
+    footers = map_in_pool(lambda path: _stored(store, path), paths, batch_size=16)
+    vectors: list[Any] = files.column("deletionVector").to_pylist()
+    members: dict[tuple[int, bool], list[int]] = {}
+    reasons = Counter[str]()
+    known: dict[int, tuple[StoredColumn | None, ...] | str] = {}
+    for number, (found, vector) in enumerate(zip(footers, vectors, strict=True)):
+        facts = found.facts
+        if id(facts) not in known:
+            known[id(facts)] = _stored_columns(facts, scan, engine)
+        columns = known[id(facts)]
+        if not found.path.startswith(home):  # such as the files of a shallow clone
+            columns = "are outside of the table's directory"
+        elif any(character in found.path for character in engine.pattern):
+            columns = f"have names that are patterns in {engine.name}"
+        if isinstance(columns, str):
+            reasons[columns] += 1
+        else:
+            is_marked = vector is not None and vector["storageType"] is not None
+            members.setdefault((id(facts), is_marked), []).append(number)
+    if len(members) > _MOST_GROUPS:
+        reason = f"files of {len(members)} different schemas are too many for one query"
+        return NativePlan(scan, engine, num_rest=files.num_rows, reasons=(reason,))
+    constants = _constants(scan, files)
+    groups: list[FileGroup] = []
+    for (key, is_marked), numbers in members.items():
+        columns = known[key]
+        assert not isinstance(columns, str)  # noqa: S101  # only such files have a group
+        if is_marked:
+            check_deletion_vectors(
+                scan.snapshot.configuration, table=store.root, version=scan.snapshot.version
+            )
+        groups.append(
+            FileGroup(
+                tuple(footers[number].path for number in numbers),
+                columns,
+                {name: values.take(pa.array(numbers)) for name, values in constants.items()},
+                tuple(
+                    _FileVector(paths[number], vectors[number], footers[number].num_rows)
+                    for number in numbers
+                )
+                if is_marked
+                else (),
+            )
+        )
+    return NativePlan(
+        scan,
+        engine,
+        tuple(groups),
+        sum(reasons.values()),
+        tuple(f"{number} {reason}" for reason, number in reasons.items()),
+    )
+
+
+def _objection(scan: Scan, engine: NativeEngine, files: pa.Table) -> str | None:
+    """Return why the engine must read no file of a scan; None if it may."""
+    spec, store = scan.spec, scan.snapshot.store
+    if spec.metadata_columns or spec.reads_change_type:
+        return "the scan has metadata columns"
+    if native_path(store, "") is None:
+        return f"{engine.name} does not open files in this store"
+    if files.num_rows > engine.most_files:
+        return f"{files.num_rows} files are too many for one query of {engine.name}"
+    paths = files.column("path")
+    check_all_confined(paths)
+    if compute.any(are_foreign(paths, store.root)).as_py():
+        return "files are in other stores"
+    return None
+
+
+def native_directory(store: Store) -> str:
+    """Return the directory of a table's files, as an absolute path that ends with a slash.
+
+    Raises:
+        InternalError: the store's files have no local paths.
+    """
+    found = native_path(store, "")
+    if found is None:
+        raise InternalError(f"files in {store.root} have no local paths")
+    return found.rstrip("/") + "/"
+
+
+def _constants(scan: Scan, files: pa.Table) -> dict[str, pa.Array[Any]]:
+    spec = scan.spec
+    return {
+        column.name: parse_column(
+            extract(files.column("partitionValues"), spec.physical_names[column.name]),
+            column.type,
+            column=column.name,
+            time_zone=spec.time_zone,
+        )
+        for column in spec.partition_columns
+    }
+
+
+# --- Facts about stored files
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _StoredSchema:
+    """What files with equal footers have in common; compared by identity.
+
+    Args:
+        schema: the Arrow schema of all columns, with field ids.
+        is_rebased: whether the files have dates or timestamps of the hybrid calendar.
+    """
+
+    schema: pa.Schema
+    is_rebased: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _StoredFile:
+    path: str
+    facts: _StoredSchema
+    num_rows: int
+
+
+_MOST_GROUPS: Final = 32
+_MOST_FILES: Final = 100_000
+_MOST_SCHEMAS: Final = 1_000
+_FILES: Final = Recent[_StoredFile](_MOST_FILES)
+_FACTS: Final[dict[tuple[bytes, bool], _StoredSchema]] = {}
+
+
+def _stored(store: Store, path: str) -> _StoredFile:
+    native = native_path(store, path)
+    if native is None:
+        raise DataFileUnreadableError(f"cannot open {path!r} of {store.root} as a local file")
+    try:
+        state = local_state(native)
+    except OSError as error:
+        raise DataFileMissingError(
+            f"cannot read data file {path!r} of table {store.root!r}: {error}; restore the file, "
+            "or read a version that does not need it"
+        ) from error
+    if (known := _FILES.get(state)) is not None:
+        return known
+    stays = is_settled(state)  # determine this before reading the file
+    reader = open_parquet(store, path, footer_only=True)
+    try:
+        is_rebased = file_rebase(reader.metadata, "UTC") is not None
+        facts = _shared_facts(reader.arrow_schema.remove_metadata(), is_rebased=is_rebased)
+        found = _StoredFile(native, facts, reader.num_rows)
+    finally:
+        reader.close()
+    if stays:
+        _FILES.keep(found, state)
+    return found
+
+
+def _shared_facts(schema: pa.Schema, *, is_rebased: bool) -> _StoredSchema:
+    """Return one object for all files with equal facts."""
+    key = schema.serialize().to_pybytes(), is_rebased
+    if len(_FACTS) >= _MOST_SCHEMAS:
+        _FACTS.clear()
+    return _FACTS.setdefault(key, _StoredSchema(schema, is_rebased))
+
+
+def _stored_columns(
+    facts: _StoredSchema, scan: Scan, engine: NativeEngine
+) -> tuple[StoredColumn | None, ...] | str:
+    """Return how files store the columns of a scan, or why the engine does not read them."""
+    spec = scan.spec
+    kinds = (kind for column in spec.data_columns for _, kind in walk_types(column.type))
+    if facts.is_rebased and not _CALENDAR_TYPES.isdisjoint(kinds):
+        return "have dates or timestamps of the hybrid calendar"
+    names = [name_key(name) for name in facts.schema.names]
+    if len(set(names)) < len(names) or not engine.hidden.isdisjoint(names):
+        return f"have column names that {engine.name} changes"
+    try:
+        matches = match_columns(spec.data_columns, facts.schema, spec.mode, path=spec.table)
+    except DataFileUnreadableError:
+        return "have columns that do not match the table's"  # deltalog's reader raises the error
+    return _columns_of(spec.data_columns, matches, engine)
+
+
+def _columns_of(
+    wanted: StructType, matches: Sequence[pa.Field[Any] | None], engine: NativeEngine
+) -> tuple[StoredColumn | None, ...] | str:
+    columns: list[StoredColumn | None] = []
+    for column, match in zip(wanted, matches, strict=True):
+        kind = to_arrow_type(column.type)
+        if not all(_is_known(inner, engine) for _, inner in walk_types(column.type)):
+            return f"have a column of the type {column.type}"
+        if match is None:
+            columns.append(None)
+        elif not engine.reads(match.type, kind):
+            return f"store {column.name!r} as {match.type}, but the table has {column.type}"
+        else:
+            columns.append(StoredColumn(match.name, is_stored_as(match.type, kind)))
+    return tuple(columns)
+
+
+def _is_known(kind: DataType, engine: NativeEngine) -> bool:
+    if isinstance(kind, PrimitiveType):
+        return kind in engine.types or kind.is_decimal
+    return isinstance(kind, StructType | ArrayType | MapType)
+
+
+# --- What each engine reads
+
+
+def is_stored_as(found: Any, wanted: Any) -> bool:
+    """Return whether files store values of two types in the same way.
+
+    Names of list elements, nullability, and the Arrow types that an Arrow writer notes for strings
+    make no difference.
+    """
+    if pt.is_struct(wanted) and pt.is_struct(found):
+        return found.num_fields == wanted.num_fields and all(
+            one.name == other.name and is_stored_as(one.type, other.type)
+            for one, other in zip(found, wanted, strict=True)
+        )
+    if pt.is_map(wanted) and pt.is_map(found):
+        return is_stored_as(found.key_type, wanted.key_type) and is_stored_as(
+            found.item_type, wanted.item_type
+        )
+    if pt.is_list(wanted) and pt.is_list(found):
+        return is_stored_as(found.value_type, wanted.value_type)
+    if pt.is_dictionary(found):
+        return is_stored_as(found.value_type, wanted)
+    if pt.is_string(wanted):
+        return is_text(found)
+    return bool(found == wanted)
+
+
+_CALENDAR_TYPES: Final[frozenset[DataType]] = frozenset({DATE, TIMESTAMP})
+_COMMON_TYPES: Final[frozenset[DataType]] = frozenset({
+    BOOLEAN, BYTE, SHORT, INTEGER, LONG, FLOAT, DOUBLE, STRING, BINARY, DATE, TIMESTAMP,
+    TIMESTAMP_NTZ,
+})  # fmt: skip
+_INTEGERS: Final = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
+_DIGITS: Final[Mapping[Any, int]] = MappingProxyType(
+    dict(zip(_INTEGERS, (3, 5, 10, 19), strict=True))
+)
+
+
+def _duckdb_reads(found: Any, wanted: Any) -> bool:
+    if is_stored_as(found, wanted):
+        return True
+    return not pt.is_nested(wanted) and _is_widened(found, wanted)
+
+
+def _is_widened(found: Any, wanted: Any) -> bool:
+    """Return whether a cast from the file's type to the table's type is exact and cannot fail."""
+    if found in _INTEGERS:
+        if wanted in _INTEGERS:
+            return _DIGITS[found] <= _DIGITS[wanted]
+        if pt.is_decimal128(wanted):
+            return bool(wanted.precision - wanted.scale >= _DIGITS[found])
+        return bool(wanted == pa.float64() and found != pa.int64())
+    if pt.is_decimal128(found) and pt.is_decimal128(wanted):
+        digits = wanted.precision - wanted.scale >= found.precision - found.scale
+        return bool(digits and wanted.scale >= found.scale)
+    # Timestamps with and without a zone are stored as if in UTC; queries compute in UTC.
+    is_moment = found == pa.timestamp("us") and pt.is_timestamp(wanted)
+    return is_moment or bool(found == pa.float32() and wanted == pa.float64())
+
+
+DUCKDB: Final = NativeEngine(
+    name="DuckDB",
+    pattern="*?[]{}\\",
+    hidden=frozenset({"filename", "file_index", "file_row_number"}),
+    types=_COMMON_TYPES,
+    reads=_duckdb_reads,
+    most_files=10_000,
+)
+PYARROW: Final = NativeEngine(
+    name="pyarrow",
+    pattern="",
+    hidden=frozenset(),
+    types=_COMMON_TYPES,
+    reads=is_stored_as,
+    most_files=10_000,
+)
+ENGINES: Final[Mapping[str, NativeEngine]] = MappingProxyType({
+    "duckdb": DUCKDB,
+    "pyarrow": PYARROW,
+})  # fmt: skip

@@ -1,0 +1,166 @@
+"""Native plans in DuckDB's SQL: the rows of a table, read by DuckDB's own Parquet reader.
+
+Each group of files is one call of `read_parquet`. Values that are constant within a file come from
+a small table that is joined by the number of the file. Deleted rows are left out by `NOT IN`, whose
+join DuckDB does not reorder; with an anti-join, DuckDB underestimates the rows that remain, and
+chooses slow orders of joins.
+
+Protocol: Column Mapping, Deletion Vectors, Partition Value Serialization
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from deltalog._util.kernels import compute
+from deltalog.data.scan.native import DUCKDB, native_directory, plan_native
+from deltalog.query.native import column_text
+from deltalog.schema.columns import find_field
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from deltalog.data.scan.native import FileGroup, NativePlan
+    from deltalog.data.scan.plan import Scan
+    from deltalog.schema import StructType
+
+_FILE, _ROW = "file_index", "file_row_number"
+_POSITION: Final = "position"
+# The number of a file and the position of a row form one number that identifies the row.
+_ROWS_OF_FILE: Final = 1 << 40
+
+
+class NativeRows:
+    """The rows of a table that DuckDB reads itself.
+
+    Args:
+        plan: the plan, in which DuckDB reads every file.
+    """
+
+    def __init__(self, plan: NativePlan) -> None:
+        self.plan = plan
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Arrow schema of the rows."""
+        return self.plan.scan.schema
+
+    @property
+    def table_schema(self) -> StructType:
+        """Schema of the table."""
+        return self.plan.scan.table_schema
+
+    @property
+    def directory(self) -> str:
+        """The directory that contains all files of the table, as an absolute path with a slash."""
+        return native_directory(self.plan.scan.snapshot.store)
+
+    def create_view(self, connection: Any, name: str) -> None:
+        """Create a temporary view of the rows on a connection.
+
+        Args:
+            connection: DuckDB's connection.
+            name: the name of the view.
+
+        Cost: DuckDB reads the footer of one file per group; loads the deletion vectors.
+        """
+        parts = [
+            self._group(connection, group, f"{name}_{number}")
+            for number, group in enumerate(self.plan.groups)
+        ]
+        query = " UNION ALL ".join(parts) or self._no_rows()
+        connection.execute(f"CREATE TEMP VIEW {_quoted(name)} AS {query}")
+
+    def _no_rows(self) -> str:
+        nulls = (
+            f"CAST(NULL AS {self._type(name)}) AS {_quoted(name)}" for name in self.schema.names
+        )
+        return f"SELECT {', '.join(nulls)} WHERE false"
+
+    def _type(self, name: str) -> str:
+        return column_text(find_field(self.table_schema, (name,)).type)
+
+    def _group(self, connection: Any, group: FileGroup, name: str) -> str:
+        """Return the query for a group of files, and register the tables that it needs."""
+        texts = dict(self._columns(group))
+        files = ", ".join(map(_literal, group.paths))
+        source = f"read_parquet([{files}], hive_partitioning = false) AS files"
+        varying = {}
+        for column, values in group.constants.items():
+            text = _constant(values)
+            if text is None:
+                varying[column] = values
+                texts[column] = f"constants.{_quoted(column)}"
+            else:
+                texts[column] = f"CAST({text} AS {self._type(column)})"
+        if varying:
+            numbers = pa.array(range(len(group.paths)), pa.uint64())
+            connection.register(f"{name}_constants", pa.table({_FILE: numbers, **varying}))
+            source += f" JOIN {_quoted(f'{name}_constants')} AS constants USING ({_FILE})"
+        if group.vectors:
+            positions = self._positions(group)
+            deleted_rows: Any = {_POSITION: positions}
+            connection.register(f"{name}_deleted", pa.table(deleted_rows))
+            position = f"files.{_FILE}::BIGINT * {_ROWS_OF_FILE} + files.{_ROW}"
+            deleted = f"SELECT {_POSITION} FROM {_quoted(f'{name}_deleted')}"  # noqa: S608  # as below
+            source += f" WHERE {position} NOT IN ({deleted})"
+        shown = ", ".join(f"{texts[one]} AS {_quoted(one)}" for one in self.schema.names)
+        return f"SELECT {shown} FROM {source}"  # noqa: S608  # names and paths are quoted
+
+    def _columns(self, group: FileGroup) -> Iterator[tuple[str, str]]:
+        """Yield the names and the SQL of the columns that files store."""
+        for column, stored in zip(self.plan.scan.spec.data_columns, group.columns, strict=True):
+            kind = column_text(column.type)
+            if stored is None:
+                yield column.name, f"CAST(NULL AS {kind})"
+                continue
+            text = f"files.{_quoted(stored.name)}"
+            yield column.name, text if stored.is_same else f"CAST({text} AS {kind})"
+
+    def _positions(self, group: FileGroup) -> pa.ChunkedArray[Any]:
+        store = self.plan.scan.snapshot.store
+        found = [
+            compute.add(rows, pa.scalar(number * _ROWS_OF_FILE, pa.int64()))
+            for number, rows in enumerate(group.deleted(store))
+        ]
+        return pa.chunked_array(found, pa.int64())
+
+
+def native_rows(scan: Scan) -> NativeRows | None:
+    """Return the rows of a scan for DuckDB's own reader; None if deltalog must read some of them.
+
+    Args:
+        scan: the scan. The predicate only prunes files.
+
+    Raises:
+        DeltaError: a file or a deletion vector is missing or damaged.
+
+    Cost: see `plan_native`.
+    """
+    if scan.limit is not None:
+        return None
+    plan = plan_native(scan, DUCKDB)
+    return None if plan.reasons else NativeRows(plan)
+
+
+def _constant(values: pa.Array[Any]) -> str | None:
+    """Return the only value of an array as a string literal; None if there is no single one."""
+    if compute.count_distinct(values, mode="all").as_py() != 1:
+        return None
+    kind = values.type
+    if not values[0].is_valid:
+        return "NULL"
+    if pt.is_string(kind) or pt.is_integer(kind) or pt.is_boolean(kind):
+        return _literal(str(values[0].as_py()))
+    return _literal(f"{values[0].as_py():f}") if pt.is_decimal(kind) else None
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,63 @@
+"""Tables of other writers read by engines' own readers: the same rows as by deltalog's reader."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from deltalog.data.scan import Scan, plan_scan
+from deltalog.data.scan.arrow_files import native_dataset
+from deltalog.errors import DeltaError
+from deltalog.log.context import utc_context
+from deltalog.log.snapshot import load_snapshot
+from deltalog.query.duckdb import duckdb_with_files, query_duckdb
+from deltalog.query.duckdb_files import native_rows
+from deltalog.storage import open_store
+from tests.support.corpora import Entry, readable_entries
+
+pytestmark = pytest.mark.corpus
+
+
+def by_duckdb(scan: Scan) -> pa.Table | None:
+    """The rows that DuckDB reads itself; None if deltalog's reader must read some of them."""
+    rows = native_rows(scan)
+    if rows is None:
+        return None
+    database = duckdb_with_files(frozenset([rows.directory]))
+    return query_duckdb(database, "SELECT * FROM rows", {"rows": rows}).read_all()
+
+
+def counted(table: pa.Table) -> Counter[str]:
+    """How often each row occurs; NaN equals NaN."""
+    columns: list[list[Any]] = [column.to_pylist() for column in table.columns]
+    return Counter(map(repr, zip(*columns, strict=True)))
+
+
+def by_pyarrow(scan: Scan) -> pa.Table | None:
+    """The rows that Arrow's scanner reads itself; None if deltalog's reader must read some."""
+    rows = native_dataset(scan, is_filtered=False)
+    return None if rows is None else rows.to_table()
+
+
+ENGINES: dict[str, Callable[[Scan], pa.Table | None]] = {
+    "duckdb": by_duckdb,
+    "pyarrow": by_pyarrow,
+}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("entry", readable_entries(), ids=str)
+def test_an_engine_reads_the_rows_of_a_table(entry: Entry, engine: str) -> None:
+    scan = plan_scan(load_snapshot(utc_context(open_store(str(entry.path)))))
+    try:
+        expected = scan.to_table()
+    except DeltaError:
+        return  # what is refused, and how, is the subject of `test_corpus`
+    found = ENGINES[engine](scan)
+    if found is not None:
+        assert found.column_names == expected.column_names
+        assert counted(found) == counted(expected)
