@@ -308,7 +308,7 @@ def test_defaults_are_refused(iceberg: Catalog) -> None:
         found["schemas"][-1]["fields"][0]["initial-default"] = 7
 
     path = changed(table, give_default)
-    with pytest.raises(InvalidInputError, match="'id' has an initial default"):
+    with pytest.raises(InvalidInputError, match="'id' has an Iceberg default value"):
         convert_to_deltalake(path)
 
 

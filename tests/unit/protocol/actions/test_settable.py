@@ -40,7 +40,7 @@ def test_an_unknown_key_of_delta_is_kept_and_not_settable() -> None:
     ("properties", "message"),
     [
         ({"delta.checkpointInterval": "0"}, "whole number of 1 or more"),
-        ({"delta.columnMapping.maxColumnId": "4"}, "set by writers themselves"),
+        ({"delta.columnMapping.maxColumnId": "4"}, "only writers may set it"),
         ({"delta.isolationLevel": "SnapshotIsolation"}, "expected Serializable"),
         ({"delta.minWriterVersion": "x"}, "whole number"),
         ({"delta.appendOnly": "true", "DELTA.appendonly": "false"}, "given twice"),
