@@ -268,7 +268,7 @@ def check_same(text: str, batch: pa.RecordBatch) -> bool:
 
 
 @given(text=_EXPRESSIONS, batch=batches())
-@settings(max_examples=examples(3_000))
+@settings(max_examples=examples(1_000))
 def test_duckdb_computes_what_evaluate_computes(text: str, batch: pa.RecordBatch) -> None:
     event(f"translated: {check_same(text, batch)}")
 
