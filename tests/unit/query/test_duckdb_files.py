@@ -531,6 +531,41 @@ def test_moments_of_int96(tmp_path: Path, kind: str) -> None:
     assert table.to_pyarrow_table()["x"].cast(pa.int64()).to_pylist() == wanted
 
 
+@pytest.mark.parametrize("kind", ["string", "binary"])
+@pytest.mark.parametrize("encoding", ["PLAIN", "DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRAY", None])
+@pytest.mark.parametrize(
+    "where",
+    [
+        "x IS NULL",
+        "x IS NOT NULL",
+        "x IS NULL OR n = 0",
+        "NOT (x <=> x) OR x IS NULL",
+        "x IS DISTINCT FROM y",
+        "n >= 0 AND x IS NULL",
+    ],
+)
+def test_null_beside_one_other_value(
+    tmp_path: Path, kind: str, encoding: str | None, where: str
+) -> None:
+    # DuckDB 2.0.0 takes all rows for NULL if the statistics of a row group have one value, and
+    # the values have no dictionary.
+    table = DataTable([("n", "long"), ("x", kind), ("y", kind)])
+    arrow = to_arrow_type(parse_type(kind))
+    same: Any = "a" if kind == "string" else b"a"
+    for values in ([same, same, None], [None, same], [same, same], [None, None]):
+        array = pa.array(values, arrow)
+        rows = pa.table(
+            {"n": list(range(len(values))), "x": array, "y": pa.array([same] * len(array), arrow)}
+        )
+        options: Any = {}
+        if encoding is not None:
+            options = {"use_dictionary": False, "column_encoding": {"x": encoding}}
+        table.commit(table.add(rows, options=options))
+    found = on_disk(table, tmp_path)
+    check_query(f"SELECT n, x FROM t JOIN (SELECT 1 AS one) WHERE {where}", t=found)
+    check_query(f"SELECT count(*) AS many, sum(n) AS s FROM t WHERE {where}", t=found)
+
+
 def with_statistics(path: Path, values: list[str], written: bytes, wanted: bytes) -> DeltaTable:
     """A table with a column `x` of strings, in whose footer some bytes are replaced."""
     table = of_values(path, "string", pa.array(values), use_dictionary=False, compression="none")
