@@ -225,7 +225,8 @@ def _answer(query: str, batch: pa.RecordBatch) -> pa.Table:
     cursor.register("given", pa.table(batch))
     # DuckDB asks pyarrow for filters of registered tables, so the rows become DuckDB's own.
     cursor.execute("CREATE OR REPLACE TEMP TABLE rows AS FROM given")
-    return cursor.sql(query).to_arrow_table()
+    found: pa.Table = cursor.sql(query).to_arrow_table()
+    return found
 
 
 def _bits(values: Any) -> list[Any]:
@@ -506,7 +507,7 @@ def test_each_node_and_each_function_has_an_example() -> None:
 
 # --- Errors: what Spark does not evaluate cannot fail, and all else can
 
-_LARGE: Final = {
+_LARGE: Final[dict[str, Any]] = {
     "i": [2**31 - 1, None],
     "i2": [None, 2**31 - 1],
     "x": [None, None],

@@ -40,7 +40,7 @@ from deltalog.schema.types import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from deltalog.expressions import Expression
     from deltalog.schema import DataType, PrimitiveType, StructType
@@ -106,6 +106,20 @@ class _Writer:
         self.may_fail |= inner.may_fail
         return text, inner.may_fail
 
+    def operands(self, parts: Iterable[Expression]) -> list[str]:
+        """Return the operands of an operation that is NULL if one of them is NULL.
+
+        Spark evaluates them in order until one is NULL, and DuckDB always evaluates all of them. So
+        only the first operand may fail.
+        """
+        texts: list[str] = []
+        for part in parts:
+            text, may_fail = self.operand(part)
+            if may_fail and texts:
+                raise _NotSameError
+            texts.append(text)
+        return texts
+
 
 # --- Nodes
 
@@ -117,7 +131,10 @@ def _column(writer: _Writer, node: nodes.Column) -> str:
 
 def _in(writer: _Writer, node: nodes.In) -> str:
     _check_compared(writer, (node.operand, *node.options))
-    return f"({writer.text(node.operand)} IN ({', '.join(map(writer.text, node.options))}))"
+    operand, *options = writer.operands((node.operand, *node.options))
+    if writer.may_fail:
+        raise _NotSameError  # DuckDB evaluates nothing if an option is NULL
+    return f"({operand} IN ({', '.join(options)}))"
 
 
 def _joined(word: str, end: str) -> Callable[[_Writer, Any], str]:
@@ -144,13 +161,19 @@ def _not(writer: _Writer, node: nodes.Not) -> str:
 
 
 def _is_null(writer: _Writer, node: nodes.IsNull) -> str:
-    return f"({writer.text(node.operand)} IS NULL)"
+    text, may_fail = writer.operand(node.operand)
+    if may_fail:
+        raise _NotSameError  # DuckDB does not evaluate an operand that is never NULL
+    return f"({text} IS NULL)"
 
 
 def _comparison(writer: _Writer, node: nodes.Comparison) -> str:
     _check_compared(writer, (node.left, node.right))
     operator = "IS NOT DISTINCT FROM" if node.operator == "<=>" else node.operator
-    return f"({writer.text(node.left)} {operator} {writer.text(node.right)})"
+    left, right = writer.operands((node.left, node.right))
+    if writer.may_fail and isinstance(node.right, Literal) and node.right.value is None:
+        raise _NotSameError  # DuckDB does not evaluate the left side
+    return f"({left} {operator} {right})"
 
 
 def _check_compared(writer: _Writer, sides: Sequence[Expression]) -> None:
@@ -179,7 +202,7 @@ def _like(writer: _Writer, node: nodes.Like) -> str:
 
 def _arithmetic(writer: _Writer, node: nodes.Arithmetic) -> str:
     kinds = writer.kind(node.left), writer.kind(node.right)
-    sides = writer.text(node.left), writer.text(node.right)
+    sides = writer.operands((node.left, node.right))
     text = f"({sides[0]} {node.operator} {sides[1]})"
     if decimal_of(kinds[0]) is not None and decimal_of(kinds[1]) is not None:
         left, right = cast("tuple[PrimitiveType, PrimitiveType]", kinds)
@@ -197,7 +220,7 @@ def _arithmetic(writer: _Writer, node: nodes.Arithmetic) -> str:
     raise _NotSameError
 
 
-def _quotient(writer: _Writer, node: nodes.Arithmetic, sides: tuple[str, str]) -> str:
+def _quotient(writer: _Writer, node: nodes.Arithmetic, sides: Sequence[str]) -> str:
     """Write a quotient of doubles; DuckDB divides by zero, which is an error in Spark."""
     text = f"({sides[0]} / {sides[1]})"
     if isinstance(node.right, Literal) and node.right.value:
@@ -238,10 +261,10 @@ def _call(writer: _Writer, node: nodes.Call) -> str:
     if write is None:
         raise _NotSameError
     kinds = [writer.kind(one) for one in node.arguments]
-    arguments = list(map(writer.operand, node.arguments))
-    if node.function == "coalesce" and any(may_fail for _, may_fail in arguments):
+    arguments = writer.operands(node.arguments)
+    if node.function == "coalesce" and writer.may_fail:
         raise _NotSameError  # Spark evaluates arguments only until one is not NULL
-    return write(node, kinds, [text for text, _ in arguments])
+    return write(node, kinds, arguments)
 
 
 def _may_overflow(
@@ -253,6 +276,8 @@ def _may_overflow(
         case "+" | "-":
             scale = max(s1, s2)
             digits = max(p1 - s1, p2 - s2) + scale + 1
+            if digits - 1 > MAX_PRECISION:
+                raise _NotSameError  # DuckDB casts both sides to the larger scale first
         case "*":
             scale, digits = s1 + s2, p1 + p2 + 1
         case _:

@@ -109,9 +109,9 @@ class NativeRows:
                 texts[column] = f"CAST({text} AS {self._type(column)})"
         if varying:
             numbers = pa.array(range(len(group.paths)), pa.uint64())
-            connection.register(f"{name}_constants", pa.table({"file": numbers, **varying}))
+            connection.register(f"{name}_constants", pa.table({"number": numbers, **varying}))
             constants = f"{_quoted(f'{name}_constants')} AS constants"
-            source += f" JOIN {constants} ON constants.file = files.{_FILE}"
+            source += f" JOIN {constants} ON constants.number = files.{_FILE}"
         if group.vectors:
             positions = self._positions(group)
             deleted_rows: Any = {_POSITION: positions}

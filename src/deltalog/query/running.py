@@ -78,7 +78,7 @@ from deltalog.schema.types import (
     decimal_type,
 )
 
-_Key = tuple[str, tuple[Part, ...], tuple[tuple[str, str], ...]]
+_Key = tuple[str, tuple[Part, ...], tuple[tuple[str, str, str], ...]]
 _Types = tuple[tuple[int, tuple[str, ...]], ...]
 
 if TYPE_CHECKING:
@@ -106,7 +106,12 @@ def _key_of(query: TranslatedQuery, tables: Mapping[str, Any]) -> _Key | None:
     schemas = [(name, getattr(rows, "schema", None)) for name, rows in sorted(tables.items())]
     if any(not isinstance(schema, pa.Schema) for _, schema in schemas):
         return None
-    return query.sql, query.parts, tuple((name, str(schema)) for name, schema in schemas)
+    # Months and whole numbers have the same Arrow type, but not the same type in the table.
+    kinds = [
+        repr(rows.table_schema) if is_of_table(rows) else "" for _, rows in sorted(tables.items())
+    ]
+    shown = zip(schemas, kinds, strict=True)
+    return query.sql, query.parts, tuple((name, str(one), kind) for (name, one), kind in shown)
 
 
 def _keep_types(key: _Key, types: _Types) -> None:

@@ -92,7 +92,7 @@ def of_one_file(path: Path) -> DeltaTable:
 def of_several_files(path: Path) -> DeltaTable:
     """Three files."""
     for start in (0, 10, 20):
-        rows = {"id": list(range(start, start + 5)), "s": [f"s{start}"] * 5}
+        rows: Any = {"id": list(range(start, start + 5)), "s": [f"s{start}"] * 5}
         write_deltalake(path, pa.table(rows), mode="append")
     return DeltaTable(path)
 
@@ -100,7 +100,7 @@ def of_several_files(path: Path) -> DeltaTable:
 def with_vectors(path: Path) -> DeltaTable:
     """Six files, of which four have deletion vectors of different rows."""
     for start in range(6):
-        rows = {"id": list(range(start * 10, start * 10 + 10)), "s": [str(start)] * 10}
+        rows: Any = {"id": list(range(start * 10, start * 10 + 10)), "s": [str(start)] * 10}
         options: Any = {"configuration": VECTORS} if start == 0 else {}
         write_deltalake(path, pa.table(rows), mode="append", **options)
     DeltaTable(path).delete("id IN (0, 9, 10, 25, 26, 27, 38, 39)")
@@ -127,7 +127,7 @@ def with_widened_columns(path: Path) -> DeltaTable:
     """Files with narrower types than the table's."""
     fields = [("id", "long"), ("x", "double"), ("d", "decimal(20,4)"), ("s", "string")]
     table = DataTable(fields)
-    kinds = [
+    kinds: list[tuple[Any, Any, Any]] = [
         (pa.int32(), pa.float32(), pa.decimal128(10, 2)),
         (pa.int64(), pa.float64(), pa.decimal128(20, 4)),
         (pa.int16(), pa.int32(), pa.int32()),
@@ -145,7 +145,7 @@ def mapped_by(mode: dict[str, str]) -> Callable[[Path], DeltaTable]:
     """A table whose files name columns in another way, renamed and with a dropped column."""
 
     def build(path: Path) -> DeltaTable:
-        rows = {"id": [1, 2, 3], "s": ["a", "b", None], "gone": [1, 2, 3]}
+        rows: Any = {"id": [1, 2, 3], "s": ["a", "b", None], "gone": [1, 2, 3]}
         write_deltalake(path, pa.table(rows), configuration={**mode, **VECTORS})
         table = DeltaTable(path)
         table.alter.rename_column("s", 'file"x')
@@ -233,7 +233,7 @@ def test_duckdb_reads_the_files(shaped: DeltaTable) -> None:
 
 
 def test_two_tables_are_joined(tmp_path: Path) -> None:
-    tables = {
+    tables: Any = {
         name: SHAPES[shape](tmp_path / name)
         for name, shape in (("t", "deletion vectors"), ("u", "several files"), ("v", "names"))
     }
@@ -395,7 +395,7 @@ def test_partition_columns_and_deletion_vectors(tmp_path: Path) -> None:
 
 def test_types_are_those_of_the_table_at_hand(tmp_path: Path) -> None:
     # The types of a query's parts are kept for the next run of the same query.
-    columns = {
+    columns: dict[str, Any] = {
         "int": pa.array([2, None], pa.int32()),
         "long": pa.array([2, 2**61], pa.int64()),
         "double": pa.array([2.5, math.inf]),
@@ -653,7 +653,7 @@ def test_nested_columns(tmp_path: Path) -> None:
 def test_nested_columns_with_other_names_inside_are_left_to_deltalog(tmp_path: Path) -> None:
     write_deltalake(tmp_path, NESTED, configuration=BY_NAME)
     table = DeltaTable(tmp_path)
-    table.alter.rename_column(["s", "a"], "z")
+    table.alter.rename_column(("s", "a"), "z")
     assert is_native(table, ["id", "l", "m", "d"])
     sql = "SELECT s.z AS z, count(*) AS n FROM t GROUP BY s.z"
     check_query(sql, t=table)
@@ -791,7 +791,10 @@ def test_a_file_with_damaged_pages_is_named(tmp_path: Path) -> None:
     content = bytearray(file.read_bytes())
     content[4:2000] = b"\xff" * 1996
     file.write_bytes(content)
-    for read in (table.to_pyarrow_table, lambda: answer("SELECT sum(x + n) FROM t", t=table)):
+    reads: list[Callable[[], pa.Table]] = [
+        table.to_pyarrow_table, lambda: answer("SELECT sum(x + n) FROM t", t=table),
+    ]  # fmt: skip
+    for read in reads:
         with pytest.raises(DataFileUnreadableError, match=file.name):
             read()
 
@@ -974,8 +977,8 @@ def test_attacks_fail_while_other_tables_are_queried(place: Path) -> None:
         write_deltalake(place / f"n{number}", rows, partition_by=None)
     some = [one for one in ATTACKS if "SELECT" in one and "COPY" not in one][::3]
 
-    def query(number: int) -> list[int]:
-        found = []
+    def query(number: int) -> list[Any]:
+        found: list[Any] = []
         for _ in range(12):
             table = DeltaTable(place / f"n{number}")
             sql = "SELECT sum(id) AS n FROM t JOIN (SELECT 1 AS one)"

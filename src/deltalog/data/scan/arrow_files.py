@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow.dataset as ds  # noqa: TID251  # imported only by `dataset`
 import pyarrow.fs as pafs
+import pyarrow.types as pt
 
 from deltalog._util.kernels import compute
 from deltalog.data.scan.native import PYARROW, plan_native
@@ -35,6 +36,9 @@ def native_dataset(scan: Scan, *, is_filtered: bool) -> ds.Dataset | None:
 
     Cost: see `plan_native`.
     """
+    # Arrow's scanner does not limit the memory of a batch, and a small file may have long strings.
+    if not all(_has_fixed_width(column.type) for column in scan.schema):
+        return None
     if is_filtered:
         sizes: Any = compute.sum(scan.pruned.files(["size"]).column("size"))
         if (sizes.as_py() or 0) < LEAST_FILTERED_BYTES:
@@ -56,6 +60,10 @@ def native_dataset(scan: Scan, *, is_filtered: bool) -> ds.Dataset | None:
         **options,
     )
     return found
+
+
+def _has_fixed_width(kind: Any) -> bool:
+    return pt.is_primitive(kind) or pt.is_decimal(kind)
 
 
 def _is_plain(group: FileGroup, scan: Scan) -> bool:

@@ -59,6 +59,7 @@ if TYPE_CHECKING:
 
     from deltalog.data.scan.plan import Scan
     from deltalog.schema import DataType
+    from deltalog.storage.parquet.footer import ColumnChunk
     from deltalog.storage.parquet.reader import ParquetReader
     from deltalog.storage.store import Store
 
@@ -73,10 +74,10 @@ class NativeEngine:
         hidden: names of columns that the engine's reader adds, in lower case. A file with such a
             column is read by deltalog's reader.
         types: the primitive types that the engine has, in addition to decimals.
-        trusts_bounds: whether the engine prunes rows by all bounds in footers: by those of
-            floating-point numbers, which do not count NaN, and by those of strings in the order of
-            old writers. Then translations must hide columns of floating-point numbers from the
-            engine's statistics, which is possible only outside of structs.
+        trusts_bounds: whether the engine prunes rows by all bounds in footers, even by those of
+            floating-point numbers, which do not count NaN, and those of `_has_wrong_bounds`. Then
+            translations must hide columns of floating-point numbers from the engine's statistics,
+            which is possible only outside of structs.
         reads: whether the engine reads a column of the file's type (the first argument) exactly as
             the table's type (the second).
         most_files: the maximum number of files of a scan.
@@ -316,12 +317,12 @@ class _StoredSchema:
     Args:
         schema: the Arrow schema of all columns, with field ids.
         is_rebased: whether the files have dates or timestamps of the hybrid calendar.
-        has_old_bounds: whether bounds of strings or bytes are in the order of an old writer.
+        untrusted: the names of columns with bounds that engines may misread (`_has_wrong_bounds`).
     """
 
     schema: pa.Schema
     is_rebased: bool
-    has_old_bounds: bool
+    untrusted: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,7 +336,7 @@ _MOST_GROUPS: Final = 32
 _MOST_FILES: Final = 100_000
 _MOST_SCHEMAS: Final = 1_000
 _FILES: Final = Recent[_StoredFile](_MOST_FILES)
-_SCHEMAS: Final[dict[tuple[bytes | bool, ...], _StoredSchema]] = {}
+_SCHEMAS: Final[dict[tuple[bytes, bool, frozenset[str]], _StoredSchema]] = {}
 
 
 def _stored(store: Store, path: str) -> _StoredFile:
@@ -357,7 +358,7 @@ def _stored(store: Store, path: str) -> _StoredFile:
         facts = _shared_schema(
             reader.arrow_schema.remove_metadata(),
             is_rebased=file_rebase(reader.metadata, "UTC") is not None,
-            has_old_bounds=_has_old_bounds(reader),
+            untrusted=_untrusted(reader),
         )
         # DuckDB resolves links before it checks whether a file is in an allowed directory.
         found = _StoredFile(os.path.realpath(native), facts, reader.num_rows)
@@ -368,26 +369,42 @@ def _stored(store: Store, path: str) -> _StoredFile:
     return found
 
 
-def _has_old_bounds(reader: ParquetReader) -> bool:
-    schema = reader.metadata.schema
-    leaves = [number for number in range(len(schema)) if _is_of_bytes(schema.column(number))]
+def _untrusted(reader: ParquetReader) -> frozenset[str]:
+    """Return the top-level columns with bounds of strings or bytes that engines may misread."""
+    schema, leaves = reader.metadata.schema, reader.leaves
+    asked = [number for number in range(len(schema)) if _is_of_bytes(schema.column(number))]
     try:
-        groups = reader.column_chunks(leaves) if leaves else ()
+        groups = reader.column_chunks(asked) if asked else ()
     except DataFileUnreadableError:
-        return True
-    return any(not group[leaf].is_ordered for group in groups for leaf in leaves)
+        return frozenset(leaves[leaf][0] for leaf in asked)
+    return frozenset(
+        leaves[leaf][0] for group in groups for leaf in asked if _has_wrong_bounds(group[leaf])
+    )
+
+
+def _has_wrong_bounds(chunk: ColumnChunk) -> bool:
+    """Return whether an engine may misread the bounds of a chunk of strings or bytes.
+
+    Old writers compare signed bytes. And for a chunk of NULLs and one other value without a
+    dictionary, DuckDB 2.0 returns all rows for `IS NULL`.
+    """
+    is_one = chunk.min_value is not None and chunk.min_value == chunk.max_value
+    may_have_nulls = chunk.null_count != 0
+    return not chunk.is_ordered or (is_one and may_have_nulls and not chunk.has_dictionary)
 
 
 def _is_of_bytes(leaf: Any) -> bool:
     return leaf.physical_type in {"BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY"}
 
 
-def _shared_schema(schema: pa.Schema, **facts: bool) -> _StoredSchema:
+def _shared_schema(
+    schema: pa.Schema, *, is_rebased: bool, untrusted: frozenset[str]
+) -> _StoredSchema:
     """Return one object for all files with equal facts."""
-    key: tuple[bytes | bool, ...] = (schema.serialize().to_pybytes(), *facts.values())
+    key = schema.serialize().to_pybytes(), is_rebased, untrusted
     if len(_SCHEMAS) >= _MOST_SCHEMAS:
         _SCHEMAS.clear()
-    return _SCHEMAS.setdefault(key, _StoredSchema(schema, **facts))
+    return _SCHEMAS.setdefault(key, _StoredSchema(schema, is_rebased, untrusted))
 
 
 def _stored_columns(
@@ -398,8 +415,6 @@ def _stored_columns(
     kinds = {kind for column in spec.data_columns for _, kind in walk_types(column.type)}
     if facts.is_rebased and not _CALENDAR_TYPES.isdisjoint(kinds):
         return "have dates or timestamps of the hybrid calendar"
-    if facts.has_old_bounds and engine.trusts_bounds and not _BYTES_TYPES.isdisjoint(kinds):
-        return "have bounds in the order of an old writer"
     names = [name_key(name) for name in facts.schema.names]
     if len(set(names)) < len(names) or not engine.hidden.isdisjoint(names):
         return f"have column names that {engine.name} changes"
@@ -407,6 +422,10 @@ def _stored_columns(
         matches = match_columns(spec.data_columns, facts.schema, spec.mode, path=spec.table)
     except DataFileUnreadableError:
         return "have columns that do not match the table's"  # deltalog's reader raises the error
+    if engine.trusts_bounds:
+        for match in matches:
+            if match is not None and match.name in facts.untrusted:
+                return f"have bounds of {match.name!r} that {engine.name} would misread"
     return _columns_of(spec.data_columns, matches, engine)
 
 
@@ -468,7 +487,6 @@ def is_stored_as(found: Any, wanted: Any) -> bool:
     return bool(found == wanted)
 
 
-_BYTES_TYPES: Final[frozenset[DataType]] = frozenset({STRING, BINARY})
 _CALENDAR_TYPES: Final[frozenset[DataType]] = frozenset({DATE, TIMESTAMP})
 _COMMON_TYPES: Final[frozenset[DataType]] = frozenset({
     BOOLEAN, BYTE, SHORT, INTEGER, LONG, FLOAT, DOUBLE, STRING, BINARY, DATE, TIMESTAMP,

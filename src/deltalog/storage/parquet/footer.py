@@ -70,6 +70,7 @@ class ColumnChunk(NamedTuple):
             encrypted.
         column_index: the range of the column index (bounds of pages).
         details_at: the position of the chunk's description in the footer.
+        has_dictionary: whether the footer states the position of a dictionary page.
     """
 
     null_count: int | None = None
@@ -81,6 +82,7 @@ class ColumnChunk(NamedTuple):
     offset_index: ByteRange | None = None
     column_index: ByteRange | None = None
     details_at: int | None = None
+    has_dictionary: bool = False
 
     def byte_range(self, file_bytes: int) -> ByteRange:
         """Return the range of the chunk's pages in a file of this length.
@@ -242,6 +244,7 @@ def _chunk_of(fields: Mapping[int, Any] | None, *, is_ordered: bool) -> ColumnCh
         offset_index=_range_of(fields, _OFFSET_INDEX, _OFFSET_INDEX_BYTES),
         column_index=_range_of(fields, _COLUMN_INDEX, _COLUMN_INDEX_BYTES),
         details_at=fields.get(_STARTS_AT),
+        has_dictionary=isinstance(dictionary, int) and dictionary > 0,
     )
 
 

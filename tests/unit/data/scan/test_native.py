@@ -164,7 +164,7 @@ def test_pruned_files_are_in_no_group(tmp_path: Path) -> None:
     on_disk(table, tmp_path)
     plan = plan_native(DeltaTable(tmp_path).scan(predicate="p >= 2"), DUCKDB)
     (group,) = plan.groups
-    assert sorted(group.constants["p"].to_pylist()) == [2, 3]
+    assert set(group.constants["p"].to_pylist()) == {2, 3}
 
 
 def test_partition_values_are_those_of_each_file(tmp_path: Path) -> None:
@@ -316,7 +316,7 @@ def test_mapped_columns_have_their_physical_names(tmp_path: Path, mode: str) -> 
             zip(names_of_file, (pa.int64(), pa.string()), strict=True), 1
         )
     ])  # fmt: skip
-    table.commit(table.add(pa.table([[1], ["x"]], schema=schema)))
+    table.commit(table.add(pa.table([pa.array([1]), pa.array(["x"])], schema=schema)))
     plan = plan_native(on_disk(table, tmp_path).scan(), DUCKDB)
     (group,) = plan.groups
     assert group.columns == same(*names_of_file)
@@ -334,7 +334,7 @@ def test_a_column_that_duckdb_adds_itself(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("other", ["ID", "id"])
 def test_columns_that_differ_in_case_only(tmp_path: Path, other: str) -> None:
-    data = pa.table([[1], [2], [3]], names=["x", "id", other])
+    data = pa.table([pa.array([one]) for one in (1, 2, 3)], names=["x", "id", other])
     plan = plan_of(tmp_path, [("x", "long")], data)
     assert plan.reasons == ("1 have column names that DuckDB changes",)
 
@@ -481,14 +481,3 @@ def test_a_replaced_file_is_planned_anew(tmp_path: Path) -> None:
     pq.write_table(pa.table({"id": pa.array([1], pa.int32())}), file)
     (group,) = plan_native(scan, DUCKDB).groups
     assert group.columns == (StoredColumn("id", is_same=False),)
-
-
-def test_files_of_a_plan_can_be_checked(tmp_path: Path) -> None:
-    plan = plan_of(tmp_path, [("id", "long")], {"id": [1]}, {"id": [2]})
-    plan.check_files()
-    (tmp_path / "part-1.parquet").write_bytes(b"nothing")
-    with pytest.raises(DataFileUnreadableError, match=r"part-1\.parquet"):
-        plan.check_files()
-    (tmp_path / "part-1.parquet").unlink()
-    with pytest.raises(DataFileMissingError, match=r"part-1\.parquet"):
-        plan.check_files()
