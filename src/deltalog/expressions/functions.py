@@ -466,7 +466,7 @@ def _timestamp_type(data_type: DataType) -> DataType:
 
 def days_types(arguments: Sequence[Typed]) -> Types:
     """Expect a date and a number of days."""
-    # Spark's date_add accepts a tinyint, smallint or int; it refuses a bigint and does not cast it.
+    # Spark's date_add accepts a tinyint, smallint or int. It does not cast a bigint to int.
     given = arguments[1][1]
     if given not in {BYTE, SHORT, INTEGER, STRING, VOID}:
         raise InvalidInputError(
@@ -507,11 +507,12 @@ def months_types(arguments: Sequence[Typed]) -> Types:
 # --- The table of functions
 
 
-# These functions only return their arguments or test them for NULL, so they accept any type.
+# These functions only combine, select or test for NULL their arguments, so they accept any type.
 OF_PARTS: Final = frozenset({"[]", "coalesce", "named_struct"})
 # These functions return no strings, and their results do not depend on collations.
 OF_LENGTH: Final = frozenset({"length", "char_length", "octet_length", "bit_length"})
-# These functions return an argument or a string of its characters, whatever its collation.
+# These functions return an argument or some of its characters. The collation of the argument does
+# not change the result.
 OF_CHARACTERS: Final = frozenset(
     {
         "coalesce", "concat", "left", "lower", "lpad", "ltrim", "repeat", "reverse", "right",
@@ -552,7 +553,7 @@ def find_function(name: str, count: int, others: Collection[str] = ()) -> Functi
     return function
 
 
-# `java_math` computes these functions to the last bit like Java's StrictMath, which Spark uses.
+# The functions of Java's StrictMath, which Spark uses. `java_math` computes the same bits.
 EXACT: Final = ("acos", "acosh", "asin", "asinh", "atan", "atanh", "cbrt", "cosh", "expm1",
                 "log1p", "sinh", "tanh")  # fmt: skip
 TRIED: Final = {
@@ -668,7 +669,7 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "encode": fixed(STRING, STRING, result=BINARY),
     "decode": fixed(BINARY, STRING, result=STRING),
     "format_number": function(format_number_types, 2, 2),
-    # --- Strings, row by row
+    # --- Strings, computed row by row
     "elt": function(choice_types, 2, None),
     "find_in_set": fixed(STRING, STRING, result=INTEGER),
     "levenshtein": fixed(STRING, STRING, INTEGER, result=INTEGER, optional=1),
