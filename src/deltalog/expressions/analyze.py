@@ -490,7 +490,7 @@ _TYPED: Final[dict[type[Expression], Callable[[Any, Any], Typed]]] = {
 }
 
 
-# --- Does the value of an expression depend on the time zone?
+# --- Whether the value of an expression depends on the time zone
 
 
 # Matches an SQL string that is a date, possibly with a time of day, but without a time zone.

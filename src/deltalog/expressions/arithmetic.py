@@ -69,8 +69,8 @@ def calculate(operator: str, left: Datum, right: Datum) -> Datum:
 
 
 def _check_divisor(left: Datum, right: Datum) -> None:
-    # NULL / 0 is NULL, even in ANSI mode. A double divided by 0 is an error, because Spark does not
-    # return infinity.
+    # As in Spark's ANSI mode, NULL / 0 is NULL, and a double divided by 0 is an error and not
+    # infinity.
     is_zero = compute.equal(right, pa.scalar(0, right.type))
     if compute.any(compute.and_(is_zero, compute.is_valid(left))).as_py():
         raise InvalidInputError("division by zero: guard it with NULLIF or CASE")

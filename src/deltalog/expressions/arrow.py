@@ -241,7 +241,7 @@ def _as_boolean(datum: Datum) -> Datum:
 
 def can_fail(node: Expression) -> bool:
     """Whether the evaluation can raise an error for some values."""
-    # One pass over the tree computes the value for all nodes, and caches it in each node.
+    # One pass over the tree computes the answer for every node, and caches it in the node.
     return node.fact("can fail", lambda: fold_up(node, _can_fail, inside=LOGIC))
 
 

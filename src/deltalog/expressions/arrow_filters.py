@@ -167,8 +167,9 @@ class _Filter:
     def _is_logic(self, part: FilterPart) -> bool:
         if part.function in {"and_kleene", "or_kleene", "invert"}:
             return True
-        # Only a test of a call for NULL is logic. The test of a column is a leaf, because Arrow has
-        # a special rule for fields of structs. So is a test that treats NaN as NULL.
+        # A test for NULL is logic only if it tests the result of a function. A test of a column is
+        # a leaf, because Arrow has a special rule for fields of structs. A test that also accepts
+        # NaN is a leaf, too.
         is_of_call = len(part.parts) == 1 and part.parts[0].function is not None
         if part.function == "is_null" and is_of_call:
             options: Any = None if part.column is None else self._pickled.constant(part)
@@ -315,7 +316,7 @@ class Pickled:
 
     def constant(self, part: FilterPart) -> pa.Scalar[Any]:
         """Return the value of a constant, or the options of a call as a struct."""
-        assert part.column is not None  # noqa: S101  # callers pass only such parts
+        assert part.column is not None  # noqa: S101  # callers pass constants, or calls with options
         found: pa.Scalar[Any] = self._constants.column(part.column)[0]
         return found
 

@@ -222,7 +222,7 @@ def _fractional_to_integral(array: Array, to: PrimitiveType) -> Converted:
 
 def _fractional_to_decimal(array: Array, source: PrimitiveType, to: PrimitiveType) -> Converted:
     finite = compute.is_finite(array)
-    # Spark converts the shortest decimal form of the double; a float is cast to double first.
+    # Spark casts a float to double, and then converts the shortest decimal form of the double.
     text = compute.if_else(finite, array, None).cast(pa.float64()).cast(pa.string())
     # NaN and the infinities become NULL, even in ANSI mode.
     return _string_to_decimal(text, source, to)

@@ -40,8 +40,8 @@ def _family(family: Family) -> tuple[PrimitiveType, ...]:
     return tuple(PrimitiveType(row.name) for row in PRIMITIVES.values() if row.family is family)
 
 
-# The casts from and to nanosecond timestamps: source → targets. Casts to microseconds are exact or
-# fail.
+# The casts from and to nanosecond timestamps: source → targets. A cast to microseconds fails if it
+# is not exact.
 FINE_CASTS: Final[dict[DataType, frozenset[DataType]]] = {
     STRING: frozenset({TIMESTAMP_NANOS, TIMESTAMP_NANOS_NTZ}),
     DATE: frozenset({TIMESTAMP_NANOS, TIMESTAMP_NANOS_NTZ}),

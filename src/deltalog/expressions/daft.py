@@ -81,7 +81,7 @@ class DaftConverter:
         """Return the operands of the outermost AND that can be converted."""
         try:
             found = self.visit(expression)
-        except Exception:  # noqa: BLE001  # also for forms of expressions in other releases of Daft
+        except Exception:  # noqa: BLE001  # expressions of other releases of Daft may raise any exception
             return []
         return list(found.operands) if isinstance(found, _Operands) else [found]
 

@@ -166,7 +166,7 @@ def add_months(date: Datum, months: Datum) -> Datum:
 
 def _first_of_month(year: Array, month: Array) -> Array:
     """Return the first day of a month, in days since 1970 (proleptic Gregorian calendar)."""
-    # Howard Hinnant's `days_from_civil`: years start in March, so that the leap day is their end.
+    # Howard Hinnant's `days_from_civil`: years start in March and end with the leap day.
     shifted = compute.subtract(year, compute.cast(compute.less_equal(month, 2), pa.int64()))
     march = compute.add(month, compute.if_else(compute.less_equal(month, 2), 9, -3))
     era = floor_divide(shifted, 400)

@@ -18,7 +18,7 @@ from deltalog.schema.types import DataType, PrimitiveType, StructType
 
 _NO_COLUMNS: Final = StructType()
 _INPUTS: Final = (Column, nodes.Variable, nodes.Lambda)
-# The minimum number of comparisons that lists must save. Otherwise an OR or AND is not changed.
+# The minimum number of comparisons that IN lists must save. Otherwise an OR or AND is not changed.
 _MANY: Final = 16
 
 

@@ -466,7 +466,7 @@ def _timestamp_type(data_type: DataType) -> DataType:
 
 def days_types(arguments: Sequence[Typed]) -> Types:
     """Expect a date and a number of days."""
-    # Spark's date_add accepts a tinyint, smallint or int. It does not cast a bigint to int.
+    # Spark's date_add accepts a tinyint, smallint or int, but no bigint.
     given = arguments[1][1]
     if given not in {BYTE, SHORT, INTEGER, STRING, VOID}:
         raise InvalidInputError(
@@ -507,7 +507,7 @@ def months_types(arguments: Sequence[Typed]) -> Types:
 # --- The table of functions
 
 
-# These functions only combine, select or test for NULL their arguments, so they accept any type.
+# These functions do not compute with the values of their arguments, so they accept any type.
 OF_PARTS: Final = frozenset({"[]", "coalesce", "named_struct"})
 # These functions return no strings, and their results do not depend on collations.
 OF_LENGTH: Final = frozenset({"length", "char_length", "octet_length", "bit_length"})
@@ -570,7 +570,8 @@ _TRIM: Final = fixed(STRING, STRING, result=STRING, optional=1)
 _SETS: Final = function(set_types, 2, 2)
 _PAD: Final = fixed(STRING, INTEGER, STRING, result=STRING, optional=1)
 
-# The arguments in `constants` must be literals, because the kernels need them as Python values.
+# The arguments at the positions in `constants` must be literals, because the kernels need Python
+# values.
 FUNCTIONS: Final[dict[str, Function]] = {
     "coalesce": same(1, with_strings=True),
     "greatest": same(2, with_strings=False),

@@ -200,7 +200,7 @@ def _java_bytes(value: int) -> bytes:
 
 
 def _float_bits(value: float) -> int:
-    # As in Java, all NaNs have the same hash. So have both zeros.
+    # As in Spark, all NaNs have the same hash, and -0.0 has the hash of 0.0.
     word = b"\x7f\xc0\x00\x00" if value != value else struct.pack(">f", value + 0.0)  # noqa: PLR0124  # only NaN differs from itself
     return int.from_bytes(word, "big")
 

@@ -97,7 +97,7 @@ class Casts:
             and type(value) is int
             and coercion.holds_integer(to, value)
         ):
-            # A faster way to the result of the cast, because IN lists may have many constants.
+            # For long IN lists, this is faster than the cast below, whose result would be the same.
             return Literal(value, to)
         zone = self._zone_of(source, to)
         try:

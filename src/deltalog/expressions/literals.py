@@ -308,5 +308,5 @@ def from_scalar(scalar: pa.Scalar[Any]) -> Any:
 
 def array_of(values: Sequence[pa.Scalar[Any]], arrow_type: pa.DataType) -> pa.Array[Any]:
     """Return an array of constants of one type."""
-    counted = pt.is_temporal(arrow_type)  # Python's dates do not cover all years of Arrow's
-    return pa.array([one.value if counted else one.as_py() for one in values], arrow_type)  # type: ignore[attr-defined]  # temporal scalars have it
+    counted = pt.is_temporal(arrow_type)  # as numbers, because Python's years end in 9999
+    return pa.array([one.value if counted else one.as_py() for one in values], arrow_type)  # type: ignore[attr-defined]  # temporal scalars have `value`

@@ -70,7 +70,7 @@ def weaker_than_polars(
     """
     try:
         root = _json.loads(expression.meta.serialize(format="json").encode())
-    except Exception:  # noqa: BLE001  # many types, if an expression cannot be serialised
+    except Exception:  # noqa: BLE001  # Polars raises exceptions of many types
         return None
     found = []
     for part in _conjuncts(root):

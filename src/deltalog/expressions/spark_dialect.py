@@ -36,7 +36,7 @@ _FIELDS: Final = ("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND")
 _TO: Final = "TO"
 _TRIMS: Final = {"BOTH": "btrim", "LEADING": "ltrim", "TRAILING": "rtrim"}
 _TYPE_NAMES: Final = NAMES - {TokenType.IDENTIFIER}
-# Tokens that cannot begin a value. Before such a token, a value may be missing.
+# Tokens that cannot begin a value. Where a value is expected, they mean that the value is missing.
 _JOINERS: Final = frozenset(
     {*SparkParser.EQUALITY, *SparkParser.COMPARISON, *SparkParser.RANGE_PARSERS,
      *SparkParser.BITWISE, TokenType.AND, TokenType.OR, TokenType.SLASH, TokenType.MOD,

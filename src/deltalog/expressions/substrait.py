@@ -398,7 +398,7 @@ def comparison(operator: str, sides: Sequence[Expression], schema: pa.Schema) ->
     constants = [side for side in sides if isinstance(side, Literal)]
     if any(_may_be_nan(side, schema) for side in constants):
         # In pyarrow, a comparison with NaN is true for `<>` and false for other operators, whatever
-        # the other side is. Only for NULL is it NULL.
+        # the other side is. If the other side is NULL, the result is NULL.
         return (nodes.Or if operator == "<>" else nodes.And)((plain, nodes.Not(plain)))
     nan = [Call("isnan", (side,)) for side in sides if _may_be_nan(side, schema)]
     if not nan:

@@ -506,7 +506,7 @@ class MetadataAvroFile(AvroFile[_D]):
                     self.block = None
                     return 0
             count, data = self.decoder.read_int(), self.decoder.read_bytes()
-        except (EOFError, SystemError) as error:  # PyIceberg would end without an error
+        except (EOFError, SystemError) as error:  # to PyIceberg, both mean the end of the file
             raise ValueError("the file ends in the middle of a block") from error
         decoder: Any = _ExactDecoder(new_decoder(self._expanded(data)))
         self.block = Block(reader=self.reader, block_records=count, block_decoder=decoder)

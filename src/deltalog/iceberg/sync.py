@@ -299,7 +299,7 @@ def _followed(
     if not len(adds) and not removed:
         return metadata, False
     added = columns.locations(adds)
-    # The files that the commit removes and adds again, so that they are already in a manifest.
+    # The files that the commit removes and adds again. They are already in a manifest.
     again = removed.intersection(added)
     removed -= again
     changes_data = adds.column("dataChange").to_pylist()

@@ -379,7 +379,7 @@ def _malformed(field: Field, entry: Any) -> InvalidMetadataError:
     )
 
 
-# --- Changes of single columns: add, drop, rename and move, and change of type
+# --- Changes of single columns: adding, dropping, renaming, moving, and changing the type
 
 
 Where = Literal["first", "last"] | tuple[Literal["after"], str]

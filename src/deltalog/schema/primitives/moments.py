@@ -464,7 +464,7 @@ _NANOS_OF_MICRO: Final = 1_000
 _LOW_WORD: Final = (1 << 32) - 1
 _MONTHS: Final = f"deltalog months {uuid4().hex}"  # a random name, which no other field has
 NAMED_MONTHS: Final = pa.struct([(_MONTHS, pa.int32())])
-"""The type of months for engines without such a type: a struct, so that no engine adds numbers."""
+"""The type of months for engines without such a type. Engines cannot compute with a struct."""
 
 
 def narrower(*fields: str) -> tuple[str, ...]:
@@ -501,7 +501,8 @@ def calendar_intervals(values: Array) -> Array:
         values: values of `duration[us]`.
     """
     micros = compute.fill_null(values.cast(pa.int64()), 0)
-    days = compute.divide(micros, _MICROS_OF_DAY)  # rounds towards zero, as does `rest`
+    # `divide` rounds towards zero, so `days` and `rest` have the same sign.
+    days = compute.divide(micros, _MICROS_OF_DAY)
     rest = compute.subtract(micros, compute.multiply(days, _MICROS_OF_DAY))
     words = [
         compute.shift_left(days, pa.scalar(32, pa.int64())),  # the lower 32 bits are the months
