@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 
-class cached_property(Generic[_T]):  # noqa: N801  # the name of what it replaces
+class cached_property(Generic[_T]):  # noqa: N801  # the name in functools
     """A property that is computed once, or twice if two threads read it at the same time.
 
     Args:
@@ -100,7 +100,7 @@ def frozen(items: Iterable[_T] | None) -> FrozenList[_T] | None:
     return None if items is None else FrozenList(items)
 
 
-# --- Copies of inherited methods, so that Python's errors contain the name of the subclass
+# --- Copies of inherited methods, so that Python's error messages contain the subclass's name
 
 
 def name_methods_after(kind: type, base: type) -> None:

@@ -15,15 +15,15 @@ from zoneinfo import ZoneInfo
 
 MICROS_PER_SECOND: Final = 1_000_000
 MICROS_PER_DAY: Final = 86_400 * MICROS_PER_SECOND
-# The calendar repeats after 400 years, including the days of the week.
+# The number of days in 400 years, after which the calendar repeats, including the days of the week.
 _ERA_DAYS: Final = 146_097
 _ERA_US: Final = _ERA_DAYS * MICROS_PER_DAY
 _TO_MARCH_OF_0: Final = 719_468
 _DAYS_OF_MONTH: Final = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
-_EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001  # a local time
+_EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001  # for local times
 _MICROSECOND: Final = dt.timedelta(microseconds=1)
-# The range of the years 1 to 9999, without the first and the last day. So a time zone's offset
-# cannot lead out of the years.
+# The years 1 to 9999 without the first and the last day. For each local time in this range, the
+# time in UTC is also in the years 1 to 9999.
 _FIRST_US: Final = -62_135_596_800_000_000 + MICROS_PER_DAY
 _LAST_US: Final = 253_402_300_799_999_999 - MICROS_PER_DAY
 
@@ -83,7 +83,6 @@ def region_offset_micros(zone: ZoneInfo, local_micros: int) -> int:
         micros += -((micros - _FIRST_US) // _ERA_US) * _ERA_US
     elif micros > _LAST_US:
         micros -= -((_LAST_US - micros) // _ERA_US) * _ERA_US
-    # For a local time that a DST change skips, Python returns the offset before the change, as Java
-    # does.
+    # If a DST change skips the local time, Python and Java return the offset before the change.
     moment = (_EPOCH + micros * _MICROSECOND).replace(tzinfo=zone)
     return (moment.utcoffset() or dt.timedelta()) // _MICROSECOND

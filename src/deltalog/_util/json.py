@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# A pattern that starts with the separator is three times as fast as a look-behind at each digit.
+# Matches integers of at least 19 digits. The pattern begins with the separator, because a
+# look-behind at each digit would take three times as long.
 _LONG_NUMBER: Final = re.compile(rb"[:,\[\s]-?\d{19,}(?![\d.eE\"])")
 _BARE_NUMBER: Final = b"-0123456789"
 _NOT_BLANK: Final = re.compile(r"[^ \t\r\n]")
@@ -61,7 +62,7 @@ def loads(data: bytes | str, where: str = "JSON text") -> Any:
         try:
             return orjson.loads(raw)
         except orjson.JSONDecodeError:
-            pass  # parse again with the standard library, whose error contains the position
+            pass  # the standard library's error contains the position
     text = _decode(raw, where)
     try:
         return _TOLERANT.decode(text)
@@ -83,7 +84,7 @@ def dumps(value: Any) -> bytes:
     try:
         return orjson.dumps(value)
     except orjson.JSONEncodeError as error:
-        # Integers beyond 64 bits are valid JSON, but orjson cannot write them.
+        # JSON may contain integers of more than 64 bits, but orjson cannot write them.
         try:
             return _COMPACT.encode(value).encode()
         except (TypeError, ValueError, RecursionError):
@@ -171,7 +172,7 @@ class JsonObject:
         if value is None or type(value) is kind:
             return value
         if kind is int and type(value) is float and value.is_integer() and abs(value) < 2**53:
-            return cast("T", int(value))  # some writers write `1.0`
+            return cast("T", int(value))  # some writers write integers as `1.0`
         raise self._wrong(name, kind.__name__, value)
 
     def required(self, name: str, kind: type[T]) -> T:

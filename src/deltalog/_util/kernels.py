@@ -27,7 +27,7 @@ from typing import (
 import pyarrow as pa
 
 if TYPE_CHECKING:
-    import pyarrow.compute as pc  # noqa: TID251  # only this module
+    import pyarrow.compute as pc  # noqa: TID251  # only this module may import it
 else:
 
     class _Kernels:
@@ -48,7 +48,7 @@ else:
 
 __all__ = ["Array", "Datum", "arrow", "compute", "exact_sum", "numbered", "pc"]
 
-Array: TypeAlias = Any  # an array or a chunked array; the stubs have a class for each Arrow type
+Array: TypeAlias = Any  # an array or a chunked array of any type
 Datum: TypeAlias = Any  # an array, a chunked array or a scalar
 
 compute: Final = cast("_Compute", pc)
@@ -175,7 +175,7 @@ if TYPE_CHECKING:
         starts_with: _Test[[str]]
         struct_field: _Map[[str | int | list[int] | list[str]]]
         subtract: _Arithmetic
-        unique: _Kernel[[], Any, Any]  # Any, because the stubs' Python values may be None
+        unique: _Kernel[[], Any, Any]  # Any: in the stubs, the values may be None
         utf8_lower: _Map[[]]
         year: _Map[[]]
 

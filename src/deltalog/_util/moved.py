@@ -373,7 +373,7 @@ class _MovedLoader:
     def exec_module(self, module: ModuleType) -> None:
         """Replace the old module by the current module."""
         name = new_name(module.__name__)
-        assert name is not None  # noqa: S101  # checked by the finder
+        assert name is not None  # noqa: S101  # the finder accepts only old names
         warnings.warn(
             f"{module.__name__} is now {name}; the next release removes the old name",
             DeprecationWarning,
@@ -381,7 +381,7 @@ class _MovedLoader:
         )
         found = import_module(name)
         if not hasattr(found, "__path__"):
-            found.__path__ = []  # the old module was a package, so its submodules are imported, too
+            found.__path__ = []  # the old module may be a package with submodules
         sys.modules[module.__name__] = found
 
 
@@ -392,12 +392,12 @@ class MovedFinder:
         self,
         fullname: str,
         path: Sequence[str] | None = None,  # noqa: ARG002  # required by the interface
-        target: ModuleType | None = None,  # noqa: ARG002  # likewise
+        target: ModuleType | None = None,  # noqa: ARG002  # as above
     ) -> ModuleSpec | None:
         """Return a spec for a module that has moved."""
         if new_name(fullname) is None:
             return None
-        loader: Any = _MovedLoader()  # `importlib.abc` is slow to import
+        loader: Any = _MovedLoader()  # not an `importlib.abc.Loader`, which is slow to import
         return ModuleSpec(fullname, loader, is_package=True)
 
 

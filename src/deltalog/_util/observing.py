@@ -30,7 +30,7 @@ class WorkKind(Enum):
     REQUEST = auto()
     """A request that the sharing server answers."""
     ANSWER = auto()
-    """A part of the work for a request, in its own thread."""
+    """A part of the work for a request that has its own thread."""
 
 
 @dataclass(slots=True, eq=False)
@@ -121,7 +121,7 @@ class observed:  # noqa: N801 -- a context manager, written as a function
             self._work.is_watched = True
             try:
                 self._begun.append((observer, observer.begin(self._work)))
-            except Exception:  # an error of the observer must not affect the work
+            except Exception:  # an error in an observer must not affect the work
                 logger.warning("watching %s failed", self._work.name, exc_info=True)
         return self._work
 

@@ -78,7 +78,7 @@ def encode_path(path: str) -> str:
     Protocol: Add File and Remove File
     """
     scheme, rest = _split_scheme(path)
-    # Spark treats a colon in the first segment of a relative reference as the end of a scheme.
+    # Escape colons in relative paths, because Spark would treat `a:` in `a:b` as a scheme.
     safe = _UNESCAPED if not scheme else _UNESCAPED + ":"
     return scheme + quote(rest, safe=safe, errors="surrogateescape")
 
@@ -90,7 +90,7 @@ def is_absolute(path: str) -> bool:
 
 def absolute_numbers(paths: Sequence[str]) -> list[int]:
     """Return the indices of the absolute paths in a list of decoded paths."""
-    # Nearly all paths are relative and contain no colon. A function call for them would be slow.
+    # Nearly all paths are relative and contain no colon. For them, avoid the slow function call.
     odd = [number for number, path in enumerate(paths) if ":" in path or path[:1] == "/"]
     return [number for number in odd if is_absolute(paths[number])]
 
@@ -148,7 +148,7 @@ def are_foreign(encoded: StringColumn, root: str) -> pa.BooleanArray:
     paths: Any = encoded.combine_chunks() if isinstance(encoded, pa.ChunkedArray) else encoded
     absolute: Any = _may_be_absolute(paths)
     if not pc.any(absolute).as_py():
-        return absolute  # type: ignore[no-any-return]  # booleans
+        return absolute  # type: ignore[no-any-return]  # an array of booleans
     container = container_of(root)
     texts: list[str] = paths.filter(absolute).to_pylist()
     found = pa.array([is_foreign(decode_path(text), container) for text in texts], pa.bool_())
@@ -267,7 +267,7 @@ def split_location(location: str) -> tuple[str, str, str]:
         return name, "", "/" + rest.removeprefix("localhost/").lstrip("/")
     if kind.address is Address.PATH:
         return name, "", "/" + rest.strip("/")
-    if kind.address is not Address.HOST:  # `hdfs:///x` means the default host
+    if kind.address is not Address.HOST:  # for HDFS, the host may be empty: `hdfs:///x`
         rest = rest.lstrip("/")
     authority, _, path = rest.partition("/")
     return name, authority, path
@@ -282,11 +282,12 @@ _CLIMBING: Final = re.compile(r"(?:^|[/\\])(?:\.|%2[eE]){2}(?:[/\\]|%2[fF]|%5[cC
 _AT_VERSION: Final = re.compile(r"(?P<uri>.+)@v(?P<version>\d{1,19})\Z", re.DOTALL)
 _AT_TIMESTAMP: Final = re.compile(r"(?P<uri>.+)@(?P<moment>\d{17})\Z", re.DOTALL)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-# The characters that RFC 2396 allows in a path, without the colon.
+# The characters that RFC 2396 allows in a path, except letters, digits and the colon.
 _UNESCAPED: Final = "/-_.!~*'()@&=+$,;"
 _KEEP_ESCAPES: Final = "deltalog.keep_escapes"
 _BLOCK_BYTES: Final = 128 * 1024
-_FEW_PATHS: Final = 1_000  # this number of matches in Python takes as long as one kernel call
+# If there are more paths, `_is_canonical` is faster than a kernel that matches `_ODD`.
+_FEW_PATHS: Final = 1_000
 _ODD: Final = r"[%:]|^/|//|(?:^|/)\.(?:/|$)|/$"
 
 
@@ -305,10 +306,10 @@ def _split_scheme(location: str) -> tuple[str, str]:
     found = _SCHEME.match(location)
     if found is None:
         return "", location
-    if found.end() - found[0].index(":") > 3:  # file:///x: the third slash belongs to the path
+    if found.end() - found[0].index(":") > 3:  # in file:///x, the third slash is part of the path
         end = found[0].index(":") + 3
         return location[:end], location[end:]
-    if found[0].endswith(":/") and not found[0].endswith("://"):  # file:/x
+    if found[0].endswith(":/") and not found[0].endswith("://"):  # as in file:/x
         return location[: found.end() - 1], location[found.end() - 1 :]
     return found[0], location[found.end() :]
 
@@ -375,8 +376,9 @@ def _has_in_bytes(texts: pa.StringArray, test: Callable[[bytes], object]) -> boo
         for at in (texts.offset, texts.offset + len(texts))
     )
     view = memoryview(data)
-    # The blocks fit into the processor's cache, and `bytes` searches as fast as `memchr`. Blocks
-    # overlap by one byte, so that each pair of adjacent bytes is in one block.
+    # Copy blocks that fit into the processor's cache to `bytes`, because the search in `bytes` is
+    # as fast as `memchr`. Blocks overlap by one byte, so that each pair of adjacent bytes is in a
+    # block.
     return any(
         test(view[at : min(at + _BLOCK_BYTES + 1, end)].tobytes())
         for at in range(start, end, _BLOCK_BYTES)
@@ -425,7 +427,7 @@ def _canonical_by_directory(encoded: pa.StringArray, root: str) -> pa.StringArra
     starts = pa.array(
         [_canonical_start(text, root) for text in directories.dictionary.to_pylist()], pa.string()
     )
-    # `start` is NULL for a file whose canonical path may not start with that of its directory.
+    # `start` is NULL if the canonical path of a file may not begin with that of its directory.
     start = starts.take(directories.indices)
     name = pc.replace_substring_regex(encoded, "(?s)^.*/", "")
     hard: Any = pc.or_(pc.is_null(start), pc.match_substring_regex(name, r"[%:]|^\.?$"))

@@ -86,7 +86,7 @@ class StoreKind:
     may_be_named: bool = True
     is_hadoop: bool = False
 
-    # Kinds are compared for every path, so compare only the name, which is faster.
+    # Compare only the names, because kinds are compared for every path.
     def __eq__(self, other: object) -> bool:
         return isinstance(other, StoreKind) and self.name == other.name
 
@@ -122,7 +122,7 @@ _ROWS: Final = (
         files="S3Files",
         quicker="ObstoreFiles",
         filesystem="s3fs.core",
-        put_if_absent=PutIfAbsent.REQUEST,  # If-None-Match: *
+        put_if_absent=PutIfAbsent.REQUEST,  # the header If-None-Match: *
         extra="s3",
         option_prefixes=("aws_",),
         lock_options=("s3_locking_provider", "locking_provider", "delta_dynamo_table_name"),
@@ -141,7 +141,7 @@ _ROWS: Final = (
         address=Address.BUCKET,
         files="GoogleFiles",
         filesystem="gcsfs.core",
-        put_if_absent=PutIfAbsent.REQUEST,  # ifGenerationMatch=0
+        put_if_absent=PutIfAbsent.REQUEST,  # the parameter ifGenerationMatch=0
         extra="gcs",
         option_prefixes=("google_",),
         says_denied="DefaultCredentialsError RefreshError",
@@ -154,7 +154,7 @@ _ROWS: Final = (
         address=Address.ACCOUNT,
         files="AzureFiles",
         filesystem="adlfs.spec",
-        put_if_absent=PutIfAbsent.REQUEST,  # If-None-Match: *, adlfs's overwrite=False
+        put_if_absent=PutIfAbsent.REQUEST,  # If-None-Match: * (overwrite=False in adlfs)
         extra="azure",
         option_prefixes=("azure_storage_", "azure_"),
         says_missing="ResourceNotFoundError BlobNotFound ContainerNotFound PathNotFound"
@@ -184,7 +184,8 @@ _ROWS: Final = (
         for name in ("ftp", "sftp", "ssh", "smb")
     ),
     *(StoreKind(name, is_hadoop=True) for name in ("oss", "cosn", "obs")),
-    # Logs must not refer to these files, because a malicious log could make a reader fetch any URL.
+    # A log must not refer to files of these kinds, because a malicious log could make readers
+    # request any URL.
     *(
         StoreKind(name, may_be_named=False)
         for name in ("ftps", "data", "jar", "zip", "github", "git")

@@ -81,5 +81,5 @@ _ORIGINS = {
     ],
 }
 
-if not TYPE_CHECKING:  # hidden from type checkers, so that they report missing names
+if not TYPE_CHECKING:  # hidden, so that type checkers report names that do not exist
     __getattr__, __dir__ = names_on_demand(__name__, _ORIGINS)

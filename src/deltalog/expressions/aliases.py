@@ -60,7 +60,7 @@ ALIASES: Final[dict[str, str]] = _by_word(
         "current_date": "curdate",
     }
 )
-# Each of these type names is also a function that casts to the type.
+# The types whose names in SQL are also functions that cast to the type.
 _CAST_TYPES: Final = (
     *INTEGRALS, *FRACTIONALS, decimal_type(10, 0), BOOLEAN, STRING, BINARY, DATE, TIMESTAMP,
 )  # fmt: skip
@@ -125,8 +125,8 @@ def _nullif(value: Expression, other: Expression) -> Expression:
 def _date_part(part: Expression, source: Expression) -> Expression:
     word = part.value.lower() if isinstance(part, Literal) and isinstance(part.value, str) else ""
     if word in {"second", "seconds", "s", "sec"}:
-        # In Spark, EXTRACT(SECOND …) returns a decimal(8,6) with the fraction of the second;
-        # second(…) returns an integer.
+        # In Spark, EXTRACT(SECOND …) returns a decimal(8,6), which includes the fraction of the
+        # second. The function second(…) returns an integer.
         seconds = nodes.Cast(nodes.Cast(source, TIMESTAMP), decimal_type(20, 6))
         return nodes.Cast(Call("pmod", (seconds, Literal(Decimal(60)))), decimal_type(8, 6))
     if word in {"dow_iso", "dayofweek_iso"}:
@@ -164,8 +164,8 @@ def _when(arguments: Sequence[Expression]) -> Expression:
 
 
 def _decode(arguments: Sequence[Expression]) -> Expression:
-    # `decode` with more than two arguments compares its first argument with the search values; NULL
-    # equals NULL. With two arguments, it is `decode(bytes, charset)`.
+    # `decode` with more than two arguments compares its first argument with the search values,
+    # where NULL equals NULL. With two arguments, it is `decode(bytes, charset)`.
     value, *rest = arguments
     conditions: list[Expression] = []
     for place, argument in enumerate(rest):

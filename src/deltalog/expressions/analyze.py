@@ -94,7 +94,7 @@ def _by_rules(found: Expression, schema: StructType, rules: TextRules) -> Expres
     """Apply the text rules to the string comparisons in the tree."""
     if not compares_texts_apart(found, schema):
         return found
-    from deltalog.expressions import collate  # noqa: PLC0415  # few tables have collations
+    from deltalog.expressions import collate  # noqa: PLC0415  # seldom needed: few tables have collations
 
     if rules is TextRules.NONE:
         collate.check_uncollated(found, schema)
@@ -243,7 +243,7 @@ class _Resolver:
             )
         (new_left, new_right), common = met
         _refuse_opaque(common, node)
-        # Spark has no order and no equality of maps.
+        # Spark cannot compare maps, not even for equality.
         if isinstance(common, MapType):
             raise InvalidInputError(f"cannot compare maps in {to_sql(node)}")
         return nodes.Comparison(node.operator, new_left, new_right), BOOLEAN
@@ -284,7 +284,7 @@ class _Resolver:
         return self._casts.coerce(*self.typed(node), to)
 
     def arithmetic(self, node: nodes.Arithmetic) -> Typed:
-        # Add an interval constant unit by unit: a month is not a fixed number of days.
+        # Add an interval constant unit by unit, because a month is not a fixed number of days.
         for moment, interval in ((node.left, node.right), (node.right, node.left)):
             if isinstance(interval, Call) and interval.function == "interval":
                 return self._moved(node, moment, interval)
@@ -309,9 +309,9 @@ class _Resolver:
             raise InvalidInputError(
                 f"cannot cast {source} to {node.to} in {to_sql(node)}: SQL has no such cast"
             )
-        # A cast from string to string changes the collation by which the value is compared.
+        # A cast from string to string replaces the string's collation by the default collation.
         is_collated = source == node.to == STRING and compares_texts_apart(operand, self._schema)
-        if node.time_zone is not None or is_collated:  # a cast that has a zone is already resolved
+        if node.time_zone is not None or is_collated:  # a cast with a time zone is already resolved
             return nodes.Cast(operand, node.to, node.is_try, node.time_zone), node.to
         return self._casts.cast(operand, source, node.to, is_try=node.is_try), node.to
 
@@ -325,7 +325,7 @@ class _Resolver:
 
     def case(self, node: nodes.Case) -> Typed:
         conditions = [self.condition(condition) for condition, _ in node.branches]
-        # The common type depends on all branches, even on branches that no row reaches.
+        # The common type depends on all branches, even on branches that are never evaluated.
         values = [self.typed(value) for _, value in node.branches]
         if node.otherwise is not None:
             values.append(self.typed(node.otherwise))
@@ -339,7 +339,7 @@ class _Resolver:
             return self._present(name)
         if name == "interval":
             return self.literal(interval_value(node))
-        # Expand macros before looking up the function: they may change the arguments.
+        # Expand macros before the function is looked up, because they may change the arguments.
         expanded = expand(name, node.arguments)
         if expanded is not None:
             return self.typed(expanded)
@@ -490,13 +490,13 @@ _TYPED: Final[dict[type[Expression], Callable[[Any, Any], Typed]]] = {
 }
 
 
-# --- Whether an expression means the same in every time zone
+# --- Whether the value of an expression depends on the time zone
 
 
-# A date, possibly with a time of day, without a zone at the end.
+# Matches an SQL string that is a date, possibly with a time of day, but without a time zone.
 WITHOUT_ZONE: Final = re.compile(r"['\"]\s*\d+-\d+(?:-[\d]+(?:[T ][\d:.]*)?)?\s*['\"]")
 _OF_TODAY: Final = re.compile(r"(?i)current_date|curdate|localtimestamp")
-# With TIMESTAMP arguments, these functions depend only on the instant, not on the time zone.
+# For TIMESTAMP arguments, the results of these functions do not depend on the time zone.
 _OF_INSTANTS: Final = frozenset(
     {
         *("coalesce", "nvl", "nvl2", "ifnull", "nullif", "greatest", "least", "if"),

@@ -38,9 +38,9 @@ _FLOATING: Final[dict[str, Callable[..., Any]]] = {
     "/": compute.divide,
 }
 _WIDEST: Final = 75
-"""The maximum number of digits of exact results: one less than decimal256, for rounding up."""
+"""The maximum number of digits of an exact result. Decimal256 has one more, for rounding up."""
 _EXACT: Final = decimal.Context(prec=160, rounding=decimal.ROUND_HALF_UP)
-# Spark multiplies decimals with 39 digits (Java's MathContext) before it rounds to the result type.
+# Spark rounds a product of decimals to 39 digits (Java's MathContext), and then to the result type.
 _PRODUCT: Final = decimal.Context(prec=39, rounding=decimal.ROUND_HALF_UP)
 _QUOTIENT_UNIT: Final = decimal.Decimal(1).scaleb(-39)
 
@@ -69,8 +69,8 @@ def calculate(operator: str, left: Datum, right: Datum) -> Datum:
 
 
 def _check_divisor(left: Datum, right: Datum) -> None:
-    # NULL / 0 is NULL, also in ANSI mode. Doubles are checked too: Spark never returns infinity
-    # here.
+    # As in Spark's ANSI mode, NULL / 0 is NULL, and a double divided by 0 is an error and not
+    # infinity.
     is_zero = compute.equal(right, pa.scalar(0, right.type))
     if compute.any(compute.and_(is_zero, compute.is_valid(left))).as_py():
         raise InvalidInputError("division by zero: guard it with NULLIF or CASE")
@@ -83,8 +83,8 @@ def remainder(left: Datum, right: Datum) -> Datum:
     """
     if pt.is_floating(left.type):
         return by_row(fmod, left.type, left, right)
-    # The smallest integer divided by -1 overflows. The remainder of a division by -1 is always 0,
-    # as by 1, so divide by 1 instead.
+    # The smallest integer divided by -1 overflows. Divide by 1 instead of -1, because both
+    # remainders are always 0.
     is_one = compute.equal(right, pa.scalar(-1, right.type))
     is_unfit = pc.or_kleene(is_one, compute.equal(right, pa.scalar(0, right.type)))
     divisor = compute.if_else(is_unfit, pa.scalar(1, right.type), right)
@@ -98,7 +98,7 @@ def fmod(left: float, right: float) -> float:
 
 def _decimals(operator: str, left: Datum, right: Datum) -> Datum:
     left_type, right_type = from_arrow_type(left.type), from_arrow_type(right.type)
-    assert isinstance(left_type, PrimitiveType)  # noqa: S101  # a decimal, as the caller saw
+    assert isinstance(left_type, PrimitiveType)  # noqa: S101  # both sides are decimals
     assert isinstance(right_type, PrimitiveType)  # noqa: S101  # as above
     result = arithmetic_type(operator, left_type, right_type)
     found = _COLUMNAR[operator](left, right, result)
@@ -121,7 +121,7 @@ def _exact(operator: str, left: Datum, right: Datum, _result: PrimitiveType) -> 
     width = pa.decimal128 if digits <= MAX_DIGITS else pa.decimal256
     exact: Any = _CHECKED[operator](_declared(left, width), _declared(right, width))
     if operator == "*" and digits > _PRODUCT.prec and _num_digits(exact) > _PRODUCT.prec:
-        return None  # Spark rounds these products twice
+        return None  # Spark rounds such products twice
     return exact
 
 
@@ -133,7 +133,7 @@ def _quotient(left: Datum, right: Datum, result: PrimitiveType) -> Datum | None:
     right = _narrowed(right)
     kind: Any = right.type
     if kind.precision + result.scale >= _PRODUCT.prec:
-        return None  # Spark rounds quotients to 39 decimal places first, which could matter here
+        return None  # Spark rounds the quotient twice: first to 39 decimal places
     return _cut_quotient(_narrowed(left), right, result.scale + 1)
 
 
@@ -268,7 +268,7 @@ _BY_ROW: Final = {
 }
 
 
-# Operators that return NULL instead of an error: `try_add`, `try_divide`, ….
+# The functions that return NULL instead of an error: `try_add`, `try_divide`, …
 
 
 def _attempt(operator: str, left: Datum, right: Datum) -> Datum:

@@ -98,7 +98,7 @@ def _overlap(left: list[Any], right: list[Any]) -> bool | None:
     keys = {identity(value) for value in left if value is not None}
     if any(identity(value) in keys for value in right if value is not None):
         return True
-    # A NULL in one array might equal any value of the other array.
+    # The result is unknown, because a NULL might equal any value of the other array.
     return None if left and right and (None in left or None in right) else False
 
 
@@ -123,10 +123,10 @@ def _sorted_nulls_last(values: list[Any]) -> list[Any]:
     return sorted(known, key=sort_key) + [None] * (len(values) - len(known))
 
 
-def _sort(values: list[Any], is_ascending: bool = True) -> list[Any]:  # noqa: FBT001, FBT002  # SQL's own
+def _sort(values: list[Any], is_ascending: bool = True) -> list[Any]:  # noqa: FBT001, FBT002  # an argument in SQL
     if is_ascending:
         return sorted(values, key=sort_key)
-    # Equal values remain in their order, even with `reverse=True`.
+    # Python preserves the order of equal values, even with `reverse=True`.
     return sorted(values, key=sort_key, reverse=True)
 
 
@@ -151,8 +151,8 @@ def _slice(values: list[Any], start: int, count: int) -> list[Any]:
         )
     begin = start - 1 if start > 0 else len(values) + start
     if begin < len(values) and begin + count > _MAX_INTEGER:
-        # Spark's results differ here: compiled code returns the rest of the array, but interpreted
-        # code returns an empty array.
+        # For such a slice, Spark's compiled code returns the rest of the array, but Spark's
+        # interpreted code returns an empty array.
         raise InvalidInputError(f"slice from {start} on is too long: {count} elements")
     return values[begin : begin + count] if begin >= 0 else []
 
@@ -175,7 +175,7 @@ def array_repeat(value: Datum, count: Datum) -> Datum:
     size = -(-values.nbytes // max(rows, 1))
     check_volume("array_repeat", lengths, unit_bytes=max(size, _ELEMENT_BYTES))
     parents, _ = slots(lengths)
-    # Arrow's `take` does not work on an array of the type null.
+    # Arrow's `take` does not support arrays of type null.
     taken = pa.nulls(len(parents)) if pt.is_null(values.type) else values.take(parents)
     made = list_of(counts, taken, parents)
     return made[0] if isinstance(value, pa.Scalar) and isinstance(count, pa.Scalar) else made

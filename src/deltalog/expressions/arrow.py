@@ -69,8 +69,8 @@ from deltalog.schema.types import BOOLEAN, VOID, PrimitiveType
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
 
-# Smaller batches are concatenated first, because copying few rows is cheaper than extra kernel
-# calls.
+# Batches with fewer rows are concatenated before the evaluation, because copying a few rows is
+# cheaper than calling the kernels for each batch.
 _MIN_BATCH_ROWS: Final = 16_384
 KERNELS: Final[dict[str, Callable[..., Any]]] = {
     **numbers.KERNELS,
@@ -99,7 +99,7 @@ _SAFE: Final = (
 _INPUTS: Final = (Column, Literal, nodes.Variable)
 _DIVISIONS: Final = frozenset({"/", "%", "div", "pmod"})
 
-# Errors that a kernel raises because of the data, such as a value that is out of range.
+# Exceptions that a kernel raises for invalid data, such as a value that is out of range.
 _OF_VALUES: Final = (
     pa.ArrowInvalid, pa.ArrowCapacityError, pa.ArrowIndexError, MemoryError, ValueError,
     ArithmeticError, RecursionError, re.error,
@@ -142,13 +142,13 @@ def _evaluate(node: Expression, data: Any) -> Datum:
     except _OF_VALUES as error:
         raise InvalidInputError(_failed(node, error)) from error
     except Exception as error:
-        # Any kernel may raise. The message names the expression, so that users can find the
-        # constraint.
+        # Catch any exception of a kernel, so that the message contains the expression and users can
+        # find the constraint.
         raise InternalError(_failed(node, error)) from error
 
 
 def _failed(node: Expression, error: Exception) -> str:
-    reason = str(error) or "there is not enough memory"  # MemoryError has no message
+    reason = str(error) or "there is not enough memory"  # a MemoryError may have no message
     named = "" if isinstance(error, pa.ArrowInvalid) else f"{type(error).__name__}: "
     return f"cannot compute {to_sql(node)}: {named}{reason}"
 
@@ -160,7 +160,7 @@ def _column(node: Column, data: Any) -> Datum:
         raise InternalError(f"the data has no column {node.path[0]!r}") from error
     for name in node.path[1:]:
         if isinstance(found, pa.StructArray) and not found.null_count:
-            found = found.field(name)  # faster than Arrow's kernel, which visits every field
+            found = found.field(name)  # faster than Arrow's kernel, which processes all fields
         else:
             found = compute.struct_field(found, [name])
     return found
@@ -212,14 +212,14 @@ def _operands_in_turn(node: Any, data: Any) -> Generator[tuple[Expression, Any],
     """Yield each operand with the rows that need it; return the value of the whole node."""
     if isinstance(node, nodes.Not):
         return compute.invert(_as_boolean((yield node.operand, data)))
-    # One decisive operand (false in AND, true in OR) decides a row, even if another one is NULL.
+    # An operand that is false in AND, or true in OR, decides the result, even if others are NULL.
     decisive = isinstance(node, nodes.Or)
     kernel = pc.or_kleene if decisive else pc.and_kleene
     found: Any = pa.scalar(not decisive)
     operands = node.operands
     if not can_fail(node):
-        # The operands may be evaluated in any order. Nested operands go first, so that fewer
-        # results are in memory at the same time.
+        # The operands may be evaluated in any order. Evaluate nested AND, OR and NOT first, so that
+        # fewer results are in memory at the same time.
         operands = sorted(operands, key=lambda operand: not isinstance(operand, LOGIC))
     for operand in operands:
         if not can_fail(operand):
@@ -241,7 +241,7 @@ def _as_boolean(datum: Datum) -> Datum:
 
 def can_fail(node: Expression) -> bool:
     """Whether the evaluation can raise an error for some values."""
-    # The fact is computed for all nodes of the tree in one pass, and cached in each node.
+    # One pass over the tree computes the answer for every node, and caches it in the node.
     return node.fact("can fail", lambda: fold_up(node, _can_fail, inside=LOGIC))
 
 
@@ -269,7 +269,7 @@ def evaluate_where(node: Expression, data: Any, mask: Datum) -> Datum:
 
 
 def _unevaluated(node: Expression, data: Any) -> Datum:
-    # `1 / 0` has no columns, so filtering the data to no rows would not prevent its evaluation.
+    # Do not evaluate the node: without columns, as in `1 / 0`, it can fail even for no rows.
     return nulls(data.num_rows, _arrow_type_of(node, data.schema))
 
 
@@ -308,7 +308,7 @@ def _members(node: nodes.In, kind: pa.DataType) -> comparing.Members:
 def _in(node: nodes.In, data: Any) -> Datum:
     operand = _evaluate(node.operand, data)
     found = comparing.is_member(operand, _members(node, operand.type))
-    # As in Spark, an option is evaluated only for rows that do not equal an earlier option.
+    # As in Spark, an option is evaluated only for rows whose value equals no earlier option.
     others = node.fact(
         "computed options", lambda: [one for one in node.options if not isinstance(one, Literal)]
     )
@@ -395,7 +395,8 @@ def _call(node: Call, data: Any) -> Datum:
 
 
 def _collated_test(node: Call, collation: str, data: Any) -> Datum:
-    # `_` matches one character of the original string, so this does not use collation keys.
+    # Pass the original strings, because a collation key does not show whether a string contains
+    # `İ`.
     text, part = (
         _evaluate(one.operand if isinstance(one, nodes.Collate) else one, data)
         for one in node.arguments
@@ -475,7 +476,7 @@ _RULES: Final[dict[type[Expression], Callable[[Any, Any], Datum]]] = {
 }
 
 
-# --- Shortening a long OR to the operands that can match a row of the batch
+# --- Shortening a long OR to the operands that can be true for a row of the batch
 
 
 MANY: Final = 64
@@ -526,7 +527,7 @@ def _narrowed(part: Any, data: Any) -> Expression:
         )
         keep = fits if keep is None else compute.and_(keep, fits)
     if keep is None:
-        return part  # type: ignore[no-any-return]  # an OR
+        return part  # type: ignore[no-any-return]  # `part` is an OR
     kept = [part.operands[place] for place in compute.indices_nonzero(keep).to_pylist()]
     if not kept:
         return Literal(value=False, type=BOOLEAN)
@@ -541,7 +542,7 @@ def _limits(operands: Sequence[Expression]) -> list[_Limits]:
     for name, kind in sorted(common, key=str):
         arrow_type = to_arrow_type(kind)
         if pt.is_floating(arrow_type):
-            continue  # the batch's maximum ignores NaN, which is greater
+            continue  # the maximum of a batch ignores NaN, the greatest value
         try:
             lows, highs = (
                 array_of([to_scalar(ends[name, kind][side], kind) for ends in each], arrow_type)
@@ -575,7 +576,7 @@ def _of_operand(operand: Expression) -> dict[tuple[str, PrimitiveType], tuple[An
         ends = _ends(operator, values)
         if ends is not None:
             low, high = found.get((left.path[0], first.type), (None, None))
-            # If an operand limits the same side of a column twice, either limit is valid.
+            # If an operand has two lower or two upper limits of a column, either limit is valid.
             found[left.path[0], first.type] = (
                 ends[0] if low is None else low,
                 ends[1] if high is None else high,

@@ -167,8 +167,9 @@ class _Filter:
     def _is_logic(self, part: FilterPart) -> bool:
         if part.function in {"and_kleene", "or_kleene", "invert"}:
             return True
-        # Other tests for NULL are leaves: Arrow has an option for NaN and a special rule for fields
-        # of structs.
+        # A test for NULL is logic only if it tests the result of a function. A test of a column is
+        # a leaf, because Arrow has a special rule for fields of structs. A test that also accepts
+        # NaN is a leaf, too.
         is_of_call = len(part.parts) == 1 and part.parts[0].function is not None
         if part.function == "is_null" and is_of_call:
             options: Any = None if part.column is None else self._pickled.constant(part)
@@ -199,7 +200,7 @@ class _Filter:
             return None
         try:
             return Literal(value.as_py()), value.type
-        except (OverflowError, ValueError):  # a date outside of the years 1 to 9999
+        except (OverflowError, ValueError):  # a date or time outside of the years 1 to 9999
             return None
 
     def _type_of(self, path: tuple[str, ...]) -> pa.DataType | None:
@@ -244,7 +245,7 @@ def _levels(root: FilterPart) -> Iterator[int]:
 _CHAINS: Final = frozenset({"and_kleene", "or_kleene", "and", "or"})
 _MOST_OPERANDS: Final = 64
 SAFE_DEPTH: Final = 3 * _MOST_OPERANDS
-"""The depth that Arrow can process on any thread; each level needs about 1 KiB of stack."""
+"""The maximum depth that Arrow can process in any thread. A level needs about 1 KiB of stack."""
 
 _Pair = tuple[bytes, bytes]
 
@@ -315,7 +316,7 @@ class Pickled:
 
     def constant(self, part: FilterPart) -> pa.Scalar[Any]:
         """Return the value of a constant, or the options of a call as a struct."""
-        assert part.column is not None  # noqa: S101  # a constant has one, as has a call that is asked
+        assert part.column is not None  # noqa: S101  # callers pass constants, or calls with options
         found: pa.Scalar[Any] = self._constants.column(part.column)[0]
         return found
 
@@ -345,7 +346,7 @@ class Pickled:
                     pairs.append((b"nested_field_ref", str(len(one.path)).encode()))
                 pairs += [(b"field_ref", name.encode()) for name in one.path]
         fields = [self._constants.schema.field(place) for place in columns]
-        metadata: Any = pa.KeyValueMetadata(pairs)  # type: ignore[arg-type]  # it takes pairs too
+        metadata: Any = pa.KeyValueMetadata(pairs)  # type: ignore[arg-type]  # pyarrow accepts pairs, too
         schema = pa.schema(fields, metadata=metadata)
         arrays: Any = [self._constants.column(place).chunk(0) for place in columns]
         sink = pa.BufferOutputStream()
@@ -451,7 +452,7 @@ def _tree(pairs: Sequence[_Pair]) -> FilterPart:
 def _pairs(schema: pa.Schema) -> list[_Pair]:
     """Return a schema's metadata pairs in order; pyarrow's dictionary would drop repeated keys."""
     message = schema.serialize().to_pybytes()
-    # After the length comes the offset of the table `Message`. Its third field is the `Schema`.
+    # A prefix of 8 bytes precedes the offset of the table `Message`, whose third field is `Schema`.
     start = 8
     (offset,) = struct.unpack_from("<I", message, start)
     header = _followed(message, _field(message, start + offset, 2))

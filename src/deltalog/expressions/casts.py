@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     Convert = Callable[[Array, DataType, DataType], Array]
 
 _WIDE: Final = pa.decimal256(76, 38)
-# The greatest distance from 1970, in microseconds, whose number of nanoseconds fits in 64 bits.
+# The maximum number of microseconds since 1970 that fits in 64 bits as nanoseconds.
 _MOST_MICROS: Final = (1 << 63) // NANOS_OF_MICRO
 _WITH_AND_WITHOUT_ZONE: Final = {TIMESTAMP, TIMESTAMP_NTZ}
 
@@ -124,8 +124,8 @@ def cast_in_zone(
     if time_zone is not None and needs_zone(source, to):
         return wall_clocks(datum, time_zone) if to == TIMESTAMP_NTZ else instants(datum, time_zone)
     if is_try and source in FINE_MOMENTS:
-        # Spark's TRY_CAST truncates digits that the target type lacks. This module would return
-        # NULL for such values.
+        # Spark's TRY_CAST truncates nanoseconds to microseconds, but the kernels of this module
+        # would return NULL for such values.
         raise InvalidInputError(f"cannot try to cast {source} to {to}: use CAST, which is exact")
     values, refused = _kernel(source, to)(datum, source, to)
     if refused is not None and not is_try:
@@ -180,15 +180,15 @@ def _between_numbers(array: Array, source: PrimitiveType, to: PrimitiveType) -> 
         return to_decimal(array, decimal_of(source), to)
     if source in FRACTIONALS:
         return _fractional_to_integral(array, to)
-    # Add a digit first: Arrow cannot truncate a decimal type that has no digits before the point.
+    # Add a digit, because Arrow cannot truncate decimals whose type allows only a fraction.
     whole = pc.trunc(_widened(array, 1)) if is_decimal(source) else array
     return _to_integral(whole, to)
 
 
 def _to_fractional(array: Array, source: PrimitiveType, to: PrimitiveType) -> Array:
     if is_decimal(source):
-        # Cast through strings, which is exact. Arrow's direct cast multiplies by a power of ten, so
-        # the last digit may differ.
+        # A cast through strings is exact. Arrow's direct cast multiplies by a power of ten, so the
+        # last digit of its result may be wrong.
         array = array.cast(pa.string())
     return array.cast(to_arrow_type(to), safe=False)
 
@@ -212,7 +212,7 @@ def _fractional_to_integral(array: Array, to: PrimitiveType) -> Converted:
     # NaN fails both comparisons, so it is refused like values out of range.
     fits = compute.and_(compute.greater_equal(whole, -limit), compute.less_equal(whole, top))
     refused = compute.invert(fits)
-    # 2^63 - 1 is not a double. Java compares with 2^63 instead, and casts 2^63 to 2^63 - 1.
+    # No double equals 2^63 - 1. Java compares with 2^63 instead, and casts 2^63 to 2^63 - 1.
     is_top = compute.equal(whole, limit)
     values = _without(whole, compute.or_(refused, is_top)).cast(to_arrow_type(to))
     if to == LONG:
@@ -222,9 +222,9 @@ def _fractional_to_integral(array: Array, to: PrimitiveType) -> Converted:
 
 def _fractional_to_decimal(array: Array, source: PrimitiveType, to: PrimitiveType) -> Converted:
     finite = compute.is_finite(array)
-    # Spark converts the shortest decimal form of the double; a float is cast to double first.
+    # Spark casts a float to double, and then converts the shortest decimal form of the double.
     text = compute.if_else(finite, array, None).cast(pa.float64()).cast(pa.string())
-    # NaN and the infinities are NULL as decimals, even in ANSI mode.
+    # NaN and the infinities become NULL, even in ANSI mode.
     return _string_to_decimal(text, source, to)
 
 
@@ -261,8 +261,8 @@ def _boolean_to_number(array: Array, _source: DataType, to: PrimitiveType) -> Co
 
 
 def _between_datetimes(array: Array, _source: DataType, to: DataType) -> Converted:
-    # The time zone is UTC here, so timestamps with and without zone have the same value, and a date
-    # is its midnight.
+    # The time zone is UTC here. So TIMESTAMP and TIMESTAMP_NTZ have the same stored number, and a
+    # date becomes the midnight of that day.
     try:
         return Converted(array.cast(to_arrow_type(to), safe=to != DATE))
     except pa.ArrowInvalid as error:
@@ -271,7 +271,7 @@ def _between_datetimes(array: Array, _source: DataType, to: DataType) -> Convert
 
 def _to_nanos(array: Array, _source: DataType, to: DataType) -> Converted:
     arrow_type: Any = to_arrow_type(to)
-    # A date is its midnight. Arrow stores instants in UTC, so changing the zone changes no value.
+    # A date becomes the midnight of that day. A zone in Arrow's type does not change the number.
     micros = array.cast(pa.timestamp("us", arrow_type.tz)).cast(pa.int64())
     refused = compute.or_(
         compute.less(micros, -_MOST_MICROS), compute.greater(micros, _MOST_MICROS)
@@ -372,8 +372,8 @@ def _string_to_number(array: Array, source: DataType, to: PrimitiveType) -> Conv
 
 
 def _fit_too(valid: Array, fits: Array) -> Array:
-    # The mask is NULL where the string is NULL.
-    return pc.and_kleene(valid, compute.if_else(valid, fits, False))  # noqa: FBT003  # a value
+    # `valid` is NULL for NULL strings, and so is the result.
+    return pc.and_kleene(valid, compute.if_else(valid, fits, False))  # noqa: FBT003  # a constant
 
 
 def _string_to_fractional(trimmed: Array, to: PrimitiveType) -> Converted:
@@ -495,7 +495,7 @@ def map_parts(array: Array) -> tuple[Array, Array, Array]:
     """Return the keys and items of maps as flat arrays, and each map's number of entries."""
     lengths = compute.subtract(array.offsets[1:], array.offsets[:-1])
     lengths = compute.if_else(compute.is_valid(array), lengths, pa.scalar(0, lengths.type))
-    # Arrow has no kernel that flattens maps. The entries of NULL maps must be left out.
+    # Arrow has no kernel that flattens maps. The entries of NULL maps must be omitted.
     known = array.drop_null()
     if len(known) == 0:
         return array.keys.slice(0, 0), array.items.slice(0, 0), lengths

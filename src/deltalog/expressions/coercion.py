@@ -40,7 +40,8 @@ def _family(family: Family) -> tuple[PrimitiveType, ...]:
     return tuple(PrimitiveType(row.name) for row in PRIMITIVES.values() if row.family is family)
 
 
-# The additional casts of nanosecond timestamps. A cast to microseconds fails if it is not exact.
+# The casts from and to nanosecond timestamps: source → targets. A cast to microseconds fails if it
+# is not exact.
 FINE_CASTS: Final[dict[DataType, frozenset[DataType]]] = {
     STRING: frozenset({TIMESTAMP_NANOS, TIMESTAMP_NANOS_NTZ}),
     DATE: frozenset({TIMESTAMP_NANOS, TIMESTAMP_NANOS_NTZ}),
@@ -50,7 +51,7 @@ FINE_CASTS: Final[dict[DataType, frozenset[DataType]]] = {
     TIMESTAMP_NANOS_NTZ: frozenset({TIMESTAMP_NTZ}),
 }
 FINE_MOMENTS: Final = frozenset({TIMESTAMP_NANOS, TIMESTAMP_NANOS_NTZ})
-# Ordered from narrow to wide.
+# The integral types, from the narrowest to the widest.
 INTEGRALS: Final = _family(Family.INTEGRAL)
 FRACTIONALS: Final = _family(Family.FLOATING)
 DATETIMES: Final = _family(Family.MOMENT)
@@ -142,7 +143,7 @@ def common_type(left: DataType, right: DataType) -> DataType | None:
 
 def _common_number(left: DataType, right: DataType) -> DataType:
     if left in FRACTIONALS or right in FRACTIONALS:
-        # In ANSI mode, float with any other number becomes double: a float would lose digits.
+        # In ANSI mode, the common type is double, because a float would lose digits.
         return DOUBLE
     if left in INTEGRALS and right in INTEGRALS:
         return INTEGRALS[max(INTEGRALS.index(left), INTEGRALS.index(right))]
@@ -150,7 +151,8 @@ def _common_number(left: DataType, right: DataType) -> DataType:
 
 
 def _promote_string(other: DataType) -> DataType | None:
-    # In ANSI mode the string is cast to bigint for any integral type, so '1.5' = 1 is an error.
+    # In ANSI mode, the common type of a string and any integral type is bigint. So '1.5' = 1 is an
+    # error.
     if other in INTEGRALS:
         return LONG
     if is_numeric(other):

@@ -292,7 +292,7 @@ class _Collator:
         if collation == BY_BYTES:
             return Call(node.function, tuple(map(self._plain, found)))
         text, part = (argument for argument, _ in found)
-        # The constant is already a key, which does not show whether the string contained `İ`.
+        # `_keyed` replaces a constant by its key, which does not show whether it contained `İ`.
         if isinstance(text, Literal) and DOTTED_I in str(text.value):
             self._refuse(node, _Texts(collation, _Strength.IMPLICIT, text))
         return Call(node.function, tuple(_keyed((text, part), collation)))
@@ -337,7 +337,7 @@ class _Collator:
         strength = max(one.strength for one in known)
         strongest = [one for one in known if one.strength == strength]
         if len({one.collation for one in strongest}) == 1:
-            # The result is nested if one of the combined strings is nested.
+            # The result is nested if any of the values is nested.
             nested = [one for one in known if one.is_nested and one.collation != BY_BYTES]
             return nested[0] if nested else strongest[0]
         if strength is _Strength.EXPLICIT:

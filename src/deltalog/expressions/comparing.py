@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 _NAN: Final = object()
-# For each operator: Arrow's kernel, and the Python function for nested values.
+# Operator → Arrow's kernel, and the Python function that compares nested values.
 _OPERATORS: Final[dict[str, tuple[Callable[..., Any], Callable[[Any, Any], bool]]]] = {
     "=": (compute.equal, operators.eq),
     "<>": (compute.not_equal, operators.ne),
@@ -93,9 +93,9 @@ def _with_nan(operator: str, left: Datum, right: Datum, found: Any) -> Datum:
     left_nan, right_nan = _nan(left), _nan(right)
     if left_nan is None and right_nan is None:
         return found
+    # Swap the masks for > and >=, so that these operators share the code of < and <=.
     if operator in {">", ">="}:
         left_nan, right_nan = right_nan, left_nan
-    # Swap the operands of > and >=, so that only =, <, <= and <> need code.
     no = pa.scalar(NO)
     left_nan = no if left_nan is None else left_nan
     right_nan = no if right_nan is None else right_nan
@@ -109,7 +109,7 @@ def _with_nan(operator: str, left: Datum, right: Datum, found: Any) -> Datum:
             answer = pc.or_kleene(found, pc.and_kleene(right_nan, compute.invert(left_nan)))
         case _:
             answer = pc.or_kleene(found, right_nan)
-    # NULL compared with NaN is NULL.
+    # The result of comparing NULL with NaN is NULL.
     return compute.if_else(compute.is_valid(found), answer, pa.scalar(None, pa.bool_()))
 
 
@@ -199,13 +199,13 @@ def is_member(operand: Datum, options: Members) -> Datum:
             found = pc.or_kleene(found, compare("=", operand, option))
         return _null_where_unknown(found, operand, options.has_null)
     if pt.is_floating(operand.type):
-        # `is_in` hashes, and -0.0 and 0.0 have different hashes; adding 0.0 turns -0.0 into 0.0.
+        # `is_in` compares hashes, which differ for -0.0 and 0.0. Adding 0.0 turns -0.0 into 0.0.
         operand = compute.add(operand, pa.scalar(0.0, operand.type))
     found = compute.is_in(operand, value_set=options.values)
     return _null_where_unknown(found, operand, options.has_null)
 
 
-def _null_where_unknown(found: Any, operand: Datum, has_null: bool) -> Datum:  # noqa: FBT001  # private
+def _null_where_unknown(found: Any, operand: Datum, has_null: bool) -> Datum:  # noqa: FBT001  # a private function
     is_known: Any = compute.is_valid(operand)
     if has_null:
         is_known = compute.and_(is_known, found)
@@ -293,7 +293,7 @@ _PLAIN: Final = CollationRules(lowers=False, trims=False)
 # it.
 DOTTED_I: Final = "\u0130"
 _LOWER_DOTTED_I: Final = "i\u0307"
-# The two lower-case forms of sigma are equal in every position of a word.
+# The two lower-case forms of sigma are equal, whatever their position in a word.
 _FINAL_SIGMA: Final = "\u03c2"
 _SIGMA: Final = "\u03c3"
 
@@ -401,10 +401,11 @@ TESTS: Final[dict[str, tuple[Callable[..., Datum], Callable[[list[str], str], bo
 }
 
 
-# --- The lower case of each character in Unicode 17: one character each, independent of context
+# --- The lower case of single characters in Unicode 17, whatever the adjacent characters are
 
 
-# Ranges: the first and last code point, the step between them, and the distance to the lower case.
+# Each row: the first and last code point of a range, the step between the code points, and the
+# number to add to a code point for its lower case.
 _RUNS: Final = (
     (0x41, 0x5A, 1, 32), (0xC0, 0xD6, 1, 32), (0xD8, 0xDE, 1, 32), (0x100, 0x12E, 2, 1),
     (0x132, 0x136, 2, 1), (0x139, 0x147, 2, 1), (0x14A, 0x176, 2, 1), (0x178, 0x178, 1, -121),
@@ -469,7 +470,7 @@ LOWER: Final = {
     for first, last, step, distance in _RUNS
     for code in range(first, last + 1, step)
 }
-"""The lower-case code point of each code point; `İ` is missing, because it has two."""
+"""Code point → its lower case. `İ` is missing, because its lower case is two code points."""
 
 # All code points in these ranges were assigned by Unicode 14 or earlier. Later releases do not
 # change their lower case.
@@ -483,4 +484,4 @@ _SETTLED: Final = (
 SETTLED_TEXT: Final = (
     r"\A[" + "".join(rf"\x{{{first:X}}}-\x{{{last:X}}}" for first, last in _SETTLED) + r"]*\z"
 )
-"""Matches strings whose lower case is the same in every release of Unicode since 14."""
+"""Matches strings whose lower case is the same in all releases of Unicode from 14."""

@@ -104,9 +104,9 @@ def _field(holder: Datum, name: str) -> Datum:
     raise InvalidInputError(f"there is no field {name!r} among {names}")
 
 
-# In ANSI mode an index out of range is an error in `[]` and `element_at`, and NULL in `get` and
-# `try_element_at`. `[]` and `get` count from 0. `element_at` and `try_element_at` count from 1, or
-# from -1 at the end.
+# In ANSI mode, `[]` and `element_at` raise an error for an index out of range, but `get` and
+# `try_element_at` return NULL. The index of the first element is 0 in `[]` and `get`, but 1 in
+# `element_at` and `try_element_at`, where a negative index counts from the end.
 
 
 def _index_from_zero(index: Array, lengths: Array) -> tuple[Array, Array]:
@@ -143,7 +143,7 @@ def _element(
         raise InvalidInputError(
             "an array has no such element: compare the index with size(…) first"
         )
-    # Starts are positions in the result of `list_flatten`, which omits the values of NULL lists.
+    # `starts` are positions in the result of `list_flatten`, which omits the values of NULL lists.
     ends = compute.cumulative_sum(compute.cast(compute.fill_null(lengths, 0), pa.int64()))
     starts = compute.subtract(ends, compute.fill_null(lengths, 0))
     return compute.list_flatten(lists).take(compute.add(starts, compute.cast(index, pa.int64())))
@@ -165,15 +165,15 @@ def make_array(*values: Datum) -> Datum:
     if not values:
         return pa.scalar([], pa.list_(pa.field("element", pa.null())))
     rows = max((len(value) for value in values if not isinstance(value, pa.Scalar)), default=None)
-    # The types of the inputs may differ in nullability inside; in the result all fields are
-    # nullable.
+    # The types of the arguments may differ in the nullability of nested fields. In the result, all
+    # fields are nullable.
     element = pa.field("element", loosened(values[0].type))
     if rows is None:
         return pa.scalar([value_or_count(value) for value in values], pa.list_(element))
     columns = [as_array(value, rows).cast(element.type) for value in values]
     flat = pa.concat_arrays(columns)
-    # The values are in order of columns; reorder them by row. Slot n of the result is in row n //
-    # width.
+    # `flat` contains the values column by column, but the result needs them row by row. Position n
+    # of the result belongs to the row n // len(values).
     slots = row_numbers(len(flat))
     row = compute.divide(slots, len(values))
     column = compute.subtract(slots, compute.multiply(row, len(values)))
@@ -199,7 +199,7 @@ def make_map(*values: Datum) -> Datum:
 
 
 def _pairs(row: tuple[Any, ...]) -> list[tuple[Any, Any]]:
-    # Like Spark by default (`spark.sql.mapKeyDedupPolicy`), refuse duplicate keys.
+    # Refuse duplicate keys, as Spark does by default (`spark.sql.mapKeyDedupPolicy`).
     keys = row[::2]
     if None in keys or len({identity(key) for key in keys}) < len(keys):
         raise InvalidInputError(f"the keys of a map must be different and not NULL, found {keys}")
@@ -250,12 +250,11 @@ KERNELS: Final[dict[str, Callable[..., Any]]] = {
 # --- Functions that accept lambdas: `transform`, `filter`, `aggregate`, …
 
 
-# The cost of one iteration of `aggregate` or `exists`, in addition to the cost of the lambda's
-# body.
+# The cost of one iteration of `aggregate` or `exists`, without the lambda's body, in kernel calls.
 _CALLS: Final = 10
-# The memory per element, in bytes: for its row number and position, including temporary copies.
+# The number of bytes of an element's row number and position, including temporary copies.
 _OF_ELEMENT: Final = 24
-# The cost of comparing one key in Python.
+# The number of steps of comparing one key in Python.
 _STEPS_OF_KEY: Final = 100
 
 
@@ -418,8 +417,8 @@ def transform_keys(rows: int, holder: Datum, body: Body) -> Array:
 
 
 def _any(keys: Array) -> Any:
-    # A valid placeholder for NULL keys, which Arrow does not accept. `_check_keys` refuses them
-    # later.
+    # Return a valid key as a placeholder for NULL keys, because Arrow does not accept NULL keys.
+    # `_check_keys` refuses the NULL keys later.
     known = keys.drop_null()
     return known[0] if len(known) else pa.scalar(0, pa.int8()).cast(keys.type, safe=False)
 

@@ -45,7 +45,7 @@ _VALUES: Final[Mapping[DataType, tuple[type, ...]]] = {
     STRING: (str,),
     DATE: (dt.date,),
 }
-"""For each column type, the Python types of constants that are compared without a cast."""
+"""Column type → the Python types of constants that Daft compares with it without a cast."""
 _FLOATING: Final = frozenset({FLOAT, DOUBLE})
 _MIRRORED: Final = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
@@ -81,7 +81,7 @@ class DaftConverter:
         """Return the operands of the outermost AND that can be converted."""
         try:
             found = self.visit(expression)
-        except Exception:  # noqa: BLE001  # or a form of a release of Daft that this does not know
+        except Exception:  # noqa: BLE001  # expressions of other releases of Daft may raise any exception
             return []
         return list(found.operands) if isinstance(found, _Operands) else [found]
 
@@ -98,7 +98,7 @@ class DaftConverter:
     def visit_alias(self, expr: Any, alias: str) -> Expression:
         """Convert a named expression; the name is ignored."""
         del alias
-        return self.visit(expr)  # type: ignore[no-any-return]  # of this class
+        return self.visit(expr)  # type: ignore[no-any-return]  # `visit` returns an expression
 
     def visit_cast(self, expr: Any, dtype: Any) -> Expression:
         """Refuse a cast, because Daft's cast rules differ."""

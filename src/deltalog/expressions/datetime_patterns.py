@@ -83,7 +83,7 @@ def format_timestamps(wall: Datum, pattern: str) -> Datum:
     """
     parts = segments(pattern)
     fast = _strftime(parts)
-    # strftime does not pad years below 1000.
+    # Use strftime only for years of four digits, because it does not pad shorter years.
     if fast is not None and _is_four_digits(wall):
         seconds = compute.cast(pc.floor_temporal(wall, unit="second"), pa.timestamp("s"))
         return pc.strftime(seconds, format=fast)
@@ -247,9 +247,9 @@ def _reader(part: Segment, pattern: str) -> str:
 
 
 def _micros(fields: dict[str, str | None]) -> int | None:
-    # As in Spark, a field that is missing in the pattern has its value of 1970-01-01 00:00:00.
+    # As in Spark, fields that are missing in the pattern are those of 1970-01-01 00:00:00.
     year = int(fields.get("y") or 1970)
-    # Two digits mean years from 2000 to 2099, whatever the current year is.
+    # A year of two digits is in the range from 2000 to 2099, whatever the current year is.
     if fields.get("yy"):
         year = 2000 + int(fields["yy"] or 0)
     month = _month(fields)
@@ -279,7 +279,7 @@ def _hour(fields: dict[str, str | None]) -> int | None:
     if half is None:
         hour = int(fields.get("H") or 0)
         return hour if hour < 24 else None
-    # `h` counts from 1 to 12; 12 is the first hour of each half of the day.
+    # The hour `h` is from 1 to 12, and 12 is the first hour of each half of the day.
     hour = int(half)
     if not 1 <= hour <= 12:
         return None

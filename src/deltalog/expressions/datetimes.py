@@ -59,8 +59,8 @@ _MICROS: Final = {
 
 
 def _field(kernel: Callable[..., Datum], **options: Any) -> Callable[[Datum], Datum]:
-    # A field is a field of the UTC time. Remove the zone from the type, because Arrow would convert
-    # to it.
+    # Return the field of the time in UTC. Arrow would return the field of the local time, so remove
+    # the zone from the type.
     def run(value: Datum) -> Datum:
         string_forms.check_years(value)
         wall = compute.cast(value, _WALL) if pt.is_timestamp(value.type) else value
@@ -154,8 +154,8 @@ def add_months(date: Datum, months: Datum) -> Datum:
         compute.add(new_year, compute.cast(is_december, pa.int64())),
         compute.if_else(is_december, 1, compute.add(new_month, 1)),
     )
-    # The day of the month is preserved, but limited to the last day of the new month. In Spark 3,
-    # the last day of a month need not become a last day: February 28 plus one month is March 28.
+    # The result has the same day of the month, or the last day of a month that is too short. As in
+    # Spark 3 and later, February 28 plus one month is March 28, although February 28 is a last day.
     day = pc.min_element_wise(
         compute.cast(pc.day(date), pa.int64()), compute.subtract(following, first), skip_nulls=False
     )
@@ -166,7 +166,7 @@ def add_months(date: Datum, months: Datum) -> Datum:
 
 def _first_of_month(year: Array, month: Array) -> Array:
     """Return the first day of a month, in days since 1970 (proleptic Gregorian calendar)."""
-    # Howard Hinnant's `days_from_civil`: years start in March, so that the leap day is the last.
+    # Howard Hinnant's `days_from_civil`: years start in March and end with the leap day.
     shifted = compute.subtract(year, compute.cast(compute.less_equal(month, 2), pa.int64()))
     march = compute.add(month, compute.if_else(compute.less_equal(month, 2), 9, -3))
     era = floor_divide(shifted, 400)
@@ -225,8 +225,7 @@ def _whole_months(first: int, last: int, factor: int) -> int:
     if last < first:
         return -_whole_months(last, first, factor)
     (year, month, *rest), (other_year, other_month, *other_rest) = _fields(first), _fields(last)
-    # The last month counts only if `end` is not before the day and time of day of `start` in that
-    # month.
+    # The last month is incomplete if the day and time of `last` are before those of `first`.
     months = (other_year - year) * 12 + other_month - month
     return (months - (other_rest < rest)) // factor
 
@@ -286,8 +285,8 @@ def unix_timestamp(value: Datum, pattern: Datum | None = None) -> Datum:
         micros = parse_timestamps(value, DEFAULT_PATTERN if pattern is None else _pattern(pattern))
     else:
         micros = compute.cast(compute.cast(value, _WALL), pa.int64())
-    # Truncate towards zero. unix_seconds() rounds down instead, so the two differ before 1970, as
-    # in Spark.
+    # As in Spark, this function rounds towards zero. unix_seconds() rounds down, so the results
+    # differ before 1970.
     return compute.divide(micros, MICROS_PER_SECOND)
 
 
@@ -350,7 +349,7 @@ def _next_day(days: int, name: str) -> int:
     wanted = _DAY_NUMBERS.get(name.upper())
     if wanted is None:
         raise InvalidInputError(f"{name!r} is not a day of the week")
-    # Day 0, which is 1970-01-01, was a Thursday.
+    # Day 0 is 1970-01-01, a Thursday.
     return days + 1 + (wanted - 4 - days) % 7
 
 
@@ -361,13 +360,13 @@ def months_between(end: Datum, start: Datum, is_rounded: Datum | None = None) ->
     return by_row(_months_between, pa.float64(), *micros, rounded)
 
 
-def _months_between(end: int, start: int, is_rounded: bool) -> float:  # noqa: FBT001  # a row's value
+def _months_between(end: int, start: int, is_rounded: bool) -> float:  # noqa: FBT001  # the value of a row
     (year, month, day, seconds), (from_year, from_month, from_day, from_seconds) = (
         _parts(end),
         _parts(start),
     )
     months = float((year - from_year) * 12 + month - from_month)
-    # If both are the same day of the month, or both are last days, the time of day is ignored.
+    # Ignore the time if the days of the month are equal, or both are the last day of their month.
     is_last = day == civil.days_in_month(year, month)
     is_from_last = from_day == civil.days_in_month(from_year, from_month)
     if day == from_day or (is_last and is_from_last):

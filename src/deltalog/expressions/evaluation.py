@@ -32,7 +32,7 @@ def evaluate(
 
     Cost: one pass of vectorised kernels per node. Kernels that run by row are documented as such.
     """
-    from deltalog.expressions import arrow  # noqa: PLC0415  # with the kernels of all functions
+    from deltalog.expressions import arrow  # noqa: PLC0415  # imports the kernels of all functions
 
     return arrow.evaluate(resolved, data)
 

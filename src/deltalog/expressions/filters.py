@@ -69,7 +69,7 @@ def as_expression(
             "(column, operator, value) or a pyarrow expression"
         )
     if isinstance(predicate, pc.Expression):
-        # Engines that pass a pyarrow expression compare strings by their bytes.
+        # Engines that pass a pyarrow expression compare the bytes of strings.
         text_rules = TextRules.BYTES
     return fold(resolve_predicate(found, schema, session, text_rules=text_rules))
 
@@ -164,7 +164,7 @@ def _column(name: str | tuple[str, ...], schema: StructType | None) -> Column:
         return column
     wanted = path_key(name.split("."))
     fields = [path for path, _ in walk(schema) if path_key(".".join(path).split(".")) == wanted]
-    paths = [path for path in fields if _has_field(schema, path)]  # without fields inside lists
+    paths = [path for path in fields if _has_field(schema, path)]  # excludes fields inside lists
     if len(paths) > 1:
         meant = " or ".join(".".join(f"`{part}`" for part in path) for path in paths)
         raise InvalidInputError(f"cannot filter by {name!r}: it may be {meant}; write one of these")

@@ -18,7 +18,7 @@ from deltalog.schema.types import DataType, PrimitiveType, StructType
 
 _NO_COLUMNS: Final = StructType()
 _INPUTS: Final = (Column, nodes.Variable, nodes.Lambda)
-# A chain with fewer comparisons remains unchanged.
+# The minimum number of comparisons that IN lists must save. Otherwise an OR or AND is not changed.
 _MANY: Final = 16
 
 
@@ -46,15 +46,15 @@ def _folded(resolved: Expression, found: list[tuple[Expression, bool]]) -> tuple
             if isinstance(part, Literal) and part.value is decides:
                 return part, True
         node = _with_lists(node)
-    # There are no literals of arrays and structs, so a constant may also be another kind of node.
+    # A constant need not be a literal, because there are no literals of arrays and structs.
     if not is_constant or not found:
         return node, is_constant
     data_type = type_of(node, _NO_COLUMNS)
     if not isinstance(data_type, PrimitiveType):
         return node, True
     try:
-        # Create the table in each call. As a module constant it would make `import deltalog` import
-        # pandas, because pyarrow imports pandas when it converts its first list.
+        # Create the table only here. As a module constant, it would slow down `import deltalog`,
+        # because pyarrow imports pandas when it converts its first list.
         value = from_scalar(evaluate(node, pa.table({"": [0]}))[0])
     except InvalidInputError:
         return node, True
@@ -75,7 +75,7 @@ def _with_lists(node: nodes.And | nodes.Or) -> Expression:
         operand, options = tested
         key = to_sql(operand), options[0].type
         if key not in lists:
-            # The IN list replaces the first comparison of the chain, so the order of evaluation is
+            # The IN list replaces the operand's first comparison, so the order of evaluation is
             # preserved.
             lists[key], operands[key], others[place] = [], operand, operand
         lists[key] += options
@@ -108,7 +108,7 @@ def _tested(part: Expression, operator: str) -> tuple[Expression, list[Literal]]
     held = operand.operand if isinstance(operand, Cast) else operand
     constants = [one for one in options if isinstance(one, Literal)]
     is_plain = isinstance(held, Column) and len(constants) == len(options) > 0
-    # Timestamp constants in different units cannot be in the same list.
+    # An IN list cannot contain timestamps in different units, so all types must be equal.
     same = {one.type for one in constants}
     if not is_plain or len(same) != 1 or not isinstance(constants[0].type, PrimitiveType):
         return None

@@ -466,7 +466,7 @@ def _timestamp_type(data_type: DataType) -> DataType:
 
 def days_types(arguments: Sequence[Typed]) -> Types:
     """Expect a date and a number of days."""
-    # Spark's date_add accepts a tinyint, smallint or int; it refuses a bigint and does not cast it.
+    # Spark's date_add accepts a tinyint, smallint or int, but no bigint.
     given = arguments[1][1]
     if given not in {BYTE, SHORT, INTEGER, STRING, VOID}:
         raise InvalidInputError(
@@ -507,11 +507,12 @@ def months_types(arguments: Sequence[Typed]) -> Types:
 # --- The table of functions
 
 
-# These functions only return their arguments or test them for NULL, so they accept any type.
+# These functions do not compute with the values of their arguments, so they accept any type.
 OF_PARTS: Final = frozenset({"[]", "coalesce", "named_struct"})
 # These functions return no strings, and their results do not depend on collations.
 OF_LENGTH: Final = frozenset({"length", "char_length", "octet_length", "bit_length"})
-# These functions return an argument or a string of its characters, whatever its collation.
+# These functions return an argument or some of its characters. The collation of the argument does
+# not change the result.
 OF_CHARACTERS: Final = frozenset(
     {
         "coalesce", "concat", "left", "lower", "lpad", "ltrim", "repeat", "reverse", "right",
@@ -552,7 +553,7 @@ def find_function(name: str, count: int, others: Collection[str] = ()) -> Functi
     return function
 
 
-# `java_math` computes these functions to the last bit like Java's StrictMath, which Spark uses.
+# The functions of Java's StrictMath, which Spark uses. `java_math` computes the same bits.
 EXACT: Final = ("acos", "acosh", "asin", "asinh", "atan", "atanh", "cbrt", "cosh", "expm1",
                 "log1p", "sinh", "tanh")  # fmt: skip
 TRIED: Final = {
@@ -569,7 +570,8 @@ _TRIM: Final = fixed(STRING, STRING, result=STRING, optional=1)
 _SETS: Final = function(set_types, 2, 2)
 _PAD: Final = fixed(STRING, INTEGER, STRING, result=STRING, optional=1)
 
-# The arguments in `constants` must be literals, because the kernels need them as Python values.
+# The arguments at the positions in `constants` must be literals, because the kernels need Python
+# values.
 FUNCTIONS: Final[dict[str, Function]] = {
     "coalesce": same(1, with_strings=True),
     "greatest": same(2, with_strings=False),
@@ -668,7 +670,7 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "encode": fixed(STRING, STRING, result=BINARY),
     "decode": fixed(BINARY, STRING, result=STRING),
     "format_number": function(format_number_types, 2, 2),
-    # --- Strings, row by row
+    # --- Strings, computed row by row
     "elt": function(choice_types, 2, None),
     "find_in_set": fixed(STRING, STRING, result=INTEGER),
     "levenshtein": fixed(STRING, STRING, INTEGER, result=INTEGER, optional=1),

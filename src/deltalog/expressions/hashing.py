@@ -47,7 +47,7 @@ _M32: Final = (1 << 32) - 1
 _M64: Final = (1 << 64) - 1
 _SEED: Final = 42
 _DAY_ZERO: Final = dt.date(1970, 1, 1)
-_MOMENT_ZERO: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001  # the wall time in UTC
+_MOMENT_ZERO: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001  # UTC without a time zone
 _MICRO: Final = dt.timedelta(microseconds=1)
 _LONG_DIGITS: Final = 18
 _DIGITS: Final = decimal.Context(prec=80)
@@ -200,7 +200,7 @@ def _java_bytes(value: int) -> bytes:
 
 
 def _float_bits(value: float) -> int:
-    # Java has only one NaN, and both zeros are hashed as 0.
+    # As in Spark, all NaNs have the same hash, and -0.0 has the hash of 0.0.
     word = b"\x7f\xc0\x00\x00" if value != value else struct.pack(">f", value + 0.0)  # noqa: PLR0124  # only NaN differs from itself
     return int.from_bytes(word, "big")
 
@@ -221,7 +221,7 @@ def _days(value: dt.date | int) -> int:
 
 
 def _micros(value: dt.datetime | int) -> int:
-    if isinstance(value, int):  # a date outside of Python's years
+    if isinstance(value, int):  # a timestamp outside of the years 1 to 9999
         return value
     return (value.replace(tzinfo=None) - _MOMENT_ZERO) // _MICRO
 

@@ -45,7 +45,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 Typed = tuple[Expression, DataType]
-# Below this number every long is a distinct double; above it, two longs may be the same double.
+# Below this number, different longs are different doubles. Above it, two longs may be equal as
+# doubles.
 _MAX_EXACT_DOUBLE: Final = 1 << 53
 _EXACT_DOUBLE_DIGITS: Final = 15
 _DAY_COUNTS: Final = (BYTE, SHORT, INTEGER)
@@ -96,7 +97,7 @@ class Casts:
             and type(value) is int
             and coercion.holds_integer(to, value)
         ):
-            # A shortcut for long IN lists and for keys, with the same result as the cast.
+            # For long IN lists, this is faster than the cast below, whose result would be the same.
             return Literal(value, to)
         zone = self._zone_of(source, to)
         try:
@@ -153,8 +154,8 @@ class Casts:
         if source == to:
             return node
         if isinstance(node, Literal):
-            # A failure is not an error here: a CASE or AND may prevent that any row reaches this
-            # cast.
+            # Raise no error if the constant cannot be cast, because a CASE or AND may prevent the
+            # evaluation of the cast for all rows.
             with contextlib.suppress(InvalidInputError):
                 return self.literal(node, to, is_try=is_try)
         return Cast(node, to, is_try, self._zone_of(source, to))
@@ -186,7 +187,7 @@ class Casts:
         common: DataType | None = first
         if not all(coercion.has_same_structure(first, other) for other in others):
             for other in others:
-                # Field names are irrelevant in a comparison with NULL, and if all types are equal.
+                # Types that differ only in field names or nullability need no common type.
                 is_alike = common is not None and coercion.has_same_structure(common, other)
                 if common is not None and not is_alike:
                     common = coercion.comparable_type(common, other)
@@ -216,7 +217,7 @@ class Casts:
         found: list[Expression] = []
         for node, kind in sides:
             if isinstance(node, Literal) and (kind in {STRING, VOID} or kind in _MOMENTS):
-                # When clocks are set back, two instants have the same local time.
+                # When clocks are set back, two different instants have the same local time.
                 if self._loses_instants(kind, to):
                     return None
                 found.append(self.fine_literal(node, to))
@@ -234,7 +235,7 @@ class Casts:
         return source == TIMESTAMP and self._zone_of(source, _MICROSECONDS[to]) is not None
 
     def _exact(self, node: Expression, source: DataType, to: DataType) -> Expression:
-        # A constant that cannot be cast is always an error. A column may fail only in some rows.
+        # A constant that cannot be cast is an error, even if no row needs it.
         if isinstance(node, Literal):
             return self.literal(node, to)
         return self.cast(node, source, to)
@@ -246,7 +247,7 @@ class Casts:
             return widened
         if widened.value is None:
             return Literal(None, target)
-        # When clocks are set back, two timestamps have the same local time.
+        # When clocks are set back, two different timestamps have the same local time.
         if self._zone_of(target, common) or not _keeps_order(target, common, widened.value):
             return None
         narrowed = self.literal(widened, target, is_try=True)
@@ -263,7 +264,7 @@ class Casts:
 
 
 _IN_UTC: Final = Casts("UTC")
-# Casts with UTC as the time zone, for constants and numbers.
+# Functions that cast constants and numbers, with UTC as the time zone.
 cast_literal: Final = _IN_UTC.literal
 make_cast: Final = _IN_UTC.cast
 fine_literal: Final = _IN_UTC.fine_literal
@@ -278,7 +279,7 @@ def _keeps_order(source: DataType, to: DataType, value: Any) -> bool:
     if coercion.is_decimal(source) and isinstance(source, PrimitiveType):
         if to == DOUBLE:
             return source.precision <= _EXACT_DOUBLE_DIGITS
-        return to == coercion.wider_decimal(source, to) and _is_lossless(source, to)  # type: ignore[arg-type]  # a decimal beside a decimal
+        return to == coercion.wider_decimal(source, to) and _is_lossless(source, to)  # type: ignore[arg-type]  # both are decimals
     return (source == FLOAT and to == DOUBLE) or (
         source in coercion.DATETIMES and to in (TIMESTAMP, TIMESTAMP_NTZ)
     )
@@ -322,7 +323,7 @@ def arithmetic_of(
         rhs, other = _as_decimal(rhs, right_type, left_type, is_constant=is_constant[1])
         return Arithmetic(operator, lhs, rhs), coercion.arithmetic_type(operator, exact, other)
     common = coercion.common_type(left_type, right_type)
-    # In Spark, `/` of integers divides doubles; `div` is the integral division.
+    # In Spark, `/` casts integers to doubles. `div` is the integral division.
     if operator == "/" or common is None or coercion.is_decimal(common):
         common = DOUBLE
     casts = make_cast(lhs, left[1], common), make_cast(rhs, right[1], common)
@@ -353,8 +354,8 @@ def _as_decimal(
         return make_cast(node, data_type, exact), exact
     target = coercion.decimal_of(data_type)
     if is_constant and isinstance(node, Literal):
-        # A constant has the precision of its own digits: in `price * 2`, 2 is decimal(1,0), not
-        # decimal(10,0) as an int column is.
+        # The precision of a constant is its number of digits. In `price * 2`, 2 is a decimal(1,0),
+        # whereas an int column would be a decimal(10,0).
         target = coercion.decimal_of_constant(node.value, data_type)
     return make_cast(node, data_type, target), target
 

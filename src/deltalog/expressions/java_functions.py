@@ -59,7 +59,7 @@ def _rint(value: float) -> float:
 
 
 def _to_degrees(value: Datum) -> Datum:
-    # The constants are those of java.lang.Math.
+    # The factors here and in `_to_radians` are those of java.lang.Math.
     return compute.multiply(value, pa.scalar(57.29577951308232))
 
 

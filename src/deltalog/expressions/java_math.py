@@ -226,8 +226,7 @@ def log1p(x: float) -> float:
     if high < 0x3FDA827A:
         if size < 0x3E200000:
             return x if size < 0x3C900000 else x - x * x * 0.5
-        # `high` is a signed number here, so for negative x the second test is true for x above
-        # -0.2929.
+        # For negative x, the second test is true if x is above -0.2929, because `high` is signed.
         if high > 0 or high <= 0xBFD2BEC3 - (1 << 32):
             k, f = 0, x
     if k:
@@ -322,7 +321,7 @@ def asinh(x: float) -> float:
     if not math.isfinite(x) or high < 0x3E300000:
         return x
     size = abs(x)
-    # Spark uses exactly these limits; fdlibm compares only upper words.
+    # Spark compares |x| with these limits. fdlibm compares only the upper word of x.
     if size > _TWO28:
         w = log(size) + _LN2
     elif size > 2.0:
@@ -550,7 +549,7 @@ def _of_special(x: float, y: float) -> float | None:
         return math.inf if (abs(x) > 1) == (y > 0) else 0.0
     if x == 0 or math.isinf(x) or abs(x) == 1:
         return _of_pole(x, y)
-    # The results of these powers are exact, or rounded only once.
+    # Compute these powers directly, because their results are exact or rounded only once.
     simple = {1.0: lambda: x, 2.0: lambda: x * x, -1.0: lambda: 1.0 / x}.get(y)
     if simple is None and y == 0.5 and x > 0:
         return math.sqrt(x)
@@ -669,7 +668,7 @@ def cbrt(x: float) -> float:
     t *= 3.57142857142857150787e-01 + 1.60714285714285720630e00 / (
         s + 1.41428571428571436819e00 + -7.05306122448979611050e-01 / s
     )
-    # Truncate to 20 bits and round up, so that the estimate is larger than the root.
+    # Truncate the estimate to 20 bits and round it up, so that it is larger than the root.
     t = low_cleared(t)
     t = with_high(t, high_word(t) + 1)
     s = t * t

@@ -50,8 +50,8 @@ _LONG_BITS: Final = 63
 _OF_PYTHON: Final = frozenset(
     {bool, int, float, str, bytes, Decimal, dt.date, dt.datetime, NoneType}
 )
-# The kind and unit of a NumPy datetime64 or timedelta64. NumPy's units include nanoseconds and
-# months.
+# Matches the name of a NumPy datetime64 or timedelta64 type: its kind, its number of units and its
+# unit, such as nanoseconds or months.
 _NUMPY_UNIT: Final = re.compile(r"[<>=|]?([mM])8\[(\d*)(\w+)\]")
 _MONTHS: Final = {"Y": 12, "M": 1}
 _DAYS: Final = frozenset({"Y", "M", "W", "D"})
@@ -81,7 +81,7 @@ def plain_value(value: object) -> tuple[Any, DataType]:
         if unit is not None and isinstance(plain, int):
             return _of_numpy(value, plain, *unit.groups())
         value = plain
-    # pandas' timestamps are Python datetimes with additional nanoseconds.
+    # A pandas Timestamp is a Python datetime with additional nanoseconds.
     nanos: Any = getattr(value, "nanosecond", 0)
     if isinstance(value, dt.datetime) and isinstance(nanos, int) and nanos:
         fine = micros_of(value) * NANOS_OF_MICRO + nanos
@@ -119,7 +119,8 @@ def _of_nanos(nanos: int, *, has_zone: bool) -> tuple[Any, DataType]:
     if nanos % NANOS_OF_MICRO:
         return nanos, TIMESTAMP_NANOS if has_zone else TIMESTAMP_NANOS_NTZ
     kind = pa.timestamp("us", "UTC" if has_zone else None)
-    value = pa.scalar(nanos // NANOS_OF_MICRO, kind).as_py()  # in range: 64 bits end in 2262
+    # Python can represent all values, because 64-bit nanoseconds end in 2262.
+    value = pa.scalar(nanos // NANOS_OF_MICRO, kind).as_py()
     return value, natural_type(value)
 
 
@@ -130,7 +131,8 @@ def _of_numpy(value: object, count: int, kind: str, step: str, unit: str) -> tup
         return _months(count * _MONTHS[unit], value), YEAR_TO_MONTH
     if unit in _FINEST or (kind == "m" and unit == "ns" and count % NANOS_OF_MICRO):
         raise _too_fine(value)
-    if unit != "ns":  # item() returns a Python value if Python can represent it
+    # For a unit that Python supports, `item` returns an integer only for values out of range.
+    if unit != "ns":
         if kind == "m":
             raise _outside(value, DAY_TO_SECOND)
         return _far_of_numpy(value, is_day=unit in _DAYS)
@@ -145,7 +147,7 @@ def _far_of_numpy(value: Any, *, is_day: bool) -> tuple[int, DataType]:
     counted = value.astype("datetime64[D]" if is_day else "datetime64[us]")
     count = int(counted.astype("int64"))
     bits = 32 if is_day else 64
-    # NumPy's conversion wraps around without an error if a number is too large.
+    # NumPy's conversion of a number that is too large overflows without an error.
     if counted.astype(value.dtype) != value or not -(1 << bits - 1) <= count < 1 << bits - 1:
         raise _outside(value, data_type)
     return count, data_type
@@ -278,7 +280,7 @@ def to_scalar(value: object, data_type: DataType) -> pa.Scalar[Any]:
         InvalidInputError: the value does not have that type.
     """
     if isinstance(value, dt.timedelta):
-        value = value // _MICROSECOND  # Arrow's conversion overflows at smaller values
+        value = value // _MICROSECOND  # Arrow's own conversion overflows for large timedeltas
     try:
         return pa.scalar(value, type=to_arrow_type(data_type))
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, TypeError, ValueError) as error:
@@ -306,5 +308,5 @@ def from_scalar(scalar: pa.Scalar[Any]) -> Any:
 
 def array_of(values: Sequence[pa.Scalar[Any]], arrow_type: pa.DataType) -> pa.Array[Any]:
     """Return an array of constants of one type."""
-    counted = pt.is_temporal(arrow_type)  # numbers, because Python's dates do not cover all years
-    return pa.array([one.value if counted else one.as_py() for one in values], arrow_type)  # type: ignore[attr-defined]  # moments and spans have it
+    counted = pt.is_temporal(arrow_type)  # as numbers, because Python's years end in 9999
+    return pa.array([one.value if counted else one.as_py() for one in values], arrow_type)  # type: ignore[attr-defined]  # temporal scalars have `value`

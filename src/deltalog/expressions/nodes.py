@@ -119,7 +119,7 @@ def _steps(root: Node) -> list[Any]:
             waiting += value
         else:
             found.append((None, value))
-    # The loop visits parents before children, and later parts before earlier ones, so reverse the
+    # The loop visits parents before children, and later parts before earlier parts. So reverse the
     # list.
     return found[::-1]
 

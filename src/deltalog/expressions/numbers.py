@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _MAX_LONG: Final = (1 << 63) - 1
 _MIN_LONG: Final = -(1 << 63)
-# Rounding modes, by Arrow's names.
+# The rounding modes, named as in Arrow.
 Rounding = Literal["half_towards_infinity", "half_to_even", "up", "down"]
 _EXACT: Final = decimal.Context(prec=400, rounding=decimal.ROUND_HALF_UP)
 
@@ -66,8 +66,7 @@ def _to_whole(kernel: Callable[[Datum], Datum], value: Datum, *, up: bool) -> Da
         return value
     if pt.is_decimal(value.type):
         return on_array(lambda array: _decimal_to_whole(array, up=up), value)
-    # If a double is out of range, Java's cast to long returns the nearest long. It returns 0 for
-    # NaN.
+    # Java casts a double that is out of range to the nearest long, and NaN to 0.
     whole = kernel(value)
     low, high = pa.scalar(float(_MIN_LONG)), pa.scalar(float(_MAX_LONG))
     is_high = compute.greater_equal(whole, high)
@@ -146,9 +145,9 @@ def round_decimal(value: Datum, places: int, mode: Rounding) -> Datum:
 
 def _round_decimal(array: Datum, places: int, mode: Rounding) -> Datum:
     source = from_arrow_type(array.type)
-    assert isinstance(source, PrimitiveType)  # noqa: S101  # a decimal, as the caller saw
+    assert isinstance(source, PrimitiveType)  # noqa: S101  # the array is of a decimal type
     result = round_result(source, places)
-    assert isinstance(result, PrimitiveType)  # noqa: S101  # of a decimal
+    assert isinstance(result, PrimitiveType)  # noqa: S101  # the type of a rounded decimal
     if places >= source.scale:
         rounded = array
     elif mode.startswith("half") and -places > source.precision - source.scale:
@@ -167,8 +166,8 @@ def _rounded(array: Datum, places: int, mode: Rounding) -> Datum:
     """Round with Arrow's kernel, which needs extra digits for the rounding unit and a carry."""
     precision, scale = array.type.precision, array.type.scale
     if not mode.startswith("half") and places < 0:
-        # Truncate to whole numbers first: no type has enough digits for both the rounding unit and
-        # the fraction.
+        # Round to whole numbers first, because no type has enough digits for both the rounding unit
+        # and the fraction.
         array = pc.round(compute.cast(array, pa.decimal256(precision + 1, scale)), 0, mode)
         array = compute.cast(array, pa.decimal256(MAX_DIGITS + 1, 0))
         precision, scale, places = MAX_DIGITS, 0, max(places, -MAX_DIGITS)
@@ -186,8 +185,8 @@ def positive_remainder(left: Datum, right: Datum) -> Datum:
         return by_row(_shifted_decimal, rest.type, rest, right)
     if pt.is_floating(rest.type):
         return by_row(_shifted_float, rest.type, rest, right)
-    # A negative remainder plus a positive divisor cannot overflow. If the remainder and the divisor
-    # are negative, Spark returns the remainder.
+    # A negative remainder plus a positive divisor cannot overflow. If both are negative, Spark
+    # returns the remainder.
     is_apart = pc.and_kleene(compute.less(rest, _zero(rest)), compute.greater(right, _zero(right)))
     return compute.if_else(is_apart, compute.add(rest, right), rest)
 
@@ -263,7 +262,7 @@ KERNELS: Final[dict[str, Callable[..., Any]]] = {
     "~": pc.bit_wise_not,
     "pmod": positive_remainder,
     "div": whole_quotient,
-    "sqrt": pc.sqrt,  # NaN below zero
+    "sqrt": pc.sqrt,  # NaN for negative numbers
     "sign": sign,
     "isnan": is_nan,
     "greatest": greatest,
@@ -271,7 +270,7 @@ KERNELS: Final[dict[str, Callable[..., Any]]] = {
 }
 
 
-# --- Numbers and bytes as strings in other bases, and strings as bytes
+# --- Conversions between numbers, bytes and strings: number bases, base 64 and character sets
 
 
 _UNSIGNED: Final = (1 << 64) - 1
@@ -284,7 +283,7 @@ _MOST_SHOWN: Final = 100
 _HEX: Final = re.compile(r"[0-9A-Fa-f]*\Z")
 _BASE64: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 _EXACT_DIGITS: Final = decimal.Context(prec=500, rounding=decimal.ROUND_HALF_EVEN)
-# Maps Spark's names of character sets to Python's.
+# Spark's name of a character set → Python's name.
 _CHARSETS: Final = {
     "US-ASCII": "ascii",
     "ISO-8859-1": "latin-1",
@@ -358,7 +357,7 @@ def _unbase64(text: str) -> bytes:
     while at < len(text):
         char, at = text[at], at + 1
         if char == "=":
-            # If `=` follows two characters of a group, a second `=` must follow immediately.
+            # If a group of base 64 has only two characters, exactly `==` must follow.
             if count == 0 or (count == 2 and text[at : at + 1] != "="):
                 raise InvalidInputError(f"{text!r} is not base 64: a sign = is misplaced")
             break

@@ -184,7 +184,7 @@ def read_order(sql: str) -> list[tuple[str, bool, bool]]:
     Raises:
         InvalidInputError: the string is not a list of columns.
     """
-    import sqlglot  # noqa: PLC0415  # slow, and pairs do without
+    import sqlglot  # noqa: PLC0415  # slow to import, and not always needed
     from sqlglot import exp  # noqa: PLC0415
     from sqlglot.errors import SqlglotError  # noqa: PLC0415
 

@@ -55,7 +55,7 @@ _WIDER: Final[dict[DataType, dict[str, DataType]]] = {
     FLOAT: {"Float64": DOUBLE},
     DATE: {"Datetime": TIMESTAMP_NTZ},
 }
-"""Casts that never fail: for a column's type, the target types by their Polars names."""
+"""Casts that never fail: a column's type → the target types by their names in Polars."""
 
 
 def weaker_than_polars(
@@ -70,7 +70,7 @@ def weaker_than_polars(
     """
     try:
         root = _json.loads(expression.meta.serialize(format="json").encode())
-    except Exception:  # noqa: BLE001  # Python functions cannot be serialised, and Polars says so in many ways
+    except Exception:  # noqa: BLE001  # Polars raises exceptions of many types
         return None
     found = []
     for part in _conjuncts(root):
@@ -127,7 +127,7 @@ class _PolarsConverter:
         raise _InexactError
 
     def _binary(self, operator: str, left: Expression, right: Expression) -> Expression:
-        # Do not convert: Polars may have selected only some fields of a struct.
+        # Do not convert comparisons of nested values. Polars may compare only some of their fields.
         if any(isinstance(side, Column) and self._is_nested(side) for side in (left, right)):
             raise _InexactError
         if operator in _COMPARISONS:
@@ -195,7 +195,7 @@ def _test(name: str, operands: list[Expression]) -> Expression:
             return nodes.IsNull(operand)
         case "IsNotNull", [operand]:
             return nodes.Not(nodes.IsNull(operand))
-        case "IsNan", [operand]:  # NULL for NULL; Spark's isnan() would be false
+        case "IsNan", [operand]:  # not isnan(), which is false for NULL
             return nodes.Comparison("=", operand, Literal(math.nan))
         case "IsNotNan", [operand]:
             return nodes.Not(nodes.Comparison("=", operand, Literal(math.nan)))
@@ -244,7 +244,7 @@ def _literal(node: Any) -> Literal:
         case {"Literal": {"Scalar": {"Float32": value}}} if value is not None:
             return Literal(struct.unpack("<f", struct.pack("<f", value))[0])
         case {"Literal": {"Scalar": {"Float32": _} | {"Float64": _}}}:
-            raise _InexactError  # JSON has neither NaN nor infinity
+            raise _InexactError  # NaN or an infinity, which JSON cannot represent
     values = _constants(node)
     if len(values) != 1:
         raise _InexactError
@@ -253,7 +253,7 @@ def _literal(node: Any) -> Literal:
 
 def _constants(node: Any) -> list[Any]:
     """Return the values of a constant, decoded by Polars itself."""
-    import polars as pl  # noqa: PLC0415  # installed: the caller has an expression of Polars
+    import polars as pl  # noqa: PLC0415  # installed, because the caller has a Polars expression
 
     if "Literal" not in node:
         raise _InexactError
@@ -268,7 +268,7 @@ def _constants(node: Any) -> list[Any]:
         values = series.to_list()
     except _InexactError:
         raise
-    except Exception as error:  # this Polars release does not support the form
+    except Exception as error:  # this release of Polars cannot read the constant
         raise _InexactError from error
     if isinstance(kind, pl.Datetime):
         is_plain = kind.time_zone in {None, "UTC"}

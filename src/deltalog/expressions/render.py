@@ -75,7 +75,7 @@ UNITS: Final = (
     "MICROSECOND",
 )
 _UNIT_FIRST: Final = frozenset({"timestampadd", "timestampdiff", "dateadd", "datediff"})
-# Words that need backticks as column names, in addition to words that begin a literal.
+# The words that need backticks as column names, in addition to words that begin a literal.
 _RESERVED: Final = frozenset(
     {
         "and", "or", "not", "in", "is", "null", "true", "false", "like", "ilike", "rlike",
@@ -194,7 +194,7 @@ def _listed(nodes: Iterable[Expression], separator: str, least: int = 0) -> list
 def _chain(word: str, binding: int, operands: tuple[Expression, ...]) -> _Rendered:
     if len(operands) < 2:
         # SQL has no AND or OR of fewer than two operands. The rendered SQL has the same value, but
-        # parses to another tree.
+        # is parsed as another tree.
         return (
             [(operands[0], binding + 1)] if operands else [str(word == "AND").upper()]
         ), _PRIMARY

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 _MOST_OF_VALUE: Final = 1 << 27
-_MOST_OF_BATCH: Final = (1 << 31) - 1  # the maximum of 32-bit offsets
-# The estimated memory, in bytes, of a character or an element in Python.
+_MOST_OF_BATCH: Final = (1 << 31) - 1  # the maximum 32-bit offset
+# The estimated number of bytes that a character or an element needs in Python.
 _OF_PYTHON: Final = 8
 _STEPS_OF_ROW: Final = 100
 _SIZED: Final = (str, bytes, list)
@@ -56,7 +56,7 @@ def _counted(function: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap a function so that its arguments and results are subtracted from the rule budget."""
 
     def run(*row: Any) -> Any:
-        # The size of a constant is subtracted for each row.
+        # Constants are counted again for each row.
         size = sum(len(value) for value in row if isinstance(value, _SIZED))
         spend(steps=_STEPS_OF_ROW + size)
         found = function(*row)
@@ -87,7 +87,7 @@ def python_values(argument: Datum, rows: int) -> list[Any]:
             return [argument.as_py()] * rows
         values: list[Any] = argument.to_pylist()
     except (OverflowError, ValueError) as error:
-        # Dates and timestamps outside of the years 1 to 9999 are not Python values.
+        # Python has no dates and timestamps outside of the years 1 to 9999.
         raise InvalidInputError(f"Python cannot represent a {argument.type}: {error}") from error
     return values
 
@@ -222,9 +222,9 @@ BYTES_OF_BYTE: Final = 64
 BASE_STEPS: Final = 200_000_000
 STEPS_OF_ROW: Final = 10_000
 STEPS_OF_BYTE: Final = 2_000
-# The fixed cost of a kernel call, whatever the number of rows.
+# The number of steps of a kernel call, in addition to the steps for its rows.
 STEPS_OF_CALL: Final = 1_000
-# The number of bytes of a list or string that count as one step if a kernel writes them.
+# If a kernel writes lists or strings, this number of bytes counts as one step.
 BYTES_OF_STEP: Final = 2
 
 

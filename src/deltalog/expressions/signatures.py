@@ -224,8 +224,7 @@ def _constant_integer(node: Expression) -> int | None:
     if isinstance(node, Literal) and not isinstance(node.value, bool):
         if node.value is None:
             return None
-        # Any other constant is cast to an integer, as Spark casts arguments, so its fraction is
-        # dropped.
+        # As in Spark, any other constant is cast to an integer, so its fraction is omitted.
         with contextlib.suppress(TypeError, ValueError):
             return int(node.value)
     raise InvalidInputError("round needs a constant integer as its number of digits")

@@ -31,18 +31,18 @@ if TYPE_CHECKING:
 _MAX_SIGNS: Final = 100
 _SIGNS: Final = frozenset({TokenType.PLUS, TokenType.DASH})
 _AMOUNTS: Final = frozenset({TokenType.STRING, TokenType.NUMBER})
-# The first and last fields of an interval, and the keyword between them.
+# The fields of intervals, and the keyword between the first and the last field of an interval.
 _FIELDS: Final = ("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND")
 _TO: Final = "TO"
 _TRIMS: Final = {"BOTH": "btrim", "LEADING": "ltrim", "TRAILING": "rtrim"}
 _TYPE_NAMES: Final = NAMES - {TokenType.IDENTIFIER}
-# Tokens that cannot begin a value. If a value is expected before them, the value is missing.
+# Tokens that cannot begin a value. Where a value is expected, they mean that the value is missing.
 _JOINERS: Final = frozenset(
     {*SparkParser.EQUALITY, *SparkParser.COMPARISON, *SparkParser.RANGE_PARSERS,
      *SparkParser.BITWISE, TokenType.AND, TokenType.OR, TokenType.SLASH, TokenType.MOD,
      TokenType.DPIPE}
 ) - NAMES  # fmt: skip
-# Replacements for sqlglot's messages, for users who do not know sqlglot.
+# sqlglot's message → deltalog's message, which users understand without knowing sqlglot.
 _MESSAGES: Final = {
     "Expecting )": "expected )",
     "Expected AS after CAST": "expected AS",
@@ -57,7 +57,7 @@ class SparkValues(SparkParser):
     """The grammar of one operand of a comparison."""
 
     STRICT_CAST: ClassVar[bool] = True  # parse CAST as CAST, not as TRY_CAST
-    FUNCTIONS: ClassVar[dict[Any, Any]] = {}  # do not convert calls
+    FUNCTIONS: ClassVar[dict[Any, Any]] = {}  # no call becomes a special node of sqlglot
     NO_PAREN_FUNCTIONS: ClassVar[dict[Any, Any]] = {}
     NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[Any, Any]] = {"CASE": lambda self: self._parse_case()}
     FUNCTION_PARSERS: ClassVar[dict[Any, Any]] = {
@@ -156,11 +156,11 @@ class SparkValues(SparkParser):
             self.raise_error(f"expected {text}")
 
     def _is_not(self) -> bool:
-        # `!` is only a prefix operator: `! LIKE` does not exist.
+        # `!` is also a NOT token, but Spark accepts it only as a prefix: `x ! LIKE y` is invalid.
         return self._curr.token_type is TokenType.NOT and self._curr.text != "!"
 
     def _closed(self, found: Expr) -> Expr:
-        # sqlglot consumes the closing bracket after this call, but does not report a missing
+        # After this call, sqlglot skips the closing bracket, but it does not report a missing
         # bracket.
         if self._curr.token_type is not TokenType.R_PAREN:
             self.raise_error("expected )")
@@ -395,7 +395,7 @@ class SparkValues(SparkParser):
         return exp.Anonymous(this=name, expressions=words)
 
     def _parse_position_call(self) -> exp.Anonymous:
-        # Parse only an operand: in POSITION(part IN text), a condition would include the IN.
+        # Parse only an operand, because a condition would include the IN of POSITION(part IN text).
         name, part = self._name_of_call(), self._parse_bitwise()
         if not part or not self._match(TokenType.IN):
             return self._rest_of_call(name, part)
@@ -411,15 +411,15 @@ class SparkValues(SparkParser):
         return exp.Anonymous(this=name, expressions=words)
 
     def _parse_types(self, *_: Any, check_func: bool = False, **__: Any) -> exp.DataType | None:
-        # Keep the type's name and the content of its brackets: sqlglot's types lose char(n) and the
-        # names of struct fields. With `check_func`, sqlglot expects a value, so there is no type
-        # here.
+        # Return the type's name and the content of its brackets, because sqlglot's own types omit
+        # the length of char(n) and the names of struct fields. With `check_func`, sqlglot expects a
+        # value and not a type.
         if check_func or self._curr.token_type not in _TYPE_NAMES:
             return None
         self._advance()
         token, parts, is_nested = self._prev, [], False
         name = token.text.lower()
-        if name == "interval":  # before a colon, `interval` is a field name
+        if name == "interval":
             name = f"{name} {self._parse_fields_of_interval().lower()}"
             return self.expression(exp.DataType(this=name, nested=False), token)
         part = self._parse_field_of_type if name == "struct" else self._parse_types
@@ -504,7 +504,7 @@ def node_of(sql: str, tokens: list[Token], kind: type[Expr]) -> Expr:
     except SqlglotError as error:
         raise error_at(sql, 0, "", str(error)) from error
     if not found or found[0] is None:
-        # ELSE at the start ends the statement in sqlglot, so the result is empty.
+        # If the string begins with ELSE, sqlglot returns an empty result.
         raise error_at(sql, 0, "", "expected a value, a column or a function")
     return found[0]
 
@@ -636,7 +636,7 @@ class SparkConditions(SparkValues):
         return this
 
     def _match_shift(self) -> str | None:
-        # The tokenizer does not join `>>`, because in ARRAY<ARRAY<INT>> it closes two types.
+        # `>>` is two tokens, because in ARRAY<ARRAY<INT>> each `>` closes a type.
         for signs, name in _SHIFTS.items():
             tokens = self._tokens[self._index : self._index + len(signs)]
             ends = [token.end + 1 for token in tokens[:-1]]

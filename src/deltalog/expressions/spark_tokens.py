@@ -26,7 +26,7 @@ NAME: Final = re.compile(r"[^\W\d]\w*")
 _GAP: Final = re.compile(r"\s*")
 _CHARACTERS: Final = "()[],.-+*/%=<>&|^~!?:'\"`"
 _OPERATORS: Final = ("==", "<>", "!=", "<=", ">=", "<=>", "||", "::", "->")
-# Keywords of the grammar. The soft keywords may also be names.
+# The keywords of the grammar. Soft keywords may also be names.
 _KEYWORDS: Final = ("AND", "OR", "NOT", "IN", "IS", "NULL", "TRUE", "FALSE", "LIKE", "BETWEEN",
                     "CASE", "WHEN", "THEN", "ELSE", "FROM", "SELECT")  # fmt: skip
 _SOFT_KEYWORDS: Final = ("ILIKE", "RLIKE", "REGEXP", "ESCAPE", "DIV", "INTERVAL", "AS", "END",
@@ -76,7 +76,7 @@ class SparkTokenizer(Spark.Tokenizer):
     # Inside quotes, a doubled quote is one quote character.
     STRING_ESCAPES: ClassVar = ["\\", "'", '"']
     NESTED_COMMENTS: ClassVar[bool] = False
-    # Do not split `5L`: `sql_constants` parses it. sqlglot would turn it into a cast.
+    # Do not convert `5L` to a cast, as sqlglot does, because `sql_constants` parses it.
     NUMERIC_LITERALS: ClassVar[dict[Any, Any]] = {}
     COMMANDS: ClassVar[set[Any]] = set()
 
@@ -90,7 +90,7 @@ class SparkTokenizer(Spark.Tokenizer):
         try:
             raw = super().tokenize(sql)
         except TokenError as error:
-            # Only the private core of the tokenizer records where the token started.
+            # Only the private core of the tokenizer contains the position of the invalid token.
             start = self._core._start  # noqa: SLF001
             raise _no_token(sql, start) from error
         tokens: list[Token] = []
@@ -105,7 +105,7 @@ class SparkTokenizer(Spark.Tokenizer):
         return tokens
 
 
-# The tokens that may be column names.
+# The types of tokens that may be column names.
 NAMES: Final = frozenset(
     {
         TokenType.VAR,

@@ -27,7 +27,7 @@ from deltalog.schema.types import PrimitiveType
 if TYPE_CHECKING:
     pass
 
-# A number without its sign.
+# Matches a number without a sign, and its suffix.
 NUMBER: Final = re.compile(
     r"((?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)(BD|[LSYFD])?", re.IGNORECASE
 )
@@ -50,7 +50,7 @@ _EXAMPLES: Final = {
     ("HOUR", "SECOND"): "02:03:04.5",
     ("MINUTE", "SECOND"): "03:04.5",
 }
-_EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001  # naive on purpose: wall time
+_EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001  # local times without a time zone
 
 
 def number(source: str) -> Literal:
@@ -75,7 +75,7 @@ def number(source: str) -> Literal:
     if "." not in text and len(text) <= MAX_DIGITS:
         return Literal(int(text))
     value = Decimal(text)
-    type_of_decimal(value)  # raises for more than 38 digits, even for whole numbers
+    type_of_decimal(value)  # raises an error for more than 38 digits
     return Literal(value) if "." in text else Literal(int(text))
 
 
@@ -184,7 +184,7 @@ def fields_of(text: str, first: str, last: str, sign: int) -> tuple[Literal, ...
             )
         parts += [Literal(amount * sign), Literal(unit)]
     if units[-1] == "SECOND" and match["fraction"]:
-        micros = int(match["fraction"][:6].ljust(6, "0"))  # further digits are dropped, as in Spark
+        micros = int(match["fraction"][:6].ljust(6, "0"))  # as in Spark, further digits are omitted
         parts += [Literal(micros * sign), Literal("MICROSECOND")]
     return tuple(parts)
 

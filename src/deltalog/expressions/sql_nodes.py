@@ -71,9 +71,9 @@ _BARE_CALLS: Final = frozenset({"current_date", "current_timestamp", "localtimes
 _UNIT_FIRST: Final = frozenset(
     {"timestampadd", "timestampdiff", "dateadd", "datediff", "date_diff"}
 )
-# Functions in the expression tree that SQL does not write as calls.
+# Functions in the expression tree that are operators or literals in SQL.
 _OPERATORS: Final = frozenset({"interval", "[]", "&", "|", "^", "~"})
-# Arguments that affect only the SQL that sqlglot generates for other databases.
+# Arguments of sqlglot's nodes that affect only the SQL that sqlglot generates.
 _WRITING: Final = frozenset({"typed", "safe", "quoted", "requires_string", "coalesce"})
 
 
@@ -259,7 +259,7 @@ class _NodeConverter:
         return lit(self._positional[index])
 
     def column(self, node: Expr) -> Expression:
-        assert isinstance(node, exp.Column)  # noqa: S101  # its reader is found by type
+        assert isinstance(node, exp.Column)  # noqa: S101  # called only for columns
         path = tuple(map(self.name, node.parts))
         # CURRENT_DATE without brackets is a function call, but in backticks it is a column.
         if len(path) == 1 and name_key(path[0]) in _BARE_CALLS and not node.this.args["quoted"]:
@@ -304,7 +304,7 @@ class _NodeConverter:
         if name == "struct":
             return self.row(node)
         arguments = [self.read(argument) for argument in node.expressions]
-        # The unit in DATEADD(DAY, …) is a plain word, which sqlglot parses as a column.
+        # The unit in DATEADD(DAY, …) has no quotes, so sqlglot parses it as a column.
         if name in _UNIT_FIRST and len(arguments) > 1:
             first = node.expressions[0]
             is_word = isinstance(first, exp.Column) and not first.this.args["quoted"]
@@ -386,7 +386,7 @@ class _NodeConverter:
         if not isinstance(patterns, exp.Any | exp.All):
             like = nodes.Like(operand, self.read(patterns), escape, ignore_case)
             return nodes.Not(like) if is_negated else like
-        # NOT LIKE ANY is true if at least one pattern does not match. So apply NOT to each LIKE.
+        # NOT LIKE ANY is true if at least one pattern does not match. So NOT applies to each LIKE.
         likes: list[Expression] = []
         for pattern in patterns.this.expressions:
             like = nodes.Like(operand, self.read(pattern), ignore_case=ignore_case)
@@ -455,7 +455,7 @@ _CONVERTERS: Final[
 
 Limit = tuple[tuple[str, ...], str, int]
 _LIMITED: Final = frozenset({"char", "character", "varchar"})
-# The path elements for the parts of each nested type.
+# Nested type → the path elements of its parts.
 _PARTS: Final = {"array": ("element",), "map": ("key", "value")}
 
 
@@ -614,6 +614,6 @@ def is_one_of_rows(row: Expression, options: tuple[Expression, ...]) -> Expressi
     """Return the condition that a row is in a list."""
     found = [equal_rows(row, option) for option in options]
     known = tuple(one for one in found if one is not None)
-    if len(known) < len(found):  # `resolve` raises the error
+    if len(known) < len(found):  # `resolve` raises an error for this IN
         return nodes.In(row, options)
     return known[0] if len(known) == 1 else nodes.Or(known)

@@ -27,14 +27,14 @@ class SqlSession:
 UTC_NAMES: Final = frozenset(
     {"UTC", "Etc/UTC", "GMT", "Etc/GMT", "Z", "+00:00", "UCT", "Etc/UCT", "Zulu", "Etc/Zulu"}
 )
-"""Names of the zone UTC; in UTC, casts between TIMESTAMP and TIMESTAMP_NTZ keep the number."""
+"""Names of UTC, in which TIMESTAMP and TIMESTAMP_NTZ have the same stored number."""
 
 # Expressions in a table's metadata must have the same value for every writer. So they cannot use
 # the clock or a session's time zone.
 RULES_OF_TABLES: Final = SqlSession(now=None, time_zone="UTC")
 
 
-# --- How strings are compared; the caller of `resolve` chooses
+# --- How strings are compared: an argument of `resolve`
 
 
 class TextRules(Enum):
@@ -43,8 +43,8 @@ class TextRules(Enum):
     COLLATIONS = "collations"
     """Compare by the column's collation, or by the collation after COLLATE."""
     VALUES = "values"
-    """Like `COLLATIONS`, but the result must not have a collation: the engine compares bytes."""
+    """Like `COLLATIONS`, but refuse results with a collation, because the engine compares bytes."""
     BYTES = "bytes"
     """Compare bytes, for engines that have no collations."""
     NONE = "none"
-    """Refuse collations, because another engine evaluates the same condition."""
+    """Refuse collations, because an engine without collations may evaluate the same condition."""

@@ -30,8 +30,8 @@ _EXACT: Final = Context(prec=100)
 _FIRST_DAY: Final = -12_687_428
 _LAST_DAY: Final = 11_248_737
 
-# Spark reads a year or a month as its first day, and ignores everything that follows a date and a T
-# or space. A timestamp may omit its last fields.
+# As in Spark, `2024` and `2024-05` mean the first day of the year or month, and a date may be
+# followed by a T or space and any characters. The last fields of a timestamp may be missing.
 _DATE: Final = re.compile(
     r"([+-]?)(\d{4,7})(?:-(\d{1,2})(?:-(\d{1,2})(?:[ T].*)?)?)?", re.ASCII | re.DOTALL
 )
@@ -135,8 +135,8 @@ def decimal_of(text: str, precision: int, scale: int) -> Decimal | None:
 
 def of_fractionals(array: Array) -> Array:
     """Format floats and doubles as Java 19 and later does. Cost: by row."""
-    # Arrow and Java print the same digits, the shortest that identify the value, in different
-    # formats.
+    # Arrow and Java print the same digits: the fewest digits that identify the value. Only the
+    # formats differ.
     digits = compute.cast(array, pa.string()).to_pylist()
     values = array.to_pylist()
     return pa.array(
@@ -160,7 +160,7 @@ def _java_text(number: float, text: str) -> str:
         return f"{minus}0.0"
     shown = "".join(map(str, digits)).rstrip("0")
     if len(shown) == 1:
-        # Java always prints at least two digits, so use the nearest decimal of two digits.
+        # Java always prints at least two digits, so use the nearest decimal number of two digits.
         value = Decimal(format(number, ".1e"))
         shown = "".join(map(str, value.as_tuple().digits)).rstrip("0")
     exponent = value.adjusted()
@@ -346,7 +346,7 @@ def offset_micros(zone: str, local: int = 0) -> int | None:
     if match is not None:
         hours, minutes, seconds = (int(part or 0) for part in match.group(2, 3, 4))
         total = (hours * 60 + minutes) * 60 + seconds
-        # Java's offsets are at most 18 hours.
+        # Java accepts offsets of at most 18 hours.
         if total > 18 * 3600 or minutes > 59 or seconds > 59:
             return None
         return (-total if match[1] == "-" else total) * MICROS_PER_SECOND

@@ -99,7 +99,7 @@ def substring(value: Datum, start: Datum, count: Datum | None = None) -> Datum:
         many = _MAX_INTEGER if count is None else count.as_py()
         if many <= 0:
             return compute.utf8_slice_codeunits(value, start=0, stop=0)
-        # Position 0 means 1 in Spark.
+        # In Spark, position 0 means position 1.
         if first >= 0:
             begin = max(first - 1, 0)
             return compute.utf8_slice_codeunits(value, start=begin, stop=begin + many)
@@ -172,8 +172,8 @@ def concat_ws(separator: Datum, *parts: Datum) -> Datum:
         ]
         joined = compute.binary_join_element_wise(*ahead, empty)
         return compute.utf8_slice_codeunits(joined, start=len(separator.as_py()))
-    # `by_row` returns NULL if an argument is NULL. So replace NULL parts by "", and pass their
-    # validity.
+    # `by_row` returns NULL if an argument is NULL. So replace NULL parts by "", and pass a flag for
+    # each part that is false for NULL.
     flags = [compute.is_valid(part) for part in parts]
     texts = [compute.fill_null(part, "") for part in parts]
     return by_row(_joined, pa.string(), separator, *flags, *texts)
@@ -296,7 +296,7 @@ def sha2(value: Datum, bits: Datum) -> Datum:
 # --- Regular expressions: functions, and the translation of Java's syntax to Arrow's RE2
 
 
-# In Java's replacement strings, `$1` is a group, and a backslash makes the next character literal.
+# Splits a replacement string of Java: `$1` is a group, and a backslash escapes the next character.
 _REPLACEMENT: Final = re.compile(r"\\(.)|\$(\d)|(.)", re.DOTALL)
 _MOST_GROUPS: Final = 8
 _LINE_ENDS: Final = r"\n\r\x{85}\x{2028}\x{2029}"
@@ -305,7 +305,8 @@ _END: Final = rf"(?:\r\n|[{_LINE_ENDS}])?\z"
 _BLANKS: Final = r"\t\n\x0B\f\r "
 _HORIZONTAL: Final = r" \t\x{A0}\x{1680}\x{180E}\x{2000}-\x{200A}\x{202F}\x{205F}\x{3000}"
 _VERTICAL: Final = rf"\x0B\f{_LINE_ENDS}"
-# These flags change the meaning of . and $; RE2 has the same flags.
+# Matches flags that change the meaning of . and $. In a pattern with such a flag, . and $ are not
+# translated.
 _LINE_FLAGS: Final = re.compile(r"\(\?[a-zA-Z]*[smd]")
 _PART: Final = re.compile(r"\\Q.*?(?:\\E|\Z)|\\u[0-9a-fA-F]{4}|\\.|\[\^?\]?|&&|.", re.DOTALL)
 _ESCAPES: Final = {
@@ -349,7 +350,8 @@ def regexp_extract(text: Datum, pattern: Datum, group: Datum | None = None) -> D
     is_found = _matches(text, shape)
     if not 0 <= place <= _MOST_GROUPS:
         raise InvalidInputError(f"cannot extract by {shape!r}: the pattern has no group {place}")
-    # Arrow can only replace matches. The lazy prefix ensures that the first match is captured.
+    # Replace the whole string by the group. Because the prefix is lazy, the group is that of the
+    # first match.
     whole = rf"\A(?s:.*?)({to_re2(shape)})(?s:.*)\z"
     try:
         found = compute.replace_substring_regex(text, whole, rf"\{place + 1}")
@@ -408,7 +410,8 @@ def split(text: Datum, pattern: Datum, limit: Datum | None = None) -> Datum:
     result = pa.list_(pa.field("element", pa.string(), nullable=False))
     if shape == "":
         return by_row(lambda value: _characters(value, most), result, text)
-    # With a limit, the last part is the rest of the string, so there is one split less than parts.
+    # If the number of parts is limited, the last part is the rest of the string, so the number of
+    # splits is one less than the number of parts.
     splits = most - 1 if most > 0 else None
     if isinstance(text, pa.Scalar):
         return split(pa.array([text], pa.string()), pattern, limit)[0]

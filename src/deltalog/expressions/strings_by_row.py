@@ -166,7 +166,7 @@ def _formatted(match: re.Match[str], value: Any) -> str:
             f"deltalog does not format {match[0]!r} of a {type(value).__name__}: cast it to string"
         )
     size = int(width or 0)
-    # Java counts the width in UTF-16 code units; a character above U+FFFF has two.
+    # In Java, the width is a number of UTF-16 code units. A character above U+FFFF counts twice.
     missing = size - len(text.encode("utf-16-le")) // 2
     if "-" in flags:
         return text + " " * missing

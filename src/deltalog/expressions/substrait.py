@@ -101,7 +101,7 @@ COMPARISONS: Final = {
 }  # fmt: skip
 _VALUE_SET: Final = "value_set"
 _TEXT_TESTS: Final = {"starts_with": "startswith", "ends_with": "endswith", "contains": "contains"}
-_EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001  # wall-clock time
+_EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001  # local times without a time zone
 _EPOCH_UTC: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
@@ -122,14 +122,15 @@ def converted(
     except InexactPartError as error:
         if len(expressions) == 1:
             return [error]
-        # If pyarrow cannot serialise one of the filters, still convert the others: split the list.
+        # pyarrow cannot serialise one of the filters. Convert each half of the list separately, so
+        # that only this filter fails.
         half = len(expressions) // 2
         return [*converted(expressions[:half], schema), *converted(expressions[half:], schema)]
     return converter.roots()
 
 
 def _serialized(expressions: Sequence[pc.Expression], schema: pa.Schema) -> Message:
-    from pyarrow import substrait  # noqa: PLC0415  # slow to import, and rarely needed
+    from pyarrow import substrait  # noqa: PLC0415  # slow to import, and seldom needed
 
     def message(given: Sequence[pc.Expression]) -> bytes:
         names = [str(place) for place in range(len(given))]
@@ -359,7 +360,7 @@ class _SubstraitConverter:
 
     def _membership(self, node: Message) -> Expression:
         operand, options = self._members(node)
-        # pyarrow's `isin` is false for NULL; it is never NULL.
+        # For NULL, pyarrow's `isin` is false, but SQL's IN is NULL.
         return nodes.And((nodes.Not(nodes.IsNull(operand)), nodes.In(operand, options)))
 
     def _members(self, node: Message) -> tuple[Expression, tuple[Expression, ...]]:
@@ -371,8 +372,8 @@ class _SubstraitConverter:
             if isinstance(option.value, float) and (
                 option.value == 0 or _may_be_nan(option, self._schema)
             ):
-                # pyarrow compares the bits of floating-point numbers, which differ between 0.0 and
-                # -0.0.
+                # pyarrow's `isin` compares the bits of floating-point numbers, which differ between
+                # 0.0 and -0.0.
                 raise InexactPartError("a list that contains NaN or zero as floating-point numbers")
         return operand, options
 
@@ -396,8 +397,8 @@ def comparison(operator: str, sides: Sequence[Expression], schema: pa.Schema) ->
     plain = nodes.Comparison(operator, left, right)
     constants = [side for side in sides if isinstance(side, Literal)]
     if any(_may_be_nan(side, schema) for side in constants):
-        # Whatever the value is, the result is true for `<>` and false otherwise; it is NULL for
-        # NULL.
+        # In pyarrow, a comparison with NaN is true for `<>` and false for other operators, whatever
+        # the other side is. If the other side is NULL, the result is NULL.
         return (nodes.Or if operator == "<>" else nodes.And)((plain, nodes.Not(plain)))
     nan = [Call("isnan", (side,)) for side in sides if _may_be_nan(side, schema)]
     if not nan:
@@ -435,7 +436,7 @@ def _literal(node: Message) -> Expression:
 def _constant(read: Callable[[Any], Any], counted: DataType | None, data: Any) -> Literal:
     try:
         return Literal(read(data))
-    except OverflowError:  # outside of the years 1 to 9999
+    except OverflowError:  # a date or time outside of the years 1 to 9999
         if counted is None:
             raise
         return Literal(signed_64(data), counted)
@@ -462,5 +463,5 @@ _CONSTANTS: Final[dict[int, Callable[[Any], Any]]] = {
     24: _decimal,
     27: lambda micros: _EPOCH_UTC + dt.timedelta(microseconds=signed_64(micros)),
 }
-"""Converts each literal, by its field number in Substrait."""
+"""Field number of a literal in Substrait → the function that decodes the literal."""
 _COUNTED: Final[dict[int, DataType]] = {14: TIMESTAMP_NTZ, 16: DATE, 27: TIMESTAMP}

@@ -20,9 +20,9 @@ VARIABLE: Final = "\0"
 _Node = TypeVar("_Node")
 _Found = TypeVar("_Found")
 LOGIC: Final = (And, Or, Not)
-"""The nodes whose operands are conditions; long filters consist of them."""
-# When a query starts, Spark replaces these functions by constants. Constraints and generated
-# columns must not use them, because many queries evaluate the same expression (requirement GEN-04).
+"""The nodes whose operands are conditions. Long filters consist mainly of these nodes."""
+# The functions whose value is constant within a query in Spark, but differs between queries. So
+# constraints and generated columns must not use them.
 NON_DETERMINISTIC: Final = frozenset(
     {"current_date", "curdate", "current_timestamp", "now", "localtimestamp"}
 )
@@ -168,7 +168,7 @@ def variables(expression: Expression) -> set[str]:
 
 def columns(expression: Expression) -> set[tuple[str, ...]]:
     """Return the paths of all columns that the expression reads."""
-    # The columns of all nodes are computed in one pass, and cached in each node.
+    # One pass over the tree computes the columns of all nodes, and caches them in each node.
     return set(expression.fact("columns", lambda: fold_up(expression, _columns, inside=LOGIC)))
 
 

@@ -72,7 +72,7 @@ if TYPE_CHECKING:
 FILE_COLUMNS: Final = ("path", "partitionValues", "size")
 ROW_ID_COLUMNS: Final = ("baseRowId", "defaultRowCommitVersion")
 LAYOUT: Final = 3
-"""The format version of records in memory. Files may be written in another version."""
+"""The Iceberg format version of records in memory. Files may have another version."""
 _LAST_ROW_ID: Final = 2**63 - 1
 
 _INT: Final = struct.Struct("<i").pack
@@ -99,7 +99,7 @@ def _days(array: Array) -> list[Any]:
 def _floating(pack: Callable[[float], bytes]) -> Callable[[Array], list[Any]]:
     # In Iceberg, NaN is not a valid bound.
     return lambda array: [
-        None if value is None or value != value else pack(value)  # noqa: PLR0124  # NaN
+        None if value is None or value != value else pack(value)  # noqa: PLR0124  # true for NaN
         for value in array.to_pylist()
     ]
 
@@ -133,7 +133,7 @@ _ZEROS_OF_TYPE: Final[dict[type[IcebergType], tuple[bytes, bytes]]] = {
     FloatType: _ZEROS[FLOAT],
     DoubleType: _ZEROS[DOUBLE],
 }
-_SUMMARY_BOUNDS: Final = (2, 3)  # positions of the lower and upper bound in `PartitionFieldSummary`
+_SUMMARY_BOUNDS: Final = (2, 3)  # the places of both bounds in `PartitionFieldSummary`
 _BOUNDS: Final[dict[DataType, Callable[[Array], list[Any]]]] = {
     **dict.fromkeys((BYTE, SHORT, INTEGER), _whole(_INT, pa.int32())),
     LONG: _whole(_LONG, pa.int64()),

@@ -84,7 +84,7 @@ def read_deleted_rows(
 _PATH: Final = ("file_path", 2147483546)
 _POSITION: Final = ("pos", 2147483545)
 _PUFFIN_MAGIC: Final = b"PFA1"
-_LEAST_BYTES: Final = 8  # the length and the checksum of a vector
+_LEAST_BYTES: Final = 8  # the length and the checksum of a deletion vector
 _BATCH_ROWS: Final = 65_536
 
 
@@ -214,7 +214,7 @@ def _by_path(file: DeleteFile, paths: Array, positions: Array) -> list[tuple[str
         rows = pa.table({"path": paths.cast(pa.string()), "position": positions})
         groups = rows.group_by("path", use_threads=False).aggregate([("position", "list")])
         texts: list[Any] = groups.column("path").to_pylist()
-    except ValueError as error:  # raised by Arrow, or for bytes that are not UTF-8
+    except ValueError as error:  # an error of Arrow, or bytes that are not UTF-8
         raise _unreadable(file, f"a path is invalid ({error})") from error
     lists: Any = groups.column("position_list")
     return [(text, one.values) for text, one in zip(texts, lists, strict=True)]
@@ -295,8 +295,8 @@ def find_equal_rows(
         numbers = sorted({number for key in keys for number in key[1]})
         reading = _KeyReader(store, deletes, numbers)
         info = files[location]
-        # A data file may omit a column that has the same value in all rows. Reading it would return
-        # NULL, so the comparison would be wrong.
+        # A data file may omit a partition column. Its values would then be read as NULL, so the
+        # comparison would be wrong.
         stated = target.identities & set(numbers)
         if stated and _missing_ids(store, info.path, info.size_bytes, stated):
             raise deletes.refused(
@@ -429,7 +429,7 @@ def _mixed(codes: Any, column: Any, values: Any) -> Any:
 
 
 def _places(column: Any, values: Any) -> Any:
-    # `index_in` returns an index for NULL, too, if `values` contains NULL.
+    # If `values` contains NULL, `index_in` returns an index for NULL, too.
     return pc.index_in(column, value_set=values).cast(pa.int64())
 
 
@@ -524,7 +524,7 @@ class _KeyReader:
                 depth: Any = pa.repeat(pa.scalar(0, pa.int64()), len(values))
                 for part in column.path:
                     depth = compute.add(depth, values.is_valid().cast(pa.int64()))
-                    values = pc.struct_field(values, part)  # is NULL if the struct is NULL
+                    values = pc.struct_field(values, part)  # NULL if the struct is NULL
                 found.values[number] = values
                 if column.path:
                     found.depths[number] = depth

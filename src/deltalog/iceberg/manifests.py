@@ -340,7 +340,7 @@ class ManifestChange:
             partitions=partition_summaries(
                 spec, self._schema_of(spec), [entry.data_file.partition for entry in entries]
             ),
-            # Readers require `first_row_id`, although every data file has its own row id.
+            # Readers require `first_row_id`, although every data file has its own `first_row_id`.
             first_row_id=self.first_row_id if content == ManifestContent.DATA else None,
         )
 
@@ -469,9 +469,9 @@ def _slices(values: Iterable[_T], size: int) -> Iterator[list[_T]]:
 _D = TypeVar("_D", bound=StructProtocol)
 
 FREE_BYTES: Final = 16 << 20
-"""Every compressed file may expand to this number of bytes."""
+"""A compressed file may always expand to this number of bytes."""
 EXPANSION: Final = 100
-"""Beyond `FREE_BYTES`, a file may expand to this multiple of its size. Metadata is repetitive."""
+"""A compressed file may also expand to this multiple of its size. Metadata is repetitive."""
 MOST_BYTES: Final = 512 << 20
 """No file may expand to more than this number of bytes."""
 
@@ -498,7 +498,7 @@ class MetadataAvroFile(AvroFile[_D]):
     def _read_block(self) -> int:
         length = len(self.input_file)
         if self.decoder.tell() >= length and self.block is None:
-            raise EOFError  # PyIceberg's signal for the end of the file
+            raise EOFError  # tells PyIceberg that the file ends
         try:
             if self.block is not None:
                 self._check_marker()
@@ -506,7 +506,7 @@ class MetadataAvroFile(AvroFile[_D]):
                     self.block = None
                     return 0
             count, data = self.decoder.read_int(), self.decoder.read_bytes()
-        except (EOFError, SystemError) as error:  # PyIceberg would treat this as the end of file
+        except (EOFError, SystemError) as error:  # to PyIceberg, both mean the end of the file
             raise ValueError("the file ends in the middle of a block") from error
         decoder: Any = _ExactDecoder(new_decoder(self._expanded(data)))
         self.block = Block(reader=self.reader, block_records=count, block_decoder=decoder)
@@ -638,7 +638,7 @@ def _bzipped(data: bytes, most: int) -> bytes:
 
 
 def _snapped(data: bytes, most: int) -> bytes:
-    # A block begins with its expanded length, as a varint.
+    # A Snappy block begins with its expanded length as a varint.
     length = 0
     for place, byte in enumerate(data[:10]):
         length |= (byte & 0x7F) << (_LENGTH_BITS * place)
@@ -648,7 +648,7 @@ def _snapped(data: bytes, most: int) -> bytes:
 
 
 def _z_standard(data: bytes, most: int) -> bytes:
-    from zstandard import ZstdDecompressor  # noqa: PLC0415  # an extra of PyIceberg
+    from zstandard import ZstdDecompressor  # noqa: PLC0415  # an optional dependency of PyIceberg
 
     parts, left = [], most
     with ZstdDecompressor().stream_reader(BytesIO(data)) as packed:
@@ -658,7 +658,7 @@ def _z_standard(data: bytes, most: int) -> bytes:
     return b"".join(parts)
 
 
-# Codec → function that expands a block, and fails above a maximum number of bytes.
+# Codec → function that expands a block to at most a given number of bytes.
 _EXPANSIONS: Final[dict[type[Codec], Callable[[bytes, int], bytes]]] = {
     DeflateCodec: _deflated,
     BZip2Codec: _bzipped,

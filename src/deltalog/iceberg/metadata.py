@@ -308,7 +308,7 @@ def store_next(
     io.store.put_if_absent(f"{METADATA_DIRECTORY}/{metadata_name(number)}", text)
     try:
         io.store.put(_HINT, str(number).encode())
-    except StorageError as error:  # an old hint is no error: readers only need more requests
+    except StorageError as error:  # with an old hint, readers only need more requests
         logger.warning("could not update the version hint of %s: %s", io.store.root, error)
     return StoredMetadata(number, metadata), dropped
 
@@ -376,7 +376,7 @@ def _uuid(table_id: str) -> uuid.UUID:
 FIRST_PARTITION_ID: Final = 1000
 _COMMENT: Final = "comment"
 
-# BYTE and SHORT are converted to integers. Iceberg has no types for other Delta types.
+# Delta type → Iceberg type. BYTE and SHORT become integers. Other Delta types have no equivalent.
 _PRIMITIVES: Final[Mapping[PrimitiveType, types.PrimitiveType]] = {
     STRING: types.StringType(),
     BYTE: types.IntegerType(),

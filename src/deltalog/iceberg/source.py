@@ -76,13 +76,13 @@ if TYPE_CHECKING:
 _METADATA_NAME: Final = re.compile(r"(v?)([0-9]{1,18})(?:-[^/]*)?(?:\.gz)?\.metadata\.json")
 _ENDING: Final = ".metadata.json"
 _COMMENT: Final = "comment"
-# The errors that PyIceberg raises for a file that is not Avro, or has unexpected content.
+# The exceptions that PyIceberg raises for a file that is not Avro or has unexpected content.
 _FAILURES: Final = (
     ValueError, LookupError, TypeError, AttributeError, ArithmeticError, AssertionError, EOFError,
     MemoryError, RecursionError, NotImplementedError, SystemError, struct.error, zlib.error,
 )  # fmt: skip
 _NO_SNAPSHOT: Final = (None, -1)
-_PATH_FIELD: Final = 2147483546  # `file_path` of position deletes
+_PATH_FIELD: Final = 2147483546  # the field id of `file_path` in position deletes
 _FORMATS: Final = {
     DataFileContent.DATA: (FileFormat.PARQUET,),
     DataFileContent.POSITION_DELETES: (FileFormat.PARQUET, FileFormat.PUFFIN),
@@ -711,7 +711,7 @@ class RowDeletes:
             location = vector.referenced or ""
             target = self.targets.get(location)
             if target is None:
-                continue  # the data file has been removed since
+                continue  # the data file was removed later
             if location in found:
                 raise self.refused(f"the file {location!r} has more than one deletion vector")
             if not vector.applies_to(location, target):
@@ -778,4 +778,4 @@ def refused(root: str, why: str) -> InvalidInputError:
 def _comparable(value: Any) -> object:
     if not isinstance(value, float):
         return value
-    return _NAN if value != value else struct.pack(">d", value)  # noqa: PLR0124  # NaN
+    return _NAN if value != value else struct.pack(">d", value)  # noqa: PLR0124  # true for NaN

@@ -83,7 +83,7 @@ class StoredInput(InputFile):
             return False
         return True
 
-    def open(self, seekable: bool = True) -> InputStream:  # noqa: FBT001, FBT002  # PyIceberg's
+    def open(self, seekable: bool = True) -> InputStream:  # noqa: FBT001, FBT002  # PyIceberg's API
         """Read the file into memory and open it."""
         del seekable
         return BytesIO(self._read())
@@ -113,7 +113,7 @@ class StoredOutput(OutputFile):
         """Return the same file for reading."""
         return StoredInput(self.location, self._store)
 
-    def create(self, overwrite: bool = False) -> OutputStream:  # noqa: FBT001, FBT002  # PyIceberg's
+    def create(self, overwrite: bool = False) -> OutputStream:  # noqa: FBT001, FBT002  # PyIceberg's API
         """Return a new file in memory."""
         del overwrite
         self._file = _Bytes()

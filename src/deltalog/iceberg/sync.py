@@ -79,7 +79,9 @@ if TYPE_CHECKING:
 logger: logging.Logger = logging.getLogger(__name__)
 
 _MOST_TRIES: Final = 10
-_MOST_COMMITS: Final = 100  # if there are more commits, they become one snapshot
+# The maximum number of commits that become one snapshot each. If there are more commits, all
+# metadata is written again, with one snapshot.
+_MOST_COMMITS: Final = 100
 _THIRD: Final = 3  # the format version with deletion vectors and row ids
 
 
@@ -163,7 +165,9 @@ def _write(io: StoreIO, snapshot: Snapshot, before: StoredMetadata | None) -> Ic
     now_ms = snapshot.context.clock.now_ms()
     base = None if before is None or before.delta_version < 0 else before.metadata
     if base is not None and base.format_version > (format_version(configuration.properties) or 0):
-        base = None  # snapshots with deletion vectors or row ids need format version 3
+        # Write all metadata again, because snapshots of version 3 may have deletion vectors or row
+        # ids, which older versions do not allow.
+        base = None
     start = _nothing_yet(snapshot) if base is None else base
     followed = None
     if base is not None:
@@ -295,7 +299,7 @@ def _followed(
     if not len(adds) and not removed:
         return metadata, False
     added = columns.locations(adds)
-    # The commit adds these existing files again, so they are already in a manifest.
+    # The files that the commit removes and adds again. They are already in a manifest.
     again = removed.intersection(added)
     removed -= again
     changes_data = adds.column("dataChange").to_pylist()
@@ -413,8 +417,8 @@ def delete_expired(
     try:
         paths = [metadata_path(one, io.store) for one in dropped]
         if expired:
-            # If the oldest remaining snapshot does not contain a manifest of an expired snapshot,
-            # no later snapshot contains it. The same is true for deletion vectors.
+            # If the oldest remaining snapshot does not use a manifest of an expired snapshot, no
+            # later snapshot uses it. The same is true for deletion vectors.
             oldest = min(metadata.snapshots, key=lambda one: one.sequence_number or 0)
             kept = read_manifest_list(io, oldest.manifest_list)
             names = {one.manifest_path for one in kept}
@@ -474,7 +478,7 @@ def operation_of(change: ManifestChange) -> Operation:
     if change.added.files:
         is_append = not change.removed.files and not change.added_vectors.files
         return Operation.APPEND if is_append else Operation.OVERWRITE
-    # If a deletion vector is replaced by a vector with fewer rows, rows are restored.
+    # If deletion vectors are replaced by vectors with fewer rows, deleted rows are restored.
     brings_rows = change.removed_vectors.rows > change.added_vectors.rows and not (
         change.removed.files
     )
@@ -547,8 +551,8 @@ _MAGIC: Final = b"PFA1"
 _NO_FLAGS: Final = bytes(4)
 _LENGTH_BYTES: Final = 4
 _BLOB_TYPE: Final = "deletion-vector-v1"
-_POSITION_FIELD: Final = 2147483645  # `_pos`, the position of a row in its file
-_PATH_FIELD: Final = 2147483546  # `file_path` of position deletes
+_POSITION_FIELD: Final = 2147483645  # the field id of `_pos`, a row's position in its file
+_PATH_FIELD: Final = 2147483546  # the field id of `file_path` in position deletes
 _INHERITED: Final = -1
 _AT_A_TIME: Final = 1_000
 _NUM_RECORDS: Final = "numRecords"
@@ -632,7 +636,7 @@ def _written(io: StoreIO, location: str, partition: Any, content: tuple[bytes, i
             partition=partition,
             record_count=cardinality,
             file_size_in_bytes=len(puffin),
-            # Readers that do not use `referenced_data_file` find the data file by these bounds.
+            # Readers that ignore `referenced_data_file` find the data file by these bounds.
             lower_bounds=bound,
             upper_bounds=bound,
             referenced_data_file=location,

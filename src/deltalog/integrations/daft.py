@@ -138,7 +138,7 @@ def write(
     return write_rows(_DaftRows(frame, batch_rows), table, **options)
 
 
-class _DaftSource(DataSource):  # type: ignore[misc]  # Daft is optional for type checkers, too
+class _DaftSource(DataSource):  # type: ignore[misc]  # Daft may be missing in type checks
     """A source of Daft that reads one version of a table.
 
     Args:
@@ -170,7 +170,7 @@ class _DaftSource(DataSource):  # type: ignore[misc]  # Daft is optional for typ
         """
         rows = self._rows.value
         used = _used(pushdowns, rows.schema.names)
-        # Keep the order of the schema, because Daft's filters refer to columns by index.
+        # Preserve the order of the schema, because Daft's filters refer to columns by their index.
         names = [name for name in rows.schema.names if name in used]
         scan = await asyncio.to_thread(rows.scan, names, self._pushed(pushdowns))
         most = pushdowns.limit if pushdowns.filters is None else None
@@ -199,7 +199,7 @@ def _used(pushdowns: Pushdowns, every: list[str]) -> set[str]:
         return set(every)
     try:
         return {*pushdowns.columns, *pushdowns.filter_required_column_names()}
-    except ValueError:  # Daft does not know which columns some functions use
+    except ValueError:  # Daft cannot tell the columns of some functions
         return set(every)
 
 
@@ -237,7 +237,7 @@ class _DeltaTask(DataSourceTask):  # type: ignore[misc]  # as above
         """Yield the rows, in a task."""
         schema, missing = self._group.value.schema, self._most_rows
         batches = self._group.value.to_batches()
-        # Read in a thread; otherwise the read would block Daft's other tasks.
+        # Read in a thread, because otherwise the read would block Daft's other tasks.
         while missing != 0 and (batch := await asyncio.to_thread(next, batches, None)) is not None:
             shown = batch if missing is None else batch.slice(0, missing)
             missing = None if missing is None else missing - shown.num_rows

@@ -46,7 +46,7 @@ __all__ = ["read", "read_deltalake", "to_deltalake", "write"]
 _PARTITION_BYTES: Final = 64 * 1024 * 1024
 
 
-def read(  # noqa: PLR0913  # each is the caller's choice
+def read(  # noqa: PLR0913  # all are options of the caller
     source: Source,
     *,
     columns: Sequence[str] | None = None,
@@ -118,7 +118,7 @@ def read(  # noqa: PLR0913  # each is the caller's choice
     groups = share_by_bytes(tasks, shown, most_bytes=partition_bytes)
     parts = [_FramePart(group) for group in groups or [TaskGroup(schema=shown)]]
     meta = to_frame(shown.empty_table(), dtype_backend)
-    # Otherwise Dask would convert Python values, such as decimals, to strings.
+    # Without this setting, Dask would convert Python objects, such as decimals, to strings.
     with require_library("dask").config.set({"dataframe.convert-string": False}):
         frame: dd.DataFrame = frames.from_map(
             _read_part,
@@ -264,7 +264,8 @@ def _bounds_of(
     table: DeltaTable, tasks: Sequence[ScanTask], column: pa.Field[Any]
 ) -> dict[str, tuple[Any, Any]] | None:
     """Return a column's minimum and maximum in each file; None if divisions must be unknown."""
-    # In the log, timestamps may be rounded to milliseconds. Dask orders other types differently.
+    # Use only integers and strings. Statistics of timestamps may be rounded to milliseconds. Dask
+    # orders the values of other types in another way.
     if not (pa.types.is_integer(column.type) or pa.types.is_string(column.type)):
         return None
     names = [f"{what}.{column.name}" for what in ("min", "max", "null_count")]
@@ -331,7 +332,7 @@ class _DaskRows(DistributedRows):
     def write(self, job: Sent[WriteJob]) -> Sequence[Report]:
         """Run one task for each partition that writes it; return the reports."""
         dask = require_library("dask")
-        # Put the job into the graph only once. Its name is random, because each write is different.
+        # Add the job to the graph only once. Its name is random, because each write differs.
         sent = dask.delayed(job, name=f"deltalog-job-{uuid4().hex}", traverse=False)
         writing = dask.delayed(_write_part, pure=False)
         calls = [
@@ -399,7 +400,7 @@ def _type_of(column: pd.Series[Any]) -> pa.DataType | None:
     if column.dtype == object:
         return None
     kind: pa.DataType = pa.Array.from_pandas(column.head(0)).type
-    if isinstance(kind, pa.DictionaryType):  # Dask may not know the categories
+    if isinstance(kind, pa.DictionaryType):  # the type of the categories may be unknown
         kind = kind.value_type
         return None if pa.types.is_null(kind) else kind
     return kind

@@ -211,7 +211,7 @@ class DeltaStorageHandler(FileSystemHandler):
     def _info(self, path: str) -> FileInfo:
         inner = _clean(path)
         if (native := native_path(self._store, inner)) is not None and Path(native).is_file():
-            found = Path(native).stat()  # nanoseconds, which the store does not return
+            found = Path(native).stat()  # in nanoseconds, unlike the times of the store
             return FileInfo(path, FileType.File, size=found.st_size, mtime_ns=found.st_mtime_ns)
         try:
             file = self._store.stat(inner)

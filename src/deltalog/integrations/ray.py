@@ -133,7 +133,7 @@ def write(
     return write_rows(rows, table, **options)
 
 
-class DeltaDatasource(Datasource):  # type: ignore[misc]  # Ray has no types
+class DeltaDatasource(Datasource):  # type: ignore[misc]  # Ray has no type hints
     """A source for `ray.data.read_datasource` that reads one version of a table.
 
     Args:
@@ -189,7 +189,7 @@ class DeltaDatasource(Datasource):  # type: ignore[misc]  # Ray has no types
                 schema=shown,
                 per_task_row_limit=per_task_row_limit,
             )
-            # If the table is empty, one task without files returns the schema.
+            # If there are no files to read, one task without files returns the schema.
             for group in groups or [TaskGroup(schema=scan.schema)]
         ]
 
@@ -211,7 +211,8 @@ class DeltaDatasource(Datasource):  # type: ignore[misc]  # Ray has no types
         rows, condition = self._rows.value, self._condition()
         if condition is None:
             return rows.scan(self._names())
-        text = str(condition)  # a string in the filter may equal a column name; it is read, too
+        # Read all columns whose names occur in the filter, even if only in a string of the filter.
+        text = str(condition)
         used = [name for name in self._every() if name in self._names() or name in text]
         return rows.scan(used, rows.resolved(weaker_than_arrow_expression(condition, rows.schema)))
 
@@ -267,7 +268,7 @@ class _RayRows(DistributedRows):
             return pa.schema([])
         if isinstance(base, pa.Schema):
             return base
-        # If the blocks are data frames, only their values determine the types of object columns.
+        # If the blocks are data frames, the types of object columns depend on the values.
         try:
             rows: pa.Table = self._dataset.take_batch(_SAMPLE_ROWS, batch_format="pyarrow")
         except ValueError:  # the dataset is empty
@@ -287,7 +288,7 @@ class _RayRows(DistributedRows):
         return sink.reports
 
 
-class _DeltaDatasink(Datasink):  # type: ignore[misc]  # Ray has no types
+class _DeltaDatasink(Datasink):  # type: ignore[misc]  # Ray has no type hints
     """A sink whose tasks write blocks to files. The caller commits the files.
 
     Args:

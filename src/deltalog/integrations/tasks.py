@@ -358,7 +358,7 @@ class Sent(Generic[T]):
 def _dumps(value: object) -> bytes:
     """Pickle a value. It may contain functions of the caller, such as a provider of credentials."""
     try:
-        import cloudpickle  # noqa: PLC0415  # may be missing, because only Dask depends on it
+        import cloudpickle  # noqa: PLC0415  # may be missing: only Dask depends on it
     except ImportError:
         return pickle.dumps(value)
     data: bytes = cloudpickle.dumps(value)
@@ -366,7 +366,7 @@ def _dumps(value: object) -> bytes:
 
 
 def _received(data: bytes) -> Sent[Any]:
-    return Sent(pickle.loads(data))  # noqa: S301  # written by this task's job
+    return Sent(pickle.loads(data))  # noqa: S301  # data that the process of the caller has pickled
 
 
 # --- distribution of the files of a scan among tasks
@@ -463,7 +463,7 @@ def share_by_number(
     sizes = [max(1, task.size_bytes or 1) for task in found]
     total, before, placed = sum(sizes), 0, []
     for task, size in zip(found, sizes, strict=True):
-        # A file belongs to the group in which the middle of the file is.
+        # A file belongs to the group whose share of the bytes contains the middle of the file.
         placed.append(
             (min(most_groups - 1, (2 * before + size) * most_groups // (2 * total)), task)
         )

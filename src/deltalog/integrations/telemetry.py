@@ -224,7 +224,7 @@ class LineageObserver:
                 ),
             )
         if error is not None:
-            # Do not send the message of the error, because it may contain values of rows.
+            # Do not send the error message, because it may contain values of rows.
             text = f"{type(error).__name__} ({getattr(error, 'code', 'no code')})"
             facet = error_message_run.ErrorMessageRunFacet(
                 message=text, programmingLanguage="PYTHON"
@@ -247,8 +247,9 @@ def dataset_name(location: str) -> tuple[str, str]:
         return LOCAL.name, parts.path.rstrip("/") or "/"
     scheme, host = parts.scheme, parts.netloc
     if kind is not None and kind.address is Address.BUCKET:
-        scheme = kind.name  # the schemes s3 and s3a refer to the same bucket
-    if kind is None or kind.address is not Address.ACCOUNT:  # else a container precedes `@`
+        scheme = kind.name  # for example, s3 for s3a, with the same buckets
+    # Before `@`, a location of Azure has a container. In other locations, omit the credentials.
+    if kind is None or kind.address is not Address.ACCOUNT:
         host = host.rpartition("@")[2]
     return f"{scheme}://{host}", parts.path.strip("/") or "/"
 
@@ -452,8 +453,8 @@ class SpanObserver:
         if work.kind is WorkKind.REQUEST:
             kind = self._trace.SpanKind.SERVER
             is_inner = self._trace.get_current_span().get_span_context().is_valid
-            # The parent is the span that a surrounding application has started for this request, if
-            # any.
+            # If an application that contains the server has started a span for this request, that
+            # span is the parent.
             if self._trusts_parents and not is_inner:
                 parent = self._propagate.extract(work.headers)
         span = self._tracer.start_span(

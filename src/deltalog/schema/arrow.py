@@ -50,7 +50,7 @@ PARQUET_FIELD_ID: Final = "PARQUET:field_id"
 The value may be any string, because the Arrow schema in a file overrides Parquet's ids.
 """
 _FIELD_ID_KEY: Final = PARQUET_FIELD_ID.encode()
-_MOST_DIGITS: Final = 10  # enough for a Parquet id, which has 32 bits
+_MOST_DIGITS: Final = 10  # 32-bit Parquet ids have at most 10 digits
 VARIANT_STORAGE: Final = pa.struct(
     [
         pa.field("metadata", pa.binary(), nullable=False),
@@ -86,9 +86,9 @@ class VariantExtensionType(pa.ExtensionType):
 
 
 VARIANT: Final = VariantExtensionType()
-# If another library has registered this name, deltalog's arrays work with that type, too.
+# Another library may have registered a type of this name. deltalog accepts that type, too.
 with contextlib.suppress(pa.ArrowKeyError):
-    pa.register_extension_type(VARIANT)  # type: ignore[arg-type]  # stubs know the old base class
+    pa.register_extension_type(VARIANT)  # type: ignore[arg-type]  # the stubs expect an older base class
 
 
 _TEXTS: Final = frozenset(
@@ -182,7 +182,7 @@ def _field(
     if isinstance(data_type, PrimitiveType) and (row := data_type.primitive).extension:
         recorded = row.extension_metadata(*data_type.parameters)
         metadata = {**(metadata or {}), _EXTENSION: row.extension, _EXTENSION_METADATA: recorded}
-    # Arrow has no null type that is NOT NULL. A NOT NULL column of type void has no rows anyway.
+    # In Arrow, a field of type null must be nullable. A NOT NULL column of type void has no rows.
     return pa.field(name, arrow_type, nullable or pt.is_null(arrow_type), metadata)
 
 
@@ -217,7 +217,7 @@ def _to_arrow_type(data_type: DataType, path: tuple[str, ...], form: _Form) -> p
             )
 
 
-@cache  # bounded: there are few names and at most 741 decimals
+@cache  # bounded: few types, and at most 741 decimal types
 def _primitive(name: str, *, large: bool) -> pa.DataType:
     data_type = PrimitiveType(name)
     row = data_type.primitive
@@ -349,8 +349,8 @@ def _encode_entry(key: str, value: Any) -> str:
 
 
 def _decode_metadata(metadata: Mapping[bytes, bytes]) -> dict[str, Any]:
-    # Keys that Arrow libraries use for their own encodings (`_PL_`: Polars) are not column
-    # metadata.
+    # Omit keys that Arrow libraries use for their own purposes, because they are no metadata of the
+    # Delta column. The prefix of Polars is `_PL_`.
     return {
         (name := key.decode(errors="replace")): _decode_entry(name, value.decode(errors="replace"))
         for key, value in metadata.items()
@@ -360,9 +360,9 @@ def _decode_metadata(metadata: Mapping[bytes, bytes]) -> dict[str, Any]:
 
 
 def _decode_entry(key: str, text: str) -> Any:
-    # Values in Arrow metadata are strings. Parse only the entries in which engines store numbers
-    # and lists as JSON. An entry of a user ("comment": "4") remains a string. So does an entry that
-    # the protocol defines as a string (the generation expression `10`, the JSON of an invariant).
+    # Values in Arrow metadata are strings. Parse only entries in which engines store numbers and
+    # lists as JSON. Entries of users, such as "comment": "4", remain strings. So do entries that
+    # the protocol defines as strings, such as the generation expression `10` or an invariant.
     if key in _TEXTS or not key.startswith(("delta.", "__", "parquet.")):
         return text
     try:
@@ -371,7 +371,7 @@ def _decode_entry(key: str, text: str) -> Any:
         return text
 
 
-def _to_arrow(value: Any, large: bool) -> Any:  # noqa: FBT001  # private
+def _to_arrow(value: Any, large: bool) -> Any:  # noqa: FBT001  # a private function
     if isinstance(value, StructType):
         return to_arrow_schema(value, as_large_types=large, with_metadata=True)
     if isinstance(value, Field):

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from deltalog.schema.columns import Path
     from deltalog.schema.types import DataType
 
-# Characters that older Parquet readers interpret as punctuation of a schema.
+# The characters that older Parquet readers do not accept in column names.
 _FORBIDDEN: Final = re.compile(r"[ ,;{}()\n\t=]")
 
 
@@ -109,7 +109,7 @@ def _check_type(path: Path, data_type: DataType) -> None:
         case UnknownType():
             raise UnsupportedTypeError(f"column {name!r} has the unknown type {data_type}")
         case StructType():
-            # Data files omit void columns, but a group in a Parquet file needs at least one field.
+            # Files omit void columns, but a struct in a Parquet file needs at least one field.
             if path and all(field.type == VOID for field in data_type.fields):
                 raise InvalidInputError(
                     f"the struct {name!r} has no field that a file can store; add a field"
@@ -174,7 +174,7 @@ def _readable(value: Any) -> Any:
             return [tuple(map(_readable, pair.values())) for pair in parts.values]
         if isinstance(value, pa.ListScalar):
             return [_readable(part) for part in parts.values]
-        return "…"  # for example, a string that is not UTF-8
+        return "…"  # Python has no value for it, such as invalid UTF-8
 
 
 def python_values(values: Array, what: str, advice: str) -> list[Any]:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 MAX_LEVELS: Final = 90
-"""The maximum nesting depth: Parquet readers accept 100, of which statistics need a few."""
+"""The maximum nesting depth. Parquet readers accept 100 levels, but statistics need a few more."""
 _TOO_DEEP: Final = (
     f"expected types of at most {MAX_LEVELS} levels, because Parquet readers accept no more (a "
     "struct counts as one, a list or map as two)"
@@ -148,8 +148,8 @@ def _named_type(name: str, where: str) -> DataType:
         return _primitive_type(name)
     except InvalidInputError as error:
         known = primitive_named(name.partition("(")[0])
-        # Invalid parameters of a known type are an error. An unknown type is not: it may be of a
-        # newer protocol version.
+        # Invalid parameters of a known type are an error. An unknown type is not an error, because
+        # a newer version of the protocol may define it.
         if known is not None and known.canonical is not None and not known.feature:
             raise InvalidMetadataError(f"{where}: {error}") from error
         return UnknownType(name)
@@ -215,8 +215,7 @@ def _required(tree: dict[str, Any], key: str, kind: type, where: str) -> Any:
 
 
 def _flag(tree: dict[str, Any], key: str, where: str) -> bool:
-    # If the member is missing, NULL is allowed: the protocol's first example has no
-    # `valueContainsNull`.
+    # If the flag is missing, it is true: an example in the protocol has no `valueContainsNull`.
     value = tree.get(key)
     if value is not None and not isinstance(value, bool):
         raise InvalidMetadataError(f"{where}.{key}: expected bool, found {value!r}")

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
     from deltalog.schema.types import Field
 
-# The second identifier has no provider, so it is invalid, but its meaning is clear.
+# The identifiers of the default collation. `utf8_binary` is not valid, because it has no provider,
+# but deltalog accepts it.
 _BY_BYTES: Final = frozenset({BY_BYTES.lower(), "utf8_binary"})
 
 
@@ -166,7 +167,7 @@ def check_collations(schema: StructType) -> None:
                     "string in this column"
                 )
             parts = collation.split(".") if isinstance(collation, str) else []
-            # "Collation identifiers are stored without a version."
+            # The protocol says: "Collation identifiers are stored without a version."
             if len(parts) != 2 or not all(parts):
                 raise InvalidInputError(
                     f"the column {at!r}: expected the collation of {text!r} as provider and name, "

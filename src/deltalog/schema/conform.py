@@ -133,7 +133,7 @@ def _conform_struct(array: Any, target: Any, path: Path) -> Any:
         raise _mismatch(array.type, target, path)
     if not names or not wanted:
         return array.cast(target)
-    # `flatten` applies slices, and masks the values of NULL structs, which may be invalid.
+    # `flatten` respects the array's offset, and returns NULL for the fields of NULL structs.
     parts = dict(zip(names, array.flatten(), strict=True))
     children = [
         _conform(parts[field.name], field.type, (*path, field.name))
@@ -161,8 +161,8 @@ def _conform_list(array: Any, target: Any, path: Path) -> Any:
 
 
 def _plain_list(array: Any) -> Any:
-    # The offsets of a list view may overlap or be in any order. pyarrow 26 would cast such an array
-    # to an invalid array, so concatenate the lists here.
+    # The lists of a list view may overlap or be in any order. pyarrow 26 casts such an array to an
+    # invalid array, so concatenate the lists here.
     value_type = array.type.value_type
     sizes = pc.list_value_length(array).fill_null(0).cast(pa.int64())
     ends = pc.cumulative_sum(sizes)

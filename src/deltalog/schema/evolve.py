@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 
     from deltalog.schema.types import DataType
 
-# Prefixes of metadata that belongs to the source table of a column, not to its data.
+# The prefixes of the metadata that is only valid in a column's own table. If a schema is copied to
+# another table, this metadata is omitted.
 _TABLE_BOUND: Final = ("delta.columnMapping.", "delta.typeChanges", "delta.identity.", "parquet.")
 
 
@@ -243,7 +244,7 @@ def _merge_leaves(
 
 
 def _is_widening_of_kind(current: DataType, incoming: DataType) -> bool:
-    # As in Delta Spark, an integer column becomes a decimal or double only if a user requests it.
+    # As in Delta Spark, a write never changes an integer column to a decimal or double.
     return is_widening(current, incoming) and (not _is_integral(current) or _is_integral(incoming))
 
 
@@ -378,7 +379,7 @@ def _malformed(field: Field, entry: Any) -> InvalidMetadataError:
     )
 
 
-# --- Altering a schema, column by column
+# --- Changes of single columns: adding, dropping, renaming, moving, and changing the type
 
 
 Where = Literal["first", "last"] | tuple[Literal["after"], str]

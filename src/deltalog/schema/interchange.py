@@ -31,7 +31,7 @@ class Form:
 
 
 FORMS: Final[dict[str, Form]] = {}
-"""The forms by name: `json`, `arrow` and `card`. The module of each form adds it."""
+"""Name → form: `json`, `arrow` and `card`. The module that implements a form adds it."""
 
 
 class SchemaPart:

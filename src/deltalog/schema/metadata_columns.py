@@ -26,7 +26,7 @@ ROW_ID: Final = "_metadata.row_id"
 ROW_COMMIT_VERSION: Final = "_metadata.row_commit_version"
 ROW_TRACKING: Final = frozenset({ROW_ID, ROW_COMMIT_VERSION})
 """The metadata columns that exist only in tables with row tracking."""
-# A column that is used only to change rows: the number of the file that contains the row.
+# The number of the file that contains the row. Only operations that change rows use this column.
 FILE_NUMBER: Final = "_metadata.file_number"
 
 CHANGE_TYPE: Final = "_change_type"

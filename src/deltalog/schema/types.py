@@ -23,7 +23,7 @@ from deltalog.schema.primitives import PRIMITIVES, Family, Primitive, primitive_
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-# The keys in column metadata that users set.
+# The keys of column metadata that users may set.
 GENERATION_EXPRESSION_KEY: Final = "delta.generationExpression"
 IDENTITY_START_KEY: Final = "delta.identity.start"
 IDENTITY_STEP_KEY: Final = "delta.identity.step"
@@ -99,7 +99,7 @@ class PrimitiveType(SchemaPart):
         return f"PrimitiveType({self.type!r})"
 
 
-# Types to which rules of the protocol or of SQL refer.
+# The types that occur in rules of the protocol or of SQL.
 STRING: Final = PrimitiveType("string")
 BYTE: Final = PrimitiveType("byte")
 SHORT: Final = PrimitiveType("short")
@@ -386,7 +386,7 @@ class StructType(SchemaPart):
 
     def json(self) -> dict[str, Any]:
         """Return the protocol's JSON as a dictionary."""
-        return loads(self.to_json(), "a schema")  # type: ignore[no-any-return]  # of a struct
+        return loads(self.to_json(), "a schema")  # type: ignore[no-any-return]  # the JSON is an object
 
     def with_fields(self, fields: Sequence[Field]) -> StructType:
         """Return a struct of the same class with other fields."""
@@ -424,7 +424,7 @@ def as_type(value: DataType | str) -> DataType:
 
 
 def _unknown_type(value: object) -> InvalidInputError:
-    from deltalog.schema.primitives.table import unknown_type  # noqa: PLC0415  # seldom
+    from deltalog.schema.primitives.table import unknown_type  # noqa: PLC0415  # only for errors
 
     return unknown_type(value)
 
@@ -453,16 +453,17 @@ RULES: Final[Mapping[str, CollationRules]] = {
     "spark.UTF8_LCASE_RTRIM": CollationRules(lowers=True, trims=True),
 }
 RULES_VERSION: Final = "78.3"
-"""The ICU version of Spark 4.2, whose lower-case rules are those of Unicode 17."""
+"""The version of ICU in Spark 4.2. Its rules for lower case are those of Unicode 17."""
 
 _PROVIDER_OF_SPARK: Final = "spark"
 _PROVIDER_OF_ICU: Final = "icu"
 _QUALIFIER: Final = ("SYSTEM", "BUILTIN")
 _BY_FOLDED: Final = {identifier.lower(): identifier for identifier in (BY_BYTES, *RULES)}
-# The suffixes of names in Spark, in this order. CS and AS are the defaults and have no suffix.
+# Modifier → suffix of the collation's name in Spark, in the order of the suffixes. The defaults, CS
+# and AS, have no suffix.
 _MODIFIERS: Final = {"CI": "_CI", "CS": "", "AI": "_AI", "AS": "", "RTRIM": "_RTRIM"}
 _SAME_MODIFIERS: Final = ({"CI", "CS"}, {"AI", "AS"}, {"RTRIM"})
-# The languages, scripts and countries with a collation in ICU 78, by their names in Spark 4.2.
+# The locales with a collation in ICU 78, by their names in Spark 4.2.
 _NAMES_OF_ICU: Final = """
     UNICODE af am ar ar_SAU as az be bg blo bn bo br bs bs_Cyrl ca ceb chr cs cy da de de_AUT
     dsb dz ee el en en_USA eo es et fa fa_AFG ff ff_Adlm fi fil fo fr fr_CAN fy ga gl gu ha

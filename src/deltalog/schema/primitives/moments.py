@@ -28,7 +28,7 @@ from deltalog.errors import InvalidInputError
 from deltalog.schema.primitives.row import Bounds, ValueCodec
 from deltalog.schema.primitives.strings import all_match, check_kind, check_match, join
 
-EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001  # wall clock; the zone is added by hand
+EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001  # a local time without a time zone
 NANOS_OF_MICRO: Final = 1_000
 _FINE: Final = "TIMESTAMP_NANOS"
 _MICROSECOND: Final = dt.timedelta(microseconds=1)
@@ -45,8 +45,8 @@ _BOUND: Final = re.compile(
     r"(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,18}))?)?)?"
     r"\s*(Z|UTC|[+-]\d\d(?::?\d\d(?::\d\d)?)?)?"
 )
-# ISO 8601 requires a sign for other years, which many readers do not support in bounds. So such
-# bounds are omitted.
+# The years 1 to 9999. Bounds in other years are omitted, because ISO 8601 needs a sign for most of
+# them, and many readers do not support the sign.
 _YEAR_1_US: Final = -62_135_596_800_000_000
 _YEAR_9999_US: Final = 253_402_300_799_999_999
 _LEAST_INT64: Final = -(1 << 63)
@@ -255,9 +255,9 @@ def _conform_moment(array: Array, target: Any) -> Array | None:
     if not pt.is_timestamp(found):
         return None
     if target.tz is None and found.tz not in {None, "UTC", "Etc/UTC", "+00:00", "Z"}:
-        return None  # the result could be local time or UTC
-    # Arrow stores instants in UTC, so another zone in the type changes no value. A time without
-    # zone is treated as UTC.
+        return None  # unclear: convert to local time or to UTC?
+    # Arrow stores instants in UTC, so replacing the zone in the type does not change the instant.
+    # A timestamp without a zone is treated as UTC.
     return array.view(pa.timestamp(found.unit)).cast(pa.timestamp(target.unit)).view(target)
 
 
@@ -351,12 +351,12 @@ def _read_bounds(texts: Array, to: Any) -> Array:
         return texts.cast(to)
     except pa.ArrowInvalid:
         pass
-    # Parse each distinct string once: many bounds are equal, and a writer uses only one format.
+    # Parse each distinct string only once, because many bounds are equal.
     encoded = texts.dictionary_encode()
     naive = pt.is_date(to) or to.tz is None
     micros = [_bound_micros(text, naive=naive) for text in encoded.dictionary.to_pylist()]
     moments: Array = pa.array(micros, pa.int64()).cast(pa.timestamp("us"))
-    # A bound of a date column may be a timestamp; its day is then the bound.
+    # If the bound of a date column is a timestamp, use the day of the timestamp.
     days = compute.floor_temporal(moments, unit="day") if pt.is_date(to) else moments.cast("int64")
     return days.cast(to).take(encoded.indices)
 
@@ -462,9 +462,9 @@ _MONTHS_OF_YEAR: Final = 12
 _MICROS_OF_DAY: Final = 86_400_000_000
 _NANOS_OF_MICRO: Final = 1_000
 _LOW_WORD: Final = (1 << 32) - 1
-_MONTHS: Final = f"deltalog months {uuid4().hex}"  # no table has a field with this name
+_MONTHS: Final = f"deltalog months {uuid4().hex}"  # a random name, which no other field has
 NAMED_MONTHS: Final = pa.struct([(_MONTHS, pa.int32())])
-"""The Arrow type of months for engines without such a type: a struct, so that it is no number."""
+"""The type of months for engines without such a type. Engines cannot compute with a struct."""
 
 
 def narrower(*fields: str) -> tuple[str, ...]:
@@ -501,10 +501,11 @@ def calendar_intervals(values: Array) -> Array:
         values: values of `duration[us]`.
     """
     micros = compute.fill_null(values.cast(pa.int64()), 0)
-    days = compute.divide(micros, _MICROS_OF_DAY)  # rounds towards zero: both have the same sign
+    # `divide` rounds towards zero, so `days` and `rest` have the same sign.
+    days = compute.divide(micros, _MICROS_OF_DAY)
     rest = compute.subtract(micros, compute.multiply(days, _MICROS_OF_DAY))
     words = [
-        compute.shift_left(days, pa.scalar(32, pa.int64())),  # the lower half contains the months
+        compute.shift_left(days, pa.scalar(32, pa.int64())),  # the lower 32 bits are the months
         compute.multiply(rest, _NANOS_OF_MICRO),
     ]
     count = len(values)
@@ -513,7 +514,7 @@ def calendar_intervals(values: Array) -> Array:
     row = compute.shift_right(numbers, pa.scalar(1, pa.int64()))
     mixed = pa.concat_arrays(words).take(compute.add(compute.multiply(word, count), row))
     valid = None
-    if values.null_count:  # copy the mask, so that it begins at bit 0
+    if values.null_count:  # a copy of the mask begins at bit 0
         valid = values.is_valid().take(arrow.arange(0, count)).buffers()[1]
     kind = pa.month_day_nano_interval()
     return pa.Array.from_buffers(kind, count, [valid, mixed.buffers()[1]])

@@ -21,7 +21,8 @@ from deltalog.schema.primitives.strings import check_kind, check_match
 MAX_DIGITS: Final = 38
 _NUMBER: Final = r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
 _DECIMAL: Final = re.compile(r"decimal(?:\(\s*(\d+)\s*,\s*(-?\d+)\s*\))?")
-_MOST_DIGITS: Final = 18  # maximum length of precision and scale: int() fails for very long strings
+# The maximum number of digits of a precision or scale, because int() fails for very long strings.
+_MOST_DIGITS: Final = 18
 _NON_FINITE: Final = {"nan": '"NaN"', "inf": '"Infinity"', "-inf": '"-Infinity"'}
 
 
@@ -55,7 +56,7 @@ def arrow_decimal(precision: str, scale: str) -> pa.DataType:
 
 def decimal_parameters(arrow_type: Any) -> tuple[str, ...] | None:
     """Return precision and scale of the decimal type that can store values of an Arrow decimal."""
-    # Arrow has scales that Delta does not have: 1E3 needs four digits, 0.001 may have precision 1.
+    # Arrow allows scales that Delta does not: 1E3 may have the scale -3, and 0.001 the precision 1.
     if not pt.is_decimal(arrow_type) or arrow_type.scale > MAX_DIGITS:
         return None
     scale = max(arrow_type.scale, 0)
@@ -77,7 +78,7 @@ def _conform_integer(array: Array, target: Any) -> Array | None:
 
 
 def _parse_integer(texts: pa.StringArray, arrow_type: pa.DataType, _zone: str) -> Array:
-    check_match(texts, r"[+-]?\d+")  # Arrow accepts hexadecimal numbers, but no plus sign
+    check_match(texts, r"[+-]?\d+")  # Arrow also accepts hexadecimal numbers
     return compute.ascii_ltrim(texts, "+").cast(arrow_type)
 
 
@@ -95,7 +96,7 @@ def _conform_float(array: Array, target: Any) -> Array | None:
         return None
     result = array.cast(target)
     if pt.is_floating(found) and found.bit_width > target.bit_width:
-        # As in Spark, a double is rounded to the nearest float. It must not become infinite.
+        # As in Spark, a double is rounded to the nearest float. An infinite result is an error.
         overflow = compute.and_(compute.is_finite(array), compute.invert(compute.is_finite(result)))
         if compute.any(overflow).as_py():
             raise pa.ArrowInvalid("a value is out of range")
@@ -143,7 +144,7 @@ def _float_texts(values: Array) -> Array:
 
 def _conform_decimal(array: Array, target: Any) -> Array | None:
     if pt.is_integer(array.type):
-        # A direct cast would require that the target can store every integer of that width.
+        # A direct cast fails if the target cannot store every integer of the source type.
         return array.cast(pa.decimal256(76, target.scale)).cast(target)
     return array.cast(target) if pt.is_decimal(array.type) else None
 
@@ -169,7 +170,7 @@ FLOAT: Final = ValueCodec(
     conform=_conform_float,
     parse=_parse_float,
     encode=_encode_float,
-    # The stored bound of a float is 0.1, and not 0.10000000149011612.
+    # The bound of the float 0.1 is stored as 0.1, and not as 0.10000000149011612.
     bounds=Bounds(texts=_float_texts, stored=lambda low, kind: float(_shortest(low, kind))),
 )
 DECIMAL: Final = ValueCodec(

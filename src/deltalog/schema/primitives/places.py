@@ -30,19 +30,20 @@ if TYPE_CHECKING:
 WKB: Final = "geoarrow.wkb"
 ALGORITHMS: Final = ("spherical", "vincenty", "thomas", "andoyer", "karney")
 _CRS84: Final = "OGC:CRS84"
-# Spark's name for mixed reference systems. No column can have it, so such data cannot be stored.
+# Spark's name for a mix of reference systems. Such data cannot be stored, because a column type
+# cannot have this system.
 _ANY_SYSTEM: Final = "SRID:ANY"
 _NAME: Final = re.compile(r"(geometry|geography)(?:\(\s*([^(),\s]+)\s*(?:,\s*(\w+)\s*)?\))?")
-# Numbers in SQL that do not mean the EPSG system with the same number, as in Spark.
+# Number of a reference system in SQL → its name. As in Spark, any other number is an EPSG number.
 _SYSTEMS: Final = {0: "SRID:0", 4326: _CRS84}
 _NUMBERS: Final = {name.lower(): number for number, name in _SYSTEMS.items()}
 
-_HEADER: Final = 5  # the number of bytes of byte order and kind
+_HEADER: Final = 5  # the number of bytes of the byte order and the kind
 _POINT: Final = 21
 _LITTLE_POINT: Final = b"\x01\x01\x00\x00\x00"
-_DIMENSIONS: Final = (2, 3, 3, 4)  # by kind // 1000: XY, XYZ, XYM, XYZM
+_DIMENSIONS: Final = (2, 3, 3, 4)  # the number of coordinates in XY, XYZ, XYM and XYZM
 _POINT_KIND, _LINE, _POLYGON = 1, 2, 3
-_COLLECTIONS: Final = frozenset({4, 5, 6, 7})  # multipoint, …, collection
+_COLLECTIONS: Final = frozenset({4, 5, 6, 7})  # the kinds from multipoint to geometry collection
 _PARTS: Final = frozenset({_POINT_KIND, _LINE, _POLYGON}) | _COLLECTIONS
 _MAX_DEPTH: Final = 32
 
@@ -270,7 +271,7 @@ def _compact(part: Array) -> pa.Buffer:
     """Return the data buffer of a binary array, beginning with the array's first value."""
     _, offsets, data = part.buffers()
     first = pa.Array.from_buffers(pa.int32(), part.offset + 1, [None, offsets])[part.offset].as_py()
-    return data.slice(first)  # type: ignore[no-any-return]  # a buffer
+    return data.slice(first)  # type: ignore[no-any-return]  # `data` is a buffer
 
 
 def _scanned(values: Array) -> tuple[Array, Array]:
@@ -308,7 +309,7 @@ def _scan(data: bytes, at: int, xs: array[float], ys: array[float], *, depth: in
     return at
 
 
-def _extend(  # noqa: PLR0917  # positional, as it is called for each ring
+def _extend(  # noqa: PLR0917  # positional for speed, because it is called for each ring
     data: bytes, at: int, count: int, dimensions: int, order: str, xs: array[float],
     ys: array[float],
 ) -> int:  # fmt: skip
@@ -321,7 +322,7 @@ def _extend(  # noqa: PLR0917  # positional, as it is called for each ring
         if (order == "<") != (byteorder == "little"):
             numbers.byteswap()
         for axis, into in ((numbers[0::dimensions], xs), (numbers[1::dimensions], ys)):
-            known = [number for number in axis if number == number]  # noqa: PLR0124  # no NaN
+            known = [number for number in axis if number == number]  # noqa: PLR0124  # excludes NaN
             into.extend((min(known), max(known)) if known else ())
     return end
 

@@ -88,7 +88,7 @@ def _parse_text(texts: pa.StringArray, arrow_type: pa.DataType, _zone: str) -> A
 
 def _encode_text(value: Any, _arrow_type: pa.DataType) -> str:
     check_kind(value, str)
-    value.encode()  # raises for a lone surrogate, which UTF-8 cannot encode
+    value.encode()  # raises an error for a lone surrogate
     return str(value)
 
 

@@ -37,7 +37,7 @@ _integer: Final = partial(
     stored_in=_NUMBERS | {"decimal"},
 )
 _float: Final = partial(Primitive, family=Family.FLOATING, codec=numbers.FLOAT, stored_in=_NUMBERS)
-# Types of protocol proposals. Users must choose them explicitly. Values are only stored and read.
+# Types of protocol proposals. Users must declare them, and deltalog only stores and reads values.
 _draft: Final = partial(Primitive, takes=(), is_declared=True, is_opaque=True, in_spark=False)
 _nanos: Final = partial(
     _draft,
@@ -162,7 +162,7 @@ PRIMITIVES: Final[dict[str, Primitive]] = {
             arrow=lambda: _WALL_CLOCK,
             takes=(_WALL_CLOCK,),
             parameters_of=lambda kind: () if kind.tz is None else None,
-            aliases=("timestampNtz",),  # some releases of delta-rs wrote this name
+            aliases=("timestampNtz",),  # the name that some releases of delta-rs wrote
             stored_in=_MOMENTS,
             feature="timestampNtz",
             literal=moments.wall_clock_literal,
@@ -193,7 +193,7 @@ PRIMITIVES: Final[dict[str, Primitive]] = {
         ),
         _interval(
             name=moments.YEAR_TO_MONTH,
-            codec=ValueCodec(),  # the Arrow values are already integers
+            codec=ValueCodec(),  # the values in Arrow are already numbers of months
             arrow=pa.int32,
             aliases=moments.narrower("year", "month"),
             written=moments.months_constant,
@@ -281,7 +281,7 @@ def type_of_extension(name: str, metadata: str) -> str | None:
 # --- Suggestions for invalid types, which may be types of Python, Arrow, pandas or SQL
 
 
-# The keys are classes or their names. For Python's int, the widest integer type is suggested.
+# Python class → the suggested type. For int, it is the widest integer type.
 _OF_PYTHON: Final = {
     bool: "boolean",
     int: "long",
@@ -293,7 +293,7 @@ _OF_PYTHON: Final = {
     decimal.Decimal: "decimal(38,18)",
 }
 _OF_NAMES: Final = {kind.__name__.lower(): name for kind, name in _OF_PYTHON.items()}
-# Names that are neither Arrow's nor SQL's.
+# Names of types that neither Arrow nor SQL has → the suggested type.
 _OTHERS: Final = {"object": "string", "text": "string", "datetime64[ns]": "timestamp"}
 
 # The type stubs of pyarrow accept only constant arguments.

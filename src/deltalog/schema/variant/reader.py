@@ -32,7 +32,7 @@ SHORT_STRING: Final = 1
 OBJECT: Final = 2
 ARRAY: Final = 3
 
-EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001  # of the types without a zone
+EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001  # for the types without a time zone
 EPOCH_UTC: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 FIRST_DAY: Final = dt.date(1970, 1, 1)
 MICROSECOND: Final = dt.timedelta(microseconds=1)
@@ -153,8 +153,8 @@ def _elements(value: bytes) -> Iterator[bytes]:
         yield _slice(value, data + first, last - first)
 
 
-# The number of bytes of each primitive by type id, including the first byte. Types 15 and 16 are
-# not in this table, because they have a length field.
+# Type id of a primitive → its number of bytes, including the first byte. The types 15 and 16 are
+# missing, because their values contain their length.
 _PRIMITIVE_SIZES: Final = dict(
     enumerate((1, 1, 1, 2, 3, 5, 9, 9, 6, 10, 18, 5, 9, 9, 5)),
 ) | {17: 9, 18: 9, 19: 9, 20: 17}
@@ -210,8 +210,8 @@ def _decimal_reader(width: int) -> Callable[[bytes], Decimal]:
         if scale > 38:
             raise ValueError(scale)
         unscaled = int.from_bytes(_slice(data, 1, width), "little", signed=True)
-        # Build the decimal from its digits, because arithmetic would round to the context's
-        # precision.
+        # Create the decimal from its digits, because arithmetic would round it to the precision of
+        # the decimal context.
         return Decimal((unscaled < 0, tuple(map(int, str(abs(unscaled)))), -scale))
 
     return reader
@@ -243,7 +243,7 @@ PLAIN_READERS: Final[dict[int, Callable[[bytes], Any]]] = {
     19: _int64,
     20: lambda data: UUID(bytes=_slice(data, 0, 16)),
 }
-"""Decode primitives, by type id; dates and times are returned as the stored integers."""
+"""Type id of a primitive → its decoder. Dates and times are returned as the stored integers."""
 
 _PYTHON: Final[dict[int, Callable[[bytes], Any]]] = {
     **PLAIN_READERS,
@@ -298,7 +298,8 @@ def _floating(value: float, shortest: str) -> str:
 
 
 def _single(value: float) -> str:
-    # Python's repr is for 64 bits. Find the fewest digits that identify the same 32-bit number.
+    # Find the fewest digits that identify the 32-bit number. Python's repr would print more digits,
+    # because it treats the number as a double.
     for digits in range(6, 9):
         shortest = f"{value:.{digits}g}"
         if struct.pack("<f", float(shortest)) == struct.pack("<f", value):

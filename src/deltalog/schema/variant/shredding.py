@@ -185,7 +185,7 @@ def _encode_time(value: dt.time) -> bytes:
     return primitive(17, struct.pack("<q", since_midnight // reader.MICROSECOND))
 
 
-# The order is important: a bool is also an int, and a datetime is also a date.
+# The order is important, because a bool is also an int, and a datetime is also a date.
 _ENCODERS: Final[tuple[tuple[type, Callable[[Any], bytes]], ...]] = (
     (type(None), lambda _: NULL),
     (bool, lambda value: primitive(1 if value else 2)),
@@ -256,8 +256,8 @@ def unshred(array: Any) -> Any:
     if array.null_count:
         mask = array.is_null()
         metadata = metadata.fill_null(b"")
-    # "If a Variant is missing in a context where a value is required, readers must return a
-    # Variant null."
+    # Parquet says: "If a Variant is missing in a context where a value is required, readers must
+    # return a Variant null."
     return pa.StructArray.from_arrays(
         [metadata, value.fill_null(NULL)], fields=list(VARIANT_STORAGE), mask=mask
     )
@@ -395,7 +395,7 @@ def _encode_column(typed: Any) -> Rows:
 
 
 def _encode_decimals(typed: Any) -> Rows:
-    # The width depends on the precision of the shredded column, not on the value.
+    # The width of the encoded decimals depends on the precision of the column, not on each value.
     found = typed.type
     kind, width = (8, 4) if found.precision <= 9 else (9, 8) if found.precision <= 18 else (10, 16)
     scale = found.scale
