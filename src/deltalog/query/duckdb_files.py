@@ -10,6 +10,7 @@ Protocol: Column Mapping, Deletion Vectors, Partition Value Serialization
 
 from __future__ import annotations
 
+from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -19,7 +20,7 @@ from deltalog._util.kernels import compute
 from deltalog.data.scan.native import DUCKDB, native_directory, plan_native
 from deltalog.query.native import column_text
 from deltalog.schema.columns import find_field
-from deltalog.schema.types import DOUBLE, FLOAT
+from deltalog.schema.types import DOUBLE, FLOAT, TIMESTAMP
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,6 +33,9 @@ _FILE, _ROW = "file_index", "file_row_number"
 _POSITION: Final = "position"
 # The number of a file and the position of a row form one number that identifies the row.
 _ROWS_OF_FILE: Final = 1 << 40
+
+
+_RELATIONS: Final = count()
 
 
 class NativeRows:
@@ -77,12 +81,29 @@ class NativeRows:
 
         Cost: DuckDB reads the footer of one file per group; loads the deletion vectors.
         """
+        query = self._query(connection, name)
+        connection.execute(f"CREATE TEMP VIEW {_quoted(name)} AS {query}")
+
+    def to_relation(self, connection: Any) -> Any:
+        """Return a relation of the rows on a connection that can open the files.
+
+        Small tables of deleted rows and partition values are registered on the connection, under
+        names that begin with `deltalog_rows_`.
+
+        Args:
+            connection: DuckDB's connection.
+
+        Cost: see `create_view`.
+        """
+        return connection.sql(self._query(connection, f"deltalog_rows_{next(_RELATIONS)}"))
+
+    def _query(self, connection: Any, name: str) -> str:
+        """Return the query of the rows, and register the tables that it needs."""
         parts = [
             self._group(connection, group, f"{name}_{number}")
             for number, group in enumerate(self.plan.groups)
         ]
-        query = " UNION ALL ".join(parts) or self._no_rows()
-        connection.execute(f"CREATE TEMP VIEW {_quoted(name)} AS {query}")
+        return " UNION ALL ".join(parts) or self._no_rows()
 
     def _no_rows(self) -> str:
         nulls = (
@@ -130,7 +151,10 @@ class NativeRows:
                 yield column.name, f"CAST(NULL AS {kind})"
                 continue
             text = f"files.{_quoted(stored.name)}"
-            text = text if stored.is_same else f"CAST({text} AS {kind})"
+            if column.type == TIMESTAMP and not stored.is_same:
+                text = f"({text} AT TIME ZONE 'UTC')"  # a cast would use the session's time zone
+            elif not stored.is_same:
+                text = f"CAST({text} AS {kind})"
             if column.type in {FLOAT, DOUBLE}:
                 # DuckDB would prune row groups by bounds that do not count NaN.
                 text = f"CASE WHEN isnan({text}) THEN CAST('NaN' AS {kind}) ELSE {text} END"
@@ -160,6 +184,13 @@ def native_rows(scan: Scan) -> NativeRows | None:
         return None
     plan = plan_native(scan, DUCKDB)
     return None if plan.reasons else NativeRows(plan)
+
+
+def can_open_files(connection: Any) -> bool:
+    """Return whether queries on a connection can open local files."""
+    # A cursor, because a query on the connection itself would end its open result.
+    setting = connection.cursor().execute("SELECT current_setting('enable_external_access')")
+    return bool(setting.fetchone()[0])
 
 
 def _constant(values: pa.Array[Any]) -> str | None:

@@ -549,9 +549,27 @@ class DeltaTable:
         )
 
     def to_duckdb(self, connection: Any = None) -> Any:
-        """Return a DuckDB relation, which reads only the columns and files that a query needs."""
-        from deltalog.data.scan.rows import duckdb_relation
+        """Return a DuckDB relation, which reads only the columns and files that a query needs.
 
+        DuckDB reads the Parquet files of a local table itself if it reads them exactly and may open
+        them. For this it registers small tables, named `deltalog_rows_…`, on the connection if rows
+        are deleted or partition values differ.
+
+        Args:
+            connection: a connection of DuckDB; None makes a new in-memory connection.
+
+        Raises:
+            InvalidInputError: DuckDB is not installed.
+
+        Cost: reads the log's file columns, and the footers of files that were not read before.
+        """
+        from deltalog.data.scan.rows import duckdb_relation, require_library
+        from deltalog.query.duckdb_files import can_open_files, native_rows
+
+        connection = require_library("duckdb").connect() if connection is None else connection
+        rows = native_rows(self.scan()) if can_open_files(connection) else None
+        if rows is not None:
+            return rows.to_relation(connection)
         return duckdb_relation(self.to_pyarrow_dataset(), connection)
 
     def sql(
