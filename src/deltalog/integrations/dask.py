@@ -168,8 +168,7 @@ def write(
         InvalidInputError: arguments contradict each other, or a column's type is unknown.
 
     Cost: the frame is computed once. There is one file for each partition of the frame and
-        partition
-    of the table.
+    partition of the table.
     """
     _dask_dataframe()
     return write_rows(_DaskRows(frame, schema, index=index), table, **options)

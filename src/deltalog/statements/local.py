@@ -87,8 +87,7 @@ class LocalSession:
         self.engine: Engine = LocalEngine()
         self.enforces_retention = True
         # The tables that the current statement has opened, each at one version, and the roots of
-        # the
-        # tables that its queries have read.
+        # the tables that its queries have read.
         self._seen: dict[tuple[str, ...], DeltaTable] = {}
         self._read: set[str] = set()
         self._opened: set[tuple[str, ...]] = set()  # locations in `tables`, opened since `begin`

@@ -31,8 +31,7 @@ class SqlResult:
     """The rows of a statement, and the numbers of rows and files that it changed.
 
     The rows are a stream: they can be read once, either all together or batch by batch. A notebook
-        that
-    displays the first rows does not consume them.
+    that displays the first rows does not consume them.
 
     Attributes:
         metrics: the numbers of changed rows and files, under the names in the operation's result;

@@ -105,8 +105,7 @@ def checkpoint(
         DeltaProtocolError: the table needs a feature that deltalog cannot write.
 
         Cost: one job over the previous checkpoint; for a multi-part checkpoint, also two small jobs
-            and
-        a shuffle. The driver reads into memory the commits after the previous checkpoint.
+            and a shuffle. The driver reads into memory the commits after the previous checkpoint.
     """
     with as_spark_does():
         snapshot = load_version(
@@ -311,8 +310,7 @@ def _write_part(
                 file.write(table)
     except AlreadyExistsError:
         # Another attempt of this task has written the file. Its rows are the same, because the
-        # range of
-        # paths determines them.
+        # range of paths determines them.
         return store.stat(path), counts
     return file.info, counts
 

@@ -123,8 +123,7 @@ def merge_batches(
             that a repeated batch is skipped.
         prepare: a function that computes the source of the merge from a batch, such as
             `lambda df: df.dropDuplicates(["id"])`. Useful because a batch may contain several rows
-                with
-            the same key, but only one row of the source may match a row of the table.
+            with the same key, but only one row of the source may match a row of the table.
         storage_options: credentials and settings for the store.
     """
 
