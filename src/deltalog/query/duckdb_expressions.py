@@ -19,6 +19,7 @@ from deltalog.errors import InvalidInputError
 from deltalog.expressions import Literal, nodes, type_of
 from deltalog.expressions.coercion import arithmetic_type
 from deltalog.expressions.evaluation import fold
+from deltalog.expressions.trees import walk
 from deltalog.query.native import (
     INTEGRALS,
     MAX_PRECISION,
@@ -68,10 +69,18 @@ def to_duckdb(resolved: Expression, schema: StructType, columns: Mapping[str, st
         schema: the columns of the expression; DuckDB has them in the same types.
         columns: for each column, its SQL.
     """
+    writer = _Writer(schema, columns)
     try:
-        return _Writer(schema, columns).text(fold(resolved))
+        folded = fold(resolved)
+        text = writer.text(folded)
+        # DuckDB simplifies operations with such constants, and then evaluates no other operand.
+        return None if writer.may_fail and any(map(_is_simplified, walk(folded))) else text
     except (_NotSameError, InvalidInputError):
         return None  # an invalid constant: `expressions` raises the error for the first row
+
+
+def _is_simplified(node: Expression) -> bool:
+    return isinstance(node, Literal) and (node.value is None or isinstance(node.value, bool))
 
 
 @dataclass(slots=True)
@@ -171,8 +180,6 @@ def _comparison(writer: _Writer, node: nodes.Comparison) -> str:
     _check_compared(writer, (node.left, node.right))
     operator = "IS NOT DISTINCT FROM" if node.operator == "<=>" else node.operator
     left, right = writer.operands((node.left, node.right))
-    if writer.may_fail and isinstance(node.right, Literal) and node.right.value is None:
-        raise _NotSameError  # DuckDB does not evaluate the left side
     return f"({left} {operator} {right})"
 
 
