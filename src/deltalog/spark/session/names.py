@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from deltalog.spark.session.opening import Location
 
 _VIEW: Final = "spark.deltalog.view."
-"""The prefix of session settings. Each setting records the location of the table of one view."""
+"""The prefix of session settings. For each view that deltalog creates, one setting contains the
+location of the view's table."""
 
 
 def open_by_name(spark: SparkSession, name: str) -> TableContext:

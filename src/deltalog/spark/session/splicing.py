@@ -181,7 +181,7 @@ def completed(
     return replace(statement, **known)
 
 
-# --- conditions that only Spark can parse: convert them to strings for Spark
+# --- conversion of conditions that only Spark can parse to strings for Spark
 
 
 _NAMES = frozenset({"word", "quoted"})
