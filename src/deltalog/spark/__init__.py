@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import deltalog.spark.session.environment  # noqa: F401  # must be first, because it refuses a PySpark that is too old
+import deltalog.spark.session.environment  # noqa: F401  # first, to refuse a PySpark that is too old
 from deltalog._util.lazy_names import names_on_demand
 
 if TYPE_CHECKING:

@@ -352,7 +352,7 @@ class ClusterSession:
         alias: str | None = None,
     ) -> DataFrame:
         """Return the rows of a query or table as a data frame."""
-        del target  # `_frame_of` finds the version that the statement has opened
+        del target  # unused, because `_frame_of` finds the version that the statement has opened
         if isinstance(rows, QualifiedName):
             version = "" if rows.version is None else f" VERSION AS OF {rows.version}"
             if isinstance(rows.version, str):

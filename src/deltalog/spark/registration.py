@@ -133,8 +133,8 @@ _OF_SESSIONS: Final = {
     "readStream": (NotingStreamReader, Noted),
     "catalog": (NotingCatalog, Noted),
 }
-"""A property of a session → the class whose methods replace methods of the property's value, and the
-class of the object that records calls."""
+"""A property of a session → the class that replaces methods of the property's value, and the class
+that stores the recorded calls."""
 _OF_FRAMES: Final = {
     "write": (NotingWriter, AskedWrite),
     "writeStream": (NotingStreamWriter, AskedStream),

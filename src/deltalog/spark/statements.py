@@ -314,8 +314,9 @@ def _read_executed(
     reader.expect_end()
 
     def act() -> DataFrame | None:
+        # All expressions in this query are parts of the user's statement.
         (text, *found) = spark.sql(
-            f"SELECT {', '.join((expression, *(value for value, _ in values)))}"  # the user's expressions
+            f"SELECT {', '.join((expression, *(value for value, _ in values)))}"
         ).collect()[0]
         names = [name for _, name in values if name is not None]
         given: Parameters = dict(zip(names, found, strict=True)) if names else found or None

@@ -266,7 +266,7 @@ def list_by_tasks(spark: SparkSession, store: Store, configuration: TableConfigu
 
     Cost: the driver lists the first levels of directories, and tasks list the deeper levels.
     """
-    files_per_task(spark)  # raises an error if the setting is invalid
+    files_per_task(spark)  # to raise an error early if the setting is invalid
     witness = _witness(store)
     if witness is None or not isinstance(store, LevelStore):
         return listed_files(store, configuration)

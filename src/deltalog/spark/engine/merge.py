@@ -240,8 +240,8 @@ class _JoinPlan:
         frame = rows.where(F.col(CLAUSE).isNotNull()).select(*found)
         if not request.of(When.MATCHED) or not request.allows_repeats:
             return frame
-        # If several source rows match a deleted row, `frame` contains this row several times. Remove
-        # these duplicates, but no new rows. `_NEW_ROW` distinguishes new rows from each other.
+        # If several source rows match a deleted row, `frame` contains this row several times.
+        # Remove these duplicates, but no new rows, which `_NEW_ROW` distinguishes from each other.
         new = F.when(F.col(OLD_POSITION).isNull(), F.monotonically_increasing_id())
         return (
             frame.withColumn(_NEW_ROW, new)

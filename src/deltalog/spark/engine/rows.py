@@ -94,7 +94,7 @@ _HELD: Final = "spark.deltalog.outputTimestampType.held"
 """Session setting: the number of unfinished writes for which deltalog has changed the setting
 `_TIMESTAMPS`, and the value to restore.
 
-For example, `2:INT96` means that the second of two writes restores INT96.
+For example, `2:INT96` means that two writes are unfinished. The last of them restores INT96.
 """
 _MICROS: Final = "TIMESTAMP_MICROS"
 _MILLIS: Final = "TIMESTAMP_MILLIS"
@@ -143,8 +143,8 @@ def are_settings_fit(settings: Mapping[str, str | None], *, has_timestamps: bool
     # find the files, and their rows would be lost.
     if not _ONE_MACHINE.match(settings[_MASTER] or ""):
         return False
-    # With TIMESTAMP_MILLIS, Spark would truncate microseconds. deltalog does not override this value,
-    # because another thread of the user may set it again during the write.
+    # With TIMESTAMP_MILLIS, Spark would truncate microseconds. deltalog does not override this
+    # value, because another thread of the user may set it again during the write.
     if has_timestamps and (settings[_TIMESTAMPS] or "").upper() == _MILLIS:
         return False
     given = {name: settings[name] for name in _AS_EVERYWHERE}

@@ -386,8 +386,9 @@ class BatchReader(FilteringReader):
 OPEN_COST_BYTES: Final = 1 << 19
 """The cost of opening a file, as the number of bytes that could be read in the same time.
 
-Spark's own estimate is 4 MiB. deltalog's estimate is lower, so that one task reads more small files:
-a Python worker needs only 0.8 ms to read a small file, but 70 ms to start a task.
+Spark's own estimate is 4 MiB. deltalog's estimate is lower, so that one task reads more small
+files. The reason is that a Python worker needs only 0.8 ms to read a small file, but 70 ms to start
+a task.
 """
 _FEWEST_BYTES: Final = 32 << 20
 _MANY: Final = 64
@@ -418,8 +419,8 @@ def _runs(
     groups: list[list[ScanTask]] = []
     total, before, filled, last = sum(costs), 0, 0, -1
     for task, cost in zip(tasks, costs, strict=True):
-        # If the sequence of all files is divided exactly into `count` equal shares, the middle of this
-        # file is in the share with this number.
+        # Imagine the files as one sequence that is divided into `count` shares of equal cost. A file
+        # belongs to the share that contains the middle of the file.
         share = (2 * before + cost) * count // (2 * total)
         if share != last or filled + cost > max_bytes:
             groups.append([])

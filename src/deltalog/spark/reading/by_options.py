@@ -61,8 +61,8 @@ if TYPE_CHECKING:
 
 _log: Final = logging.getLogger(__name__)
 _NOT_EXACT: Final = "Spark's own Parquet reader can read none of the files correctly"
-# Options that only deltalog's Python data source supports. If a user sets one of them, the Python
-# data source plans the read. The exception is `pushFilters` with the value `true`.
+# Options that only deltalog's Python data source supports. If one of them is set, the Python
+# data source plans the read. `pushFilters` with the value `true` is an exception.
 _OF_WORKERS: Final = frozenset({"maxpartitionbytes", "pushfilters"})
 
 
@@ -103,7 +103,7 @@ def frame_by_options(
             return frame
         asked = StoredType.fromDDL(columns) if isinstance(columns, str) else columns
         if not isinstance(asked, StoredType):
-            # `columns` is not a struct. Spark reports this error when it loads the Python data source.
+            # `columns` is not a struct. Spark reports this error when it loads the data source.
             return None
         shown = check_columns(rows, asked, options.path)
         return frame.select(*(quoted(name) for name in shown.names))

@@ -249,9 +249,9 @@ def knows_no_zone(part: Expression, schema: StructType, time_zone: str, *, is_te
 
 
 _SCHEME: Final = r"^[A-Za-z][A-Za-z0-9+.-]*:/+"
-# Matches names of files that Spark's own reader may not find. Spark silently skips files whose names
-# start with a dot or an underscore, or end with `._COPYING_`. Spark treats names with brackets, `*`
-# or `?` as glob patterns. Hadoop treats a colon as the end of a URI scheme.
+# Matches names of files that Spark's own reader may not find. Spark silently skips files whose
+# names start with a dot or an underscore, or end with `._COPYING_`. Spark treats names with
+# brackets, `*` or `?` as glob patterns. Hadoop treats a colon as the end of a URI scheme.
 _ODD_NAME: Final = r"(?:^|/)[_.][^/]*$|[^A-Za-z0-9._=/-][^/]*$|\._COPYING_$"
 _ODD_DIRECTORY: Final = r"[{}\[\]*?\\:\x00-\x1f]"
 MOST_FOOTERS: Final = 1000

@@ -402,9 +402,8 @@ def output_columns(spec: ReadSpec, values: FileValues) -> list[Column | str]:
 def _partition(spec: ReadSpec, values: FileValues, name: str) -> Column:
     if values.has(name):
         return values.column(name)
-    return F.col(
-        quoted(spec.physical_names.get(name, name))
-    )  # Spark reads the value from the directory's name or the file
+    # Spark reads the value from the name of the directory, or from the file.
+    return F.col(quoted(spec.physical_names.get(name, name)))
 
 
 def _shown(field: Field, mode: Mode) -> Column | str:
@@ -474,8 +473,8 @@ KEEP_NOT_NULL: Final = "spark.deltalog.keepNotNull"
 """Session setting. If `true`, data frames preserve NOT NULL, and a NULL in a file is an error."""
 
 # For each type, a constant that is the last argument of COALESCE. It makes Spark infer that the
-# result is not NULL. COALESCE never returns the constant, because an earlier argument is not NULL or
-# raises an error.
+# result is not NULL. COALESCE never returns the constant, because an earlier argument is not NULL
+# or raises an error.
 _SOME: Final[dict[DataType, str]] = {
     BINARY: "X''",
     BOOLEAN: "false",

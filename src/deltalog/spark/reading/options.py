@@ -32,7 +32,7 @@ _WITHOUT_EFFECT: Final = frozenset({"mergeschema", "inferschema", "overwritesche
 MAX_PARTITION_BYTES: Final = 128 << 20
 """The default of `spark.sql.files.maxPartitionBytes`."""
 MAX_FILES_PER_TRIGGER: Final = 1000
-"""The value of `maxFilesPerTrigger` if neither this option nor `maxBytesPerTrigger` is set, as in Delta."""
+"""The default of `maxFilesPerTrigger` if `maxBytesPerTrigger` is not set either, as in Delta."""
 # Options of Delta that deltalog refuses: name of the option → advice in the error.
 _ELSEWHERE: Final = {
     "versionAsOf": "it is for batch reads; use startingVersion for a stream",
@@ -60,9 +60,9 @@ _ELSEWHERE: Final = {
     ),
 }
 _LOWERED: Final = {name.lower(): name for name in _ELSEWHERE}
-"""The names in `_ELSEWHERE`: name in lower case → name. Spark passes the names of options to a format
-in lower case."""
-# Options that Spark's catalog passes to a format in addition to the table's properties.
+"""The names in `_ELSEWHERE`: name in lower case → name. Spark passes options with names in lower
+case."""
+# Options that Spark's catalog passes to a data source in addition to the table's properties.
 _OF_A_CATALOG: Final = frozenset({"owner", "provider"})
 _SIZE_UNITS: Final = {"b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 _SPARKS: Final = "spark_catalog"
 _MANAGED: Final = "deltalog.managed"
-"""A table property in Spark's catalog. It is `true` if deltalog chose the location of the table. DROP
-TABLE then deletes the files of the table."""
+"""A table property in Spark's catalog. It is `true` if deltalog chose the location of the table.
+DROP TABLE then deletes the files of the table."""
 _FACT: Final = re.compile(r"^(Provider|Location|Type|Table Properties): (.*)$", re.MULTILINE)
 
 

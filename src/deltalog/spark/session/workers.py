@@ -163,7 +163,7 @@ def _opener() -> Callable[[str, bytes], Any]:
     """
 
     def open_envelope(version: str, content: bytes) -> Any:
-        import pickle  # noqa: PLC0415  # some workers cannot import this module
+        import pickle  # noqa: PLC0415  # imported on the worker, which may lack this module
         import sys  # noqa: PLC0415
         from importlib import import_module  # noqa: PLC0415
 

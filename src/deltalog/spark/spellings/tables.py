@@ -600,7 +600,7 @@ def formatted(
     if type(spark).__module__.startswith("pyspark.sql.connect"):
         from pyspark.sql.connect import sql_formatter  # noqa: PLC0415  # this import requires gRPC
 
-        other = sql_formatter.SQLStringFormatter(spark)  # type: ignore[arg-type]  # a session of Spark Connect
+        other = sql_formatter.SQLStringFormatter(spark)  # type: ignore[arg-type]  # `spark` is a session of Spark Connect
     formatter = _Formatter(other)
     try:
         return formatter.format(text, **given), formatter.frames
