@@ -91,8 +91,8 @@ def sql(
             if rows is None:
                 rows = left_alone(session, text, error, by_spark)
         return by_spark() if rows is None else rows
-    # CREATE TABLE is an exception: even without USING, deltalog may have to create a Delta table,
-    # namely if AS SELECT reads Delta tables.
+    # Without USING, CREATE TABLE … AS SELECT creates a Delta table if the query reads Delta tables.
+    # So deltalog runs this statement, although `writes_elsewhere` may be true.
     makes = isinstance(found, CreateStatement)
     if not makes and writes_elsewhere(spark, session, found):
         refuse_view(spark, found)

@@ -419,8 +419,8 @@ def _runs(
     groups: list[list[ScanTask]] = []
     total, before, filled, last = sum(costs), 0, 0, -1
     for task, cost in zip(tasks, costs, strict=True):
-        # Imagine the files as one sequence that is divided into `count` shares of equal cost. A file
-        # belongs to the share that contains the middle of the file.
+        # Divide the sequence of all files into `count` shares of equal cost. A file belongs to the
+        # share that contains the middle of the file.
         share = (2 * before + cost) * count // (2 * total)
         if share != last or filled + cost > max_bytes:
             groups.append([])

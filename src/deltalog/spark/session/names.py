@@ -160,7 +160,8 @@ def _entry(spark: SparkSession, name: str) -> SparkEntry | None:
 
 
 CATALOGS: Final = "spark.deltalog.catalogs"
-"""Session setting: the key under which this process stores the catalogs of the session."""
+"""Session setting: the key of the session's entry in `_sessions`. A setting can only contain a
+string, so this process stores the catalogs of the session in `_sessions`."""
 
 
 @dataclass(slots=True)

@@ -58,7 +58,7 @@ class StreamWriter(InEnvelope, DataSourceStreamArrowWriter):
     ) -> None:
         self._plan = plan_write(place, columns, options)
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskMessage:  # type: ignore[override]  # PySpark's type hints conflict, too
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskMessage:  # type: ignore[override]  # PySpark's base classes have two types of `iterator`
         """Write the rows of one task of a batch."""
         context = TaskContext.get()
         query = None if context is None else context.getLocalProperty(_QUERY)

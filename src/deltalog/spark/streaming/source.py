@@ -66,7 +66,7 @@ else:
 
 def default_limit(max_files: int | None, max_bytes: int | None) -> Any:
     """Return the limit of a batch as an object of PySpark; `max_files` overrides `max_bytes`."""
-    from pyspark.sql.streaming import datasource  # noqa: PLC0415  # PySpark 4.1 lacks this module's classes
+    from pyspark.sql.streaming import datasource  # noqa: PLC0415  # PySpark 4.1 lacks this module
 
     if max_files is not None:
         return datasource.ReadMaxFiles(max_files)

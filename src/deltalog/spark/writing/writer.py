@@ -76,7 +76,7 @@ class BatchWriter(InEnvelope, DataSourceArrowWriter):
     ) -> None:
         self._plan = plan_write(place, columns, options)
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskMessage:  # type: ignore[override]  # PySpark's type hints conflict, too
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskMessage:  # type: ignore[override]  # PySpark's base classes have two types of `iterator`
         """Write the rows of one task."""
         if self._plan.is_done:
             return TaskMessage(encode_message(no_files(self._plan.job.spec)))
