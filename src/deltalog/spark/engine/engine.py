@@ -361,7 +361,7 @@ def _first_levels(store: LevelStore) -> tuple[list[FileInfo], list[str]]:
     """Return the files of the first directory levels, and the directories that tasks must list."""
     files, level = store.list_level("")
     level = [name for name in level if name != _LOG]
-    while len(level) == 1:  # a single directory would be work for only one task
+    while len(level) == 1:  # descend, because one directory would occupy only one task
         infos, level = store.list_level(level[0])
         files += infos
     return files, level

@@ -42,7 +42,7 @@ _POSITION: Final = "__deltalog_position"
 _VECTOR_COLUMNS: Final = ("path", "size", "deletionVector", "numRecords")
 MOST_READ_HERE: Final = 200_000
 """The maximum number of deleted rows for which the driver reads the deletion vectors. The positions
-of so many rows need 3 MB. If there are more deleted rows, tasks read the deletion vectors."""
+of 200,000 rows need 3 MB. If there are more deleted rows, tasks read the deletion vectors."""
 MOST_BROADCAST: Final = 10_000_000
 """The maximum number of deleted rows whose positions are broadcast to every executor."""
 

@@ -176,8 +176,8 @@ def prune_on_cluster(
             cut=cut,
             predicate=predicate,
             names=tuple(names),
-            # Each piece may return this number of files, so that all pieces together return at most
-            # `most_files`.
+            # Each piece may return at most this number of files, so that all pieces together return
+            # at most `most_files`.
             most_rows=None if most_files is None else most_files // cut.num_pieces,
         )
         accounts = _ask(spark, spec, range(cut.num_pieces))

@@ -98,7 +98,7 @@ class PlanningEngine(LocalEngine):
         tells_changes: bool = False,
     ) -> WrittenFiles:
         """Record how rows will be written."""
-        del rows, tells_changes  # the commit deletes unnecessary change data files
+        del rows, tells_changes  # unused, because the commit deletes unnecessary change files
         feed = predicate is not None and spec.configuration.change_data_feed_enabled
         self.job = WriteJob(spec=spec, predicate=predicate, tells_changes=feed)
         return no_files(spec)
