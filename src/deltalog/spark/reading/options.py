@@ -178,7 +178,7 @@ class Options:
     """
 
     others: ClassVar[str] = f", or {STORAGE_PREFIX}… for the store"
-    """The end of the message about an unknown option. It suggests options that are not in `known`."""
+    """The end of a message that lists the known options. It suggests further options."""
 
     def __init__(self, given: Mapping[str, str], known: Collection[str]) -> None:
         self._names = {name.lower(): name for name in known}
