@@ -84,7 +84,7 @@ class SparkRows:
 
 
 _CODECS: Final = {"none": "uncompressed", "snappy": "snappy", "gzip": "gzip", "zstd": "zstd"}
-"""The compressions that pyarrow and Spark support: name in pyarrow → name in Spark."""
+"""The compressions that Spark's own writer may use: name in pyarrow → name in Spark."""
 _MOST_BOUND_BYTES: Final = (1 << 31) - 1
 _MARK: Final = "_SUCCESS"
 _MASTER: Final = "spark.master"
