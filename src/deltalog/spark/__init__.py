@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import deltalog.spark.session.environment  # noqa: F401  # first: refuses a PySpark that is too old
+import deltalog.spark.session.environment  # noqa: F401  # first, to refuse a PySpark that is too old
 from deltalog._util.lazy_names import names_on_demand
 
 if TYPE_CHECKING:
@@ -67,5 +67,6 @@ __all__ = [
     "write",
 ]
 
-if not TYPE_CHECKING:  # type checkers must not see it, so that they report wrong names
+# Hide `__getattr__` from type checkers. Otherwise, they would accept any name.
+if not TYPE_CHECKING:
     __getattr__, __dir__ = names_on_demand(__name__, _ORIGINS)

@@ -66,12 +66,6 @@ if TYPE_CHECKING:
     from deltalog.table import DeltaTable
 
 
-# --- conditions and plans
-
-
-# --- the session
-
-
 _FORMAT: Final = "deltalog"
 _SPARKS: Final = "spark_catalog"
 _OWN_FORMATS: Final = frozenset({"delta", "deltalog"})
@@ -101,9 +95,9 @@ class ClusterSession:
         self.namespaces: CatalogNames = catalogs_of(spark).names
         self._storage_options = storage_options
         self.engine: Engine = SparkEngine(spark)
-        # The tables that the statement has opened: root → table.
+        # The tables that the statement has opened: root location → table.
         self._seen: dict[str, DeltaTable] = {}
-        # The roots of the tables that queries of the statement have read.
+        # The root locations of the tables in `_seen` that a query of the statement has also read.
         self._read: set[str] = set()
         self._placed: dict[tuple[str, ...], NamedPlace] = {}
         self._located: dict[tuple[str, ...], str | None] = {}
@@ -155,7 +149,7 @@ class ClusterSession:
         found = self._table(name)
         if found is None:
             return None
-        # All reads of a table in a statement are of the same version.
+        # Open each table only once, so that all parts of a statement use the same version.
         core = self._seen.setdefault(found.core.snapshot.store.root, found.core)
         return at_version(core, name.known_version)
 
@@ -358,12 +352,12 @@ class ClusterSession:
         alias: str | None = None,
     ) -> DataFrame:
         """Return the rows of a query or table as a data frame."""
-        del target  # unused, because `_frame_of` reads the version that the statement has opened
+        del target  # unused, because `_frame_of` finds the version that the statement has opened
         if isinstance(rows, QualifiedName):
             version = "" if rows.version is None else f" VERSION AS OF {rows.version}"
             if isinstance(rows.version, str):
                 version = f" TIMESTAMP AS OF {quote_text(rows.version)}"
-            rows = Query(f"SELECT * FROM {rows}{version}")  # noqa: S608  # a quoted name
+            rows = Query(f"SELECT * FROM {rows}{version}")  # noqa: S608  # the name is quoted
         found = self.select(rows)
         return found if alias is None else found.alias(alias)
 
@@ -420,8 +414,8 @@ class ClusterSession:
             kind = "versionAsOf" if isinstance(name.version, int) else "timestampAsOf"
             options[kind] = str(name.version)
         elif self._seen:
-            # Fix the version of a table that the statement changes. Spark evaluates the data frame
-            # later, perhaps several times, and the table may have new versions by then.
+            # If the statement has opened this table, read the same version. Spark evaluates the
+            # data frame later, perhaps several times, and the table may have new versions by then.
             root = self._root_of(named, location)
             if root in self._seen:
                 self._read.add(root)
@@ -462,13 +456,14 @@ class ClusterSession:
     def _look_up(self, bare: QualifiedName) -> str | None:
         entry, may_be_elsewhere = look_up(self._spark, bare)
         if entry is None and not may_be_elsewhere:
-            # The name is a view of deltalog, or the catalog's entry has no location.
+            # Spark's catalog has no table with this name, but deltalog may have created a temporary
+            # view with this name.
             found = view_location(self._spark, str(bare))
             return found if found is not None and self._context_at(found) is not None else None
         if entry is not None:
             self._full[bare.key] = full_name(self._spark, bare)
         if entry is not None and entry.provider in _OWN_FORMATS - self._own:
-            return None  # a table of another library, such as Delta's jar
+            return None  # the table belongs to another library, such as Delta's jar
         try:
             found = find_location(self._spark, str(bare), entry)
         except TableNotFoundError:

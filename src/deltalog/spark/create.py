@@ -273,7 +273,8 @@ def spark_schema(schema: str | spark_types.StructType) -> StructType:
 
 
 def _fields_of(text: str) -> list[Field]:
-    parsed: Any = spark_types.StructType.fromDDL(text)  # PySpark's stubs declare a `DataType`
+    # `Any`, because PySpark's type hints declare that `fromDDL` returns a `DataType`.
+    parsed: Any = spark_types.StructType.fromDDL(text)
     return list(defined_schema(parsed).fields)
 
 

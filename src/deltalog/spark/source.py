@@ -38,7 +38,8 @@ class DeltalogSource(DataSource):
     """The format `deltalog`, which reads and writes Delta tables in batches and in streams."""
 
     _shown: tuple[str | NamedTable, int | None] | None = None
-    """The table at the version of `schema`. Stored here, because PySpark uses this object again."""
+    """The table, and the version whose schema `schema` has returned. PySpark then calls `reader` or
+    `streamReader` of the same object."""
 
     @classmethod
     def name(cls) -> str:

@@ -91,7 +91,8 @@ def sql(
             if rows is None:
                 rows = left_alone(session, text, error, by_spark)
         return by_spark() if rows is None else rows
-    # CREATE TABLE … AS SELECT from Delta tables creates a Delta table if USING is missing.
+    # Without USING, CREATE TABLE … AS SELECT creates a Delta table if the query reads Delta tables.
+    # So deltalog runs this statement, although `writes_elsewhere` may be true.
     makes = isinstance(found, CreateStatement)
     if not makes and writes_elsewhere(spark, session, found):
         refuse_view(spark, found)
@@ -313,8 +314,9 @@ def _read_executed(
     reader.expect_end()
 
     def act() -> DataFrame | None:
+        # All expressions in this query are parts of the user's statement.
         (text, *found) = spark.sql(
-            f"SELECT {', '.join((expression, *(value for value, _ in values)))}"  # by the user
+            f"SELECT {', '.join((expression, *(value for value, _ in values)))}"
         ).collect()[0]
         names = [name for _, name in values if name is not None]
         given: Parameters = dict(zip(names, found, strict=True)) if names else found or None
@@ -408,7 +410,7 @@ def _writing(
             session.select(query).createOrReplaceTempView(view)
             try:
                 with left_to_spark():
-                    text = f"{before} SELECT * FROM {view}"  # noqa: S608  # parts of the user's statement
+                    text = f"{before} SELECT * FROM {view}"  # noqa: S608  # only parts of the user's statement
                     spark.sql(text, args=given)
             finally:
                 spark.catalog.dropTempView(view)
@@ -427,7 +429,7 @@ def _read_viewed(session: ClusterSession, reader: StatementReader) -> Act | None
     name = reader.table()
     is_plain = reader.take("AS")
     if not is_plain:
-        return None  # not supported here: column names or a comment follow the name of the view
+        return None  # column names or a comment follow the view's name, so Spark must parse them
     query = reader.query()
     reader.expect_end()
 
@@ -502,7 +504,7 @@ def _name(spark: SparkSession, expression: str, given: Any) -> QualifiedName | N
         with left_to_spark():
             found = spark.sql(f"SELECT {expression}", args=values).collect()
         return QualifiedName.parse(found[0][0])
-    except Exception:  # noqa: BLE001  # not a constant or not a name: Spark reports the error
+    except Exception:  # noqa: BLE001  # if it is no constant name, Spark reports the error
         return None
 
 
@@ -515,7 +517,8 @@ _BY_ITSELF: Final = re.compile(
     r"PYTHON_DATA_SOURCE_ERROR|NOT_SUPPORTED_COMMAND_FOR_V2_TABLE|INVALID_PARTITION_OPERATION"
     r"|UNSUPPORTED_FEATURE\.TABLE_OPERATION|[Tt]able does not support"
 )
-# Matches a parser error after the first word. An error at the first word lists all statements.
+# Matches the end of a parser error, from the position of the error. Errors at the first word of a
+# statement do not match, because their messages only list all kinds of statements.
 _PLACE: Final = re.compile(r"at line (?!1, character 1:)\d+, character \d+: .*", re.DOTALL)
 _EXCERPT: Final = 80
 _KIND_WORDS: Final = 6
@@ -589,8 +592,9 @@ def _tables(words: Sequence[Word]) -> Iterator[QualifiedName]:
         for place, word in enumerate(words[:-2])
         if words[place + 1].says("AS") and words[place + 2].says("(")
     }
-    # For each open parenthesis: whether it contains a query, and whether this query is in its FROM
-    # clause, in which a comma is followed by a table.
+    # A stack: the first element is for the statement, and each further element is for an open
+    # parenthesis. An element contains whether the text is a query, and whether the current word is
+    # in the query's FROM clause. In a FROM clause, the name of a table follows each comma.
     around = [[True, False]]
     for place, word in enumerate(words[:-1]):
         before = words[place - 1] if place else words[-1]

@@ -280,7 +280,7 @@ class FrameChange:
     def _changed(self, done: RowsDone, selected: SelectedRows) -> ChangeMetrics:
         """Return the numbers of changed rows and files, and the duration of the steps."""
         numbers: dict[tuple[When, Action], int] = {}
-        # `counts` is empty if no task ran.
+        # The lengths differ if no task ran, because `counts` is then empty.
         for clause, count in zip(self.request.ordered, done.counts, strict=False):
             key = (clause.when, clause.action)
             numbers[key] = numbers.get(key, 0) + count

@@ -65,10 +65,10 @@ if TYPE_CHECKING:
     from deltalog.storage.store import Store
 
 PART_ROWS: Final = 1_000_000
-"""The default of the maximum number of file actions in a part or sidecar."""
+"""The default maximum number of file actions in a part or sidecar of a checkpoint."""
 _PART: Final = "__deltalog_part"
 _KIND: Final = "__deltalog_kind"
-# The kinds of rows, in the order in which `file_rows` returns them.
+# The kinds of file actions, numbered in the order in which `file_rows` returns them.
 _REMOVES: Final = 0
 _ADDS: Final = 1
 
@@ -326,7 +326,7 @@ def _as_rows(batch: pa.RecordBatch, schema: pa.Schema) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-# --- the live paths at given ranks, found without sorting all paths in one process
+# --- the paths of live files at given ranks, found without sorting all paths in one process
 
 
 _SAMPLES: Final = 1000

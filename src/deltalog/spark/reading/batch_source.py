@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 _UTC: Final = "UTC"
 _HIDDEN: Final = "__deltalog_metadata"
-_ROWS_OF_BATCH: Final = 10_000  # the default of Spark's maxRecordsPerBatch
+_ROWS_OF_BATCH: Final = 10_000  # the default of `spark.sql.execution.arrow.maxRecordsPerBatch`
 _BYTES_OF_BATCH: Final = 8 << 20
 
 
@@ -63,7 +63,7 @@ class TaskPartition(InputPartition):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle with the store's credentials, which the task needs."""
-        if is_sent_to_tasks():  # part of a larger pickle, which stores shared objects only once
+        if is_sent_to_tasks():  # within a larger pickle, which stores shared objects only once
             return TaskPartition, (self.tasks,)
         with sent_to_tasks():
             return _opened_partition, (pickle.dumps(self.tasks),)
@@ -73,7 +73,7 @@ class TaskPartition(InputPartition):
 
 
 def _opened_partition(tasks: bytes) -> TaskPartition:
-    return TaskPartition(pickle.loads(tasks))  # noqa: S301  # the driver wrote it
+    return TaskPartition(pickle.loads(tasks))  # noqa: S301  # the driver wrote these bytes
 
 
 def read_partition(partition: TaskPartition, rows: StructType) -> Iterator[pa.RecordBatch]:
@@ -251,7 +251,7 @@ class TaskReader(InEnvelope):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read the rows of one partition."""
-        assert isinstance(partition, TaskPartition)  # noqa: S101  # from `partitions`
+        assert isinstance(partition, TaskPartition)  # noqa: S101  # `partitions` returns only this class
         check_session(partition.tasks, self._unzoned)
         return read_partition(partition, self._rows)
 
@@ -386,13 +386,14 @@ class BatchReader(FilteringReader):
 OPEN_COST_BYTES: Final = 1 << 19
 """The cost of opening a file, as the number of bytes that could be read in the same time.
 
-Spark's own estimate is 4 MiB. A Python worker needs 0.8 ms for a small file, but 70 ms to start a
-task. So a lower estimate is better, because it puts more small files into one task.
+Spark's own estimate is 4 MiB. deltalog's estimate is lower, so that one task reads more small
+files. The reason is that a Python worker needs only 0.8 ms to read a small file, but 70 ms to start
+a task.
 """
 _FEWEST_BYTES: Final = 32 << 20
 _MANY: Final = 64
-"""The number of tasks that uses a typical cluster fully. There are more tasks only if the limit of
-bytes per task requires it."""
+"""The maximum number of tasks, unless the maximum number of bytes per task requires more. 64 tasks
+are sufficient to use all cores of a typical cluster."""
 
 
 def split_tasks(
@@ -418,7 +419,9 @@ def _runs(
     groups: list[list[ScanTask]] = []
     total, before, filled, last = sum(costs), 0, 0, -1
     for task, cost in zip(tasks, costs, strict=True):
-        share = (2 * before + cost) * count // (2 * total)  # the group with the middle of the file
+        # Divide the sequence of all files into `count` shares of equal cost. A file belongs to the
+        # share that contains the middle of the file.
+        share = (2 * before + cost) * count // (2 * total)
         if share != last or filled + cost > max_bytes:
             groups.append([])
             filled, last = 0, share

@@ -61,7 +61,8 @@ if TYPE_CHECKING:
 
 _log: Final = logging.getLogger(__name__)
 _NOT_EXACT: Final = "Spark's own Parquet reader can read none of the files correctly"
-# Options that only the Python source supports. If one of them is set, the Python source plans.
+# Options that only deltalog's Python data source supports. If one of them is set, the Python
+# data source plans the read. `pushFilters` with the value `true` is an exception.
 _OF_WORKERS: Final = frozenset({"maxpartitionbytes", "pushfilters"})
 
 
@@ -102,7 +103,8 @@ def frame_by_options(
             return frame
         asked = StoredType.fromDDL(columns) if isinstance(columns, str) else columns
         if not isinstance(asked, StoredType):
-            return None  # the type is not a struct; the Python source lets Spark report this error
+            # `columns` is not a struct. Spark reports this error when it loads the data source.
+            return None
         shown = check_columns(rows, asked, options.path)
         return frame.select(*(quoted(name) for name in shown.names))
 
@@ -127,7 +129,7 @@ def _planned(
             always returns rows.
     """
     check_reads(spark)
-    if options.unzoned is not None:  # the option `timeZone` is not set, so use the session's zone
+    if options.unzoned is not None:  # the user has not set the option `timeZone`
         options = replace(options, time_zone=session_time_zone(spark))
     snapshot = load_version(
         options.path,

@@ -161,7 +161,7 @@ def _of_text(
         parsed = parse_sql(text)
         called = [path for path in columns_of(parsed) if name_key(path[0]) == name_key(alias)]
         if called and name_key(alias) in {name_key(name) for name in schema.names}:
-            return None  # a column also has the name of the alias
+            return None  # ambiguous, because a column has the same name as the alias
         return _known(schema, map_columns(parsed, partial(_without, alias)), session)
     except InvalidInputError:
         return None
@@ -249,13 +249,14 @@ def knows_no_zone(part: Expression, schema: StructType, time_zone: str, *, is_te
 
 
 _SCHEME: Final = r"^[A-Za-z][A-Za-z0-9+.-]*:/+"
-# Spark silently skips files whose names start with a dot or an underscore, and treats names with
+# Matches names of files that Spark's own reader may not find. Spark silently skips files whose
+# names start with a dot or an underscore, or end with `._COPYING_`. Spark treats names with
 # brackets, `*` or `?` as glob patterns. Hadoop treats a colon as the end of a URI scheme.
 _ODD_NAME: Final = r"(?:^|/)[_.][^/]*$|[^A-Za-z0-9._=/-][^/]*$|\._COPYING_$"
 _ODD_DIRECTORY: Final = r"[{}\[\]*?\\:\x00-\x1f]"
 MOST_FOOTERS: Final = 1000
-"""The maximum number of files whose footers the driver reads to compare column names with ids. If a
-scan has more files, deltalog's reader reads all of them."""
+"""The maximum number of files whose footers the driver reads to check that column names and column
+ids select the same columns. If a scan has more files, deltalog's own reader reads all of them."""
 
 
 def objection_to_place(root: str) -> str | None:
@@ -283,7 +284,7 @@ def _is_narrow(change: TypeChange) -> bool:
     before = change.from_type
     if not isinstance(before, PrimitiveType) or before.primitive.family is not Family.INTEGRAL:
         return False
-    # Spark cannot read an integer as a decimal that has fewer integral digits than the integer.
+    # Spark cannot read an integer type as a decimal type with fewer integral digits.
     return kind.precision - kind.scale < before.primitive.decimal_digits
 
 
@@ -294,7 +295,7 @@ def are_unfit_by_name(locations: StringColumn) -> pa.BooleanArray:
         compute.match_substring_regex(paths, _ODD_NAME),
         compute.match_substring_regex(paths, _ODD_DIRECTORY),
     )
-    return odd.combine_chunks() if isinstance(odd, pa.ChunkedArray) else odd  # type: ignore[return-value]  # of booleans
+    return odd.combine_chunks() if isinstance(odd, pa.ChunkedArray) else odd  # type: ignore[return-value]  # the values are booleans
 
 
 def are_unfit_by_id(store: Store, spec: ReadSpec, files: pa.Table) -> pa.BooleanArray:

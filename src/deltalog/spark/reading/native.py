@@ -86,10 +86,10 @@ if TYPE_CHECKING:
 
 _FLOATS: Final = (FLOAT, DOUBLE)
 _MOST_NAMESAKES: Final = 4
-"""The maximum number of groups that Spark reads. Files with the same name are in different
-groups."""
-# Override the session's settings: rebase dates according to each file's writer, and never skip
-# corrupt or missing files.
+"""The maximum number of groups of files that Spark's own reader reads. Files with the same name are
+in different groups, because the name of a file may identify it in its group."""
+# These options override the session's settings. With these options, Spark rebases old dates only if
+# a file's metadata requires it, and never skips corrupt or missing files.
 _READER_OPTIONS: Final = {
     "datetimeRebaseMode": "CORRECTED",
     "int96RebaseMode": "CORRECTED",
@@ -206,7 +206,7 @@ def are_unfit(store: Store, spec: ReadSpec, files: pa.Table) -> tuple[pa.Boolean
     if odd.true_count:
         reasons.append(f"{odd.true_count} have names that Spark would not find")
     foreign = are_foreign(files.column("path"), store.root)
-    if foreign.true_count:  # Spark would read files in untrusted stores, which deltalog refuses
+    if foreign.true_count:  # deltalog's reader refuses untrusted stores, but Spark does not
         odd = compute.or_(odd, foreign)
         reasons.append(f"{foreign.true_count} are in other stores")
     if spec.mode is Mode.ID:
@@ -353,12 +353,12 @@ def parquet_frame(
     Raises:
         DataFileMissingError: a file is missing.
     """
-    where: list[Any] = files.column("location").to_pylist()  # Spark accepts only a list
+    where: list[Any] = files.column("location").to_pylist()  # Spark accepts only Python strings
     paths = [spark_path(location) for location in where]
     try:
         read = spark.read.options(**_READER_OPTIONS, **options)
         frame = read.schema(stored).parquet(*paths)
-        frame.schema  # noqa: B018  # makes a remote session look for the files now
+        frame.schema  # noqa: B018  # makes Spark Connect search for the files now
     except AnalysisException as error:
         if error.getCondition() != "PATH_NOT_FOUND":
             raise
@@ -402,13 +402,15 @@ def output_columns(spec: ReadSpec, values: FileValues) -> list[Column | str]:
 def _partition(spec: ReadSpec, values: FileValues, name: str) -> Column:
     if values.has(name):
         return values.column(name)
-    return F.col(quoted(spec.physical_names.get(name, name)))  # from the directory or the file
+    # Spark reads the value from the name of the directory, or from the file.
+    return F.col(quoted(spec.physical_names.get(name, name)))
 
 
 def _shown(field: Field, mode: Mode) -> Column | str:
     stored = physical_name(field, mode)
     if stored == field.name and not (field.type in _FLOATS or has_structs(field.type)):
-        return quoted(stored)  # a string is faster, because a `Column` needs a dozen calls to Spark
+        # A string is faster than a `Column`, which needs a dozen calls to the JVM.
+        return quoted(stored)
     column = F.col(quoted(stored))
     if mode is not Mode.NONE and has_structs(field.type):
         column = column.cast(to_spark_type(field.type))
@@ -470,8 +472,9 @@ def output_rows(spec: ReadSpec) -> StructType:
 KEEP_NOT_NULL: Final = "spark.deltalog.keepNotNull"
 """Session setting. If `true`, data frames preserve NOT NULL, and a NULL in a file is an error."""
 
-# The second argument of COALESCE for each type. It is never used, because the first argument is
-# never NULL, but Spark infers from it that the result is not NULL.
+# For each type, a constant that is the last argument of COALESCE. It makes Spark infer that the
+# result is not NULL. COALESCE never returns the constant, because an earlier argument is not NULL
+# or raises an error.
 _SOME: Final[dict[DataType, str]] = {
     BINARY: "X''",
     BOOLEAN: "false",
@@ -519,7 +522,7 @@ def not_null_columns(
 
 def _has_null(files: list[pa.Table], name: str) -> bool:
     texts = [extract(piece.column("partitionValues"), name) for piece in files]
-    # In the log, an empty string is NULL for every type.
+    # In the log, an empty string as a partition value means NULL, for every type.
     return any(one.null_count or compute.any(compute.equal(one, "")).as_py() for one in texts)
 
 
@@ -563,7 +566,7 @@ def hive_partitions(
     prefix = f"{root.rstrip('/')}/"
     where = files.column("location")
     if not compute.all(compute.starts_with(where, prefix)).as_py():
-        return None  # the table is a shallow clone, whose files are in another table's directory
+        return None  # some files are in another table's directory, as in a shallow clone
     inner = compute.utf8_slice_codeunits(where, len(prefix))
     columns = {"": compute.replace_substring_regex(inner, "/[^/]*$", "")}
     for name, pattern in zip(names, map(_TEXTS.__getitem__, types), strict=True):

@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from deltalog.log.snapshot import Snapshot
 
 STORAGE_PREFIX: Final = "storage."
-# Options that jobs often set for any format, but that have no effect for a Delta table.
+# Options that jobs often set for reads of any format, but that have no effect for Delta tables.
 _WITHOUT_EFFECT: Final = frozenset({"mergeschema", "inferschema", "overwriteschema"})
 MAX_PARTITION_BYTES: Final = 128 << 20
 """The default of `spark.sql.files.maxPartitionBytes`."""
 MAX_FILES_PER_TRIGGER: Final = 1000
-"""Delta's default if neither `maxFilesPerTrigger` nor `maxBytesPerTrigger` is set."""
-# Delta's options that are refused → the advice in the error.
+"""The default of `maxFilesPerTrigger` if `maxBytesPerTrigger` is not set either, as in Delta."""
+# Options of Delta that deltalog refuses: name of the option → advice in the error.
 _ELSEWHERE: Final = {
     "versionAsOf": "it is for batch reads; use startingVersion for a stream",
     "timestampAsOf": "it is for batch reads; use startingTimestamp for a stream",
@@ -60,9 +60,9 @@ _ELSEWHERE: Final = {
     ),
 }
 _LOWERED: Final = {name.lower(): name for name in _ELSEWHERE}
-"""The same names in lower case → the name, because Spark passes options to a format in lower
+"""The names in `_ELSEWHERE`: name in lower case → name. Spark passes options with names in lower
 case."""
-# Options that Spark's catalog passes to a format in addition to the table's properties.
+# Options that Spark's catalog passes to a data source in addition to the table's properties.
 _OF_A_CATALOG: Final = frozenset({"owner", "provider"})
 _SIZE_UNITS: Final = {"b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
@@ -96,7 +96,7 @@ STREAM_OPTIONS: Final = (
     "withEventTimeOrder",
 )
 ALL_METADATA: Final = ("*",)
-"""Request for all metadata columns of the table, whose names depend on the version."""
+"""A request for all metadata columns. Their names depend on the version of the table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,7 +178,7 @@ class Options:
     """
 
     others: ClassVar[str] = f", or {STORAGE_PREFIX}… for the store"
-    """The end of the error for an unknown option, which suggests further options."""
+    """The end of a message that lists the known options. It suggests further options."""
 
     def __init__(self, given: Mapping[str, str], known: Collection[str]) -> None:
         self._names = {name.lower(): name for name in known}

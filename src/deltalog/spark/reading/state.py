@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from deltalog.log.snapshot.state import LogState
 
 MOST_FILES_HERE: Final = "spark.deltalog.stateOnSparkFiles"
-"""Session setting: the maximum number of files for which the driver reads a version's state. If a
-version has more files, tasks read the state."""
+"""Session setting: the maximum number of files of a version whose state the driver reads. If a
+version has more files, tasks read its state."""
 DEFAULT_FILES_HERE: Final = 200_000
 NUM_RECORDS: Final = "numRecords"
 
@@ -176,7 +176,8 @@ def prune_on_cluster(
             cut=cut,
             predicate=predicate,
             names=tuple(names),
-            # With this limit per piece, the total of all pieces cannot exceed `most_files`.
+            # Each piece may return at most this number of files, so that all pieces together return
+            # at most `most_files`.
             most_rows=None if most_files is None else most_files // cut.num_pieces,
         )
         accounts = _ask(spark, spec, range(cut.num_pieces))
@@ -215,7 +216,9 @@ def _answer(numbers: Sequence[int], work: Callable[[int], Any], place: int) -> A
     try:
         return work(numbers[place])
     except (CheckpointUnreadableError, ObjectNotFoundError) as error:
-        return error  # the driver raises the error; if the task raised it, Spark would retry
+        # Return the error, and let the driver raise it. If the task raised it, Spark would run the
+        # task again.
+        return error
 
 
 def _ask(spark: SparkSession, spec: PruneSpec, numbers: Sequence[int]) -> list[PieceAccount]:

@@ -161,7 +161,7 @@ def check_type(value: object, expected: type | tuple[type, ...], what: str, word
     if isinstance(value, kinds) and (not isinstance(value, bool) or bool in kinds):
         return
     needed = _NEEDED.get(kinds)
-    if needed is not None:  # use Delta's own message, because some code searches for it
+    if needed is not None:  # include Delta's own words, for which users' code may search
         what = f"{what} needs to be {needed} but got '{type(value)}'"
     raise WrongTypeError(f"{what}: expected {words}, found {value!r}, a {type(value).__name__}")
 

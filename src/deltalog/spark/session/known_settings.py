@@ -74,7 +74,7 @@ FOLLOWED: Final = {
     "autoCompact.enabled": "small files are compacted after commits",
     "optimize.maxFileSize": "the size of files that `optimize` writes",
 }
-"""The settings that deltalog follows: name → the effect."""
+"""The settings that have an effect in deltalog: name → the effect."""
 
 _ON: Final = Refusal(accepted=("true",))
 _OFF: Final = Refusal(accepted=("false",))

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from deltalog.spark.session.opening import Location
 
 _VIEW: Final = "spark.deltalog.view."
-"""The prefix of session settings. Each setting records the location of the table of one view."""
+"""The prefix of session settings. For each view that deltalog creates, one setting contains the
+location of the view's table."""
 
 
 def open_by_name(spark: SparkSession, name: str) -> TableContext:
@@ -159,7 +160,8 @@ def _entry(spark: SparkSession, name: str) -> SparkEntry | None:
 
 
 CATALOGS: Final = "spark.deltalog.catalogs"
-"""Session setting: the key under which this process stores the catalogs of the session."""
+"""Session setting: the key of the session's entry in `_sessions`. A setting can only contain a
+string, so this process stores the catalogs of the session in `_sessions`."""
 
 
 @dataclass(slots=True)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     Location = str | PurePath | Store | NamedTable | TableContext
 
-# Fixed offsets as Java writes them: +2, GMT+02:00, UTC-8.
+# Matches time zones with a fixed offset, as Java accepts them: `+2`, `GMT+02:00`, `UTC-8`.
 _OFFSET: Final = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2}))?")
 
 
@@ -176,7 +176,7 @@ def _at_moment(context: TableContext, timestamp_ms: int) -> Snapshot:
     return load_snapshot(context, timestamp_ms=timestamp_ms)
 
 
-# --- settings of Hadoop's file systems: Delta's Python class accepts them, deltalog refuses them
+# --- refusal of settings for Hadoop's file systems, which Delta's Python class accepts
 
 
 _OF_A_SCHEME: Final = re.compile(r"(?:spark\.hadoop\.)?fs\.(?:abstractfilesystem\.)?([^.]+)\..*")

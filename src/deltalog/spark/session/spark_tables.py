@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
 _SPARKS: Final = "spark_catalog"
 _MANAGED: Final = "deltalog.managed"
-"""Property of an entry. `true` if deltalog chose the location, so DROP TABLE deletes the files."""
+"""A table property in Spark's catalog. It is `true` if deltalog chose the location of the table.
+DROP TABLE then deletes the files of the table."""
 _FACT: Final = re.compile(r"^(Provider|Location|Type|Table Properties): (.*)$", re.MULTILINE)
 
 
@@ -97,7 +98,8 @@ def full_name(spark: SparkSession, name: QualifiedName) -> tuple[str, ...]:
 
 def _in_spark(name: QualifiedName) -> tuple[str, ...] | None:
     parts = name.parts
-    if name.location is not None or len(parts) > 3:  # catalog, schema, table
+    # In Spark's catalog, a name consists of at most a catalog, a schema and a table.
+    if name.location is not None or len(parts) > 3:
         return None
     return None if len(parts) == 3 and name_key(parts[0]) != _SPARKS else parts
 

@@ -151,7 +151,7 @@ def _escaped(text: str) -> str:
     return text.replace("{", "{{").replace("}", "}}")
 
 
-# --- complete statements with full table names and the session's settings
+# --- statements, completed with full table names and with settings of the session
 
 
 CHANGES: Final = (DeleteStatement, InsertStatement, MergeStatement, UpdateStatement)
@@ -181,7 +181,7 @@ def completed(
     return replace(statement, **known)
 
 
-# --- conditions that only Spark can parse: convert them to strings for Spark
+# --- conditions that only Spark can parse, converted to strings for Spark
 
 
 _NAMES = frozenset({"word", "quoted"})

@@ -27,12 +27,13 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 CHECK_WORKERS: Final = "spark.deltalog.checkWorkers"
-"""Session setting: `false` skips the job that checks the workers."""
+"""Session setting. If it is `false`, deltalog does not run the job that checks Python workers."""
 _PROBES: Final = 4
-"""The number of tasks of the job that checks workers. Spark distributes tasks over executors."""
+"""The number of tasks of the job that checks Python workers. There are several tasks, because Spark
+distributes them over several executors."""
 _MISMATCH: Final = re.compile(r"deltalog cannot work on this Python worker: ([^\n]+)")
 _MISSING: Final = re.compile(r"No module named '?(deltalog[\w.]*)")
-_serializer: Final[Any] = CloudPickleSerializer()  # PySpark has no type hints for it
+_serializer: Final[Any] = CloudPickleSerializer()  # PySpark has no type hints for this class
 _checked: set[str] = set()
 
 
@@ -162,7 +163,7 @@ def _opener() -> Callable[[str, bytes], Any]:
     """
 
     def open_envelope(version: str, content: bytes) -> Any:
-        import pickle  # noqa: PLC0415  # this code runs on workers that may lack this module
+        import pickle  # noqa: PLC0415  # imported on the worker, which may lack this module
         import sys  # noqa: PLC0415
         from importlib import import_module  # noqa: PLC0415
 
@@ -171,13 +172,13 @@ def _opener() -> Callable[[str, bytes], Any]:
         except ImportError as error:
             found = f"none ({error})"
         if found != version:
-            # The message is one line, because the driver searches Spark's error for it.
+            # The message must be a single line, because the driver searches Spark's error for it.
             raise RuntimeError(
                 "deltalog cannot work on this Python worker: expected deltalog "
                 f"{version}, as the driver has, found {found} in {sys.executable}; "
                 "install one version on the driver and on every worker"
             )
-        kind, state = pickle.loads(content)  # noqa: S301  # the driver wrote it
+        kind, state = pickle.loads(content)  # noqa: S301  # the driver wrote these bytes
         one = kind.__new__(kind)
         one.__dict__.update(state)
         return one

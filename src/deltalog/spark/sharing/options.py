@@ -30,7 +30,8 @@ SHARED_BATCH_OPTIONS: Final = (
     *(name for name in BATCH_OPTIONS if name != "metadataColumns"),
     *_OWN_OF_BATCHES,
 )
-# Options that require information that a sharing server does not provide.
+# Options that deltalog refuses for streams of shared tables, because a sharing server does not
+# provide the necessary information.
 _NOT_OF_SHARED_STREAMS: Final = frozenset(
     {"metadataColumns", "failOnDataLoss", "withEventTimeOrder"}
 )

@@ -116,7 +116,7 @@ class SharedStreamReader(MicroBatchReader):
             return encode_offset(self._offset_of_latest())
         if self._pace is None or self._pace.offset != decode_offset(start):
             self._pace = self._pace_from(decode_offset(start), until=self._target)
-        pace, self._pace = self._pace, None  # if planning fails, the next call starts again
+        pace, self._pace = self._pace, None  # if planning fails, the next call needs a new pace
         found = pace.next(self._options, everything=is_everything(limit))
         self._pace = pace
         end = ending(start, encode_offset(pace.offset)) if found else dict(start)
@@ -189,7 +189,7 @@ class _Pace:
         if not self._left and not self._fill():
             return []
         stream = options.stream
-        if stream.changes:  # the changes of a row in a commit must be in the same batch
+        if stream.changes:  # a batch must contain all changes of a commit
             return self._cut(len(self._left))
         return self._cut(_fitting(self._left, stream.max_files, stream.max_bytes))
 
@@ -213,7 +213,7 @@ class _Pace:
                 return False
             tasks = list(step.tasks)
             if lists_all:
-                tasks.sort(key=lambda task: task.path)  # the server's order may vary
+                tasks.sort(key=lambda task: task.path)  # the server may return files in any order
             self._left = tasks[self._skip :]
             self._skip = max(0, self._skip - len(tasks))
             if self._left:

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from deltalog.spark.writing.frame import Mode, NamedPlace
 
-# ruff: noqa: D102  # the docstrings are those of PySpark's own methods
+# ruff: noqa: D102  # PySpark documents these methods
 
 
 _MODES: Final[dict[str, Mode]] = {
@@ -119,7 +119,7 @@ class AskedWrite(NotedSink):
     def _replaces(self, overwrite: object) -> bool:
         return overwrite is None and self._mode == "overwrite"
 
-    def _insert(self, name: str, found: NamedPlace, overwrite: bool) -> None:  # noqa: FBT001  # ours
+    def _insert(self, name: str, found: NamedPlace, overwrite: bool) -> None:  # noqa: FBT001  # a private method
         if not found.has_table:
             raise TableNotFoundError(f"cannot insert into {name}: there is no such Delta table")
         _, _, options = self._options({**self._given(None), PATH: name}, overwrite=overwrite)
@@ -158,7 +158,8 @@ class AskedWrite(NotedSink):
         replaces = self._mode == "overwrite" if overwrite is None else overwrite
         location, storage, options = parse_write_options(given, overwrite=replaces)
         if self.partition_by is not None or options.overwrite_schema:
-            # As in Delta, overwriteSchema removes the partitioning unless partitionBy sets it.
+            # As in Delta, an overwrite with overwriteSchema but without partitionBy removes the
+            # partitioning.
             options = replace(options, partition_by=self.partition_by or options.partition_by or ())
         return location, storage, replace(options, cluster_by=self.cluster_by)
 
@@ -186,23 +187,23 @@ class NotingWriter(NotingSink):
     _asked: AskedWrite
 
     def mode(self, saveMode: str | None) -> Self:  # noqa: N803  # PySpark's name
-        super().mode(saveMode)  # type: ignore[misc]  # the next class is PySpark's
+        super().mode(saveMode)  # type: ignore[misc]  # at run time, `super()` is PySpark's class
         if saveMode:
             self._asked.mode = saveMode
         return self
 
     def clusterBy(self, *cols: Any) -> Self:  # noqa: N802  # PySpark's name
-        super().clusterBy(*cols)  # type: ignore[misc]  # as above
+        super().clusterBy(*cols)  # type: ignore[misc]  # at run time, `super()` is PySpark's class
         self._asked.cluster_by = flattened(cols)
         return self
 
     def bucketBy(self, numBuckets: int, col: Any, *cols: str) -> Self:  # noqa: N802, N803  # PySpark's name
-        super().bucketBy(numBuckets, col, *cols)  # type: ignore[misc]  # as above
+        super().bucketBy(numBuckets, col, *cols)  # type: ignore[misc]  # at run time, `super()` is PySpark's class
         self._asked.buckets = "bucketBy"
         return self
 
     def sortBy(self, col: Any, *cols: str) -> Self:  # noqa: N802  # PySpark's name
-        super().sortBy(col, *cols)  # type: ignore[misc]  # as above
+        super().sortBy(col, *cols)  # type: ignore[misc]  # at run time, `super()` is PySpark's class
         self._asked.buckets = "sortBy"
         return self
 
@@ -216,7 +217,7 @@ class NotingWriter(NotingSink):
     ) -> None:
         self._record(format, mode, partitionBy, options)
         if not self._asked.save(path):
-            super().save(path)  # type: ignore[misc]  # as above
+            super().save(path)  # type: ignore[misc]  # at run time, `super()` is PySpark's class
 
     def saveAsTable(  # noqa: N802  # PySpark's name
         self,
@@ -228,11 +229,11 @@ class NotingWriter(NotingSink):
     ) -> None:
         self._record(format, mode, partitionBy, options)
         if not self._asked.save_as_table(name):
-            super().saveAsTable(name)  # type: ignore[misc]  # as above
+            super().saveAsTable(name)  # type: ignore[misc]  # at run time, `super()` is PySpark's class
 
     def insertInto(self, tableName: str, overwrite: bool | None = None) -> None:  # noqa: FBT001, N802, N803  # PySpark's signature
         if not self._asked.insert_into(tableName, overwrite):
-            super().insertInto(tableName, overwrite)  # type: ignore[misc]  # as above
+            super().insertInto(tableName, overwrite)  # type: ignore[misc]  # at run time, `super()` is PySpark's class
 
     def _record(
         self,
@@ -247,9 +248,6 @@ class NotingWriter(NotingSink):
             self.partitionBy(partitions)
         if source is not None:
             self.format(source)
-
-
-# ruff: noqa: D102  # the docstrings are those of PySpark's own methods
 
 
 _BY_LOCATION: Final = re.compile(r"\s*`?(\w+)`?\s*\.\s*`((?:[^`]|``)+)`\s*")
@@ -324,7 +322,7 @@ class NotingReader(NotingOptions):
     _asked: AskedRows
 
     def schema(self, schema: StructType | str) -> Self:
-        super().schema(schema)  # type: ignore[misc]  # the next class is PySpark's
+        super().schema(schema)  # type: ignore[misc]  # at run time, `super()` is PySpark's class
         self._asked.schema = schema
         return self
 
@@ -341,11 +339,11 @@ class NotingReader(NotingOptions):
             self.schema(schema)
         self.options(**options)
         found = self._asked.frame(path)
-        return super().load(path) if found is None else found  # type: ignore[misc]  # as above
+        return super().load(path) if found is None else found  # type: ignore[misc]  # at run time, `super()` is PySpark's class
 
     def table(self, tableName: str) -> DataFrame:  # noqa: N803  # PySpark's name
         found = self._asked.table(tableName)
-        return super().table(tableName) if found is None else found  # type: ignore[misc]  # as above
+        return super().table(tableName) if found is None else found  # type: ignore[misc]  # at run time, `super()` is PySpark's class
 
 
 class NotingStreamReader:
@@ -358,11 +356,8 @@ class NotingStreamReader:
         formats = asked.own_formats()
         entry = entry_of(asked.spark, tableName, formats) if formats else None
         if entry is None:
-            return super().table(tableName)  # type: ignore[misc,no-any-return]  # the next class is PySpark's
-        return super().format(entry.provider).load(entry.location)  # type: ignore[misc,no-any-return]  # as above
-
-
-# ruff: noqa: D102  # the docstrings are those of PySpark's own methods
+            return super().table(tableName)  # type: ignore[misc,no-any-return]  # at run time, `super()` is PySpark's class
+        return super().format(entry.provider).load(entry.location)  # type: ignore[misc,no-any-return]  # at run time, `super()` is PySpark's class
 
 
 class AskedStream(NotedSink):
@@ -440,7 +435,7 @@ class NotingStreamWriter(NotingSink):
         partitions = self._asked.partitions
         if partitions is not None:
             super().option("partitionBy", partitions)
-        return super().start(path, None, outputMode, None, queryName)  # type: ignore[misc,no-any-return]  # the next class is PySpark's
+        return super().start(path, None, outputMode, None, queryName)  # type: ignore[misc,no-any-return]  # at run time, `super()` is PySpark's class
 
     def toTable(  # noqa: N802  # PySpark's name
         self,
@@ -457,10 +452,10 @@ class NotingStreamWriter(NotingSink):
             with as_analysis_errors():
                 found = self._asked.table(tableName)
         if found is None:
-            return super().toTable(tableName, None, outputMode, None, queryName)  # type: ignore[misc,no-any-return]  # as above
+            return super().toTable(tableName, None, outputMode, None, queryName)  # type: ignore[misc,no-any-return]  # at run time, `super()` is PySpark's class
         provider, location = found
         super().format(provider)
-        return super().start(location, None, outputMode, None, queryName)  # type: ignore[misc,no-any-return]  # as above
+        return super().start(location, None, outputMode, None, queryName)  # type: ignore[misc,no-any-return]  # at run time, `super()` is PySpark's class
 
     def _record(self, source: str | None, partitions: Any, options: dict[str, Any]) -> None:
         if source is not None:

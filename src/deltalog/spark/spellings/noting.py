@@ -1,4 +1,4 @@
-# ruff: noqa: D102  # the docstrings are those of PySpark's own methods
+# ruff: noqa: D102  # PySpark documents these methods
 """Common code of the subclasses that record calls: recorded options, and replaced objects.
 
 Protocol: none
@@ -76,17 +76,17 @@ class NotingOptions:
 
     def format(self, source: str) -> Self:
         self._asked.format = source
-        super().format(source)  # type: ignore[misc]  # the next class is PySpark's
+        super().format(source)  # type: ignore[misc]  # at run time, `super()` is PySpark's class
         return self
 
     def option(self, key: str, value: Any) -> Self:
         self._asked.note({key: value})
-        super().option(key, value)  # type: ignore[misc]  # as above
+        super().option(key, value)  # type: ignore[misc]  # at run time, `super()` is PySpark's class
         return self
 
     def options(self, **options: Any) -> Self:
         self._asked.note(options)
-        super().options(**options)  # type: ignore[misc]  # as above
+        super().options(**options)  # type: ignore[misc]  # at run time, `super()` is PySpark's class
         return self
 
 
@@ -96,7 +96,7 @@ class NotingSink(NotingOptions):
     _asked: NotedSink
 
     def partitionBy(self, *cols: Any) -> Self:  # noqa: N802  # PySpark's name
-        super().partitionBy(*cols)  # type: ignore[misc]  # the next class is PySpark's
+        super().partitionBy(*cols)  # type: ignore[misc]  # at run time, `super()` is PySpark's class
         self._asked.partition_by = flattened(cols)
         return self
 
@@ -137,7 +137,7 @@ def begin_noting(one: Any, noting: type, asked: object) -> Any:
         noting: the class that contains the replacements of methods.
         asked: the object that records the calls.
     """
-    one = copy(one)  # not the original, because users of a session share its catalog object
+    one = copy(one)  # because all users of a session share its catalog object
     kinds: Any = noting, type(one)
     one.__class__ = noting_class(*kinds)
     object.__setattr__(one, "_asked", asked)

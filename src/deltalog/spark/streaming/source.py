@@ -66,7 +66,7 @@ else:
 
 def default_limit(max_files: int | None, max_bytes: int | None) -> Any:
     """Return the limit of a batch as an object of PySpark; `max_files` overrides `max_bytes`."""
-    from pyspark.sql.streaming import datasource  # noqa: PLC0415  # missing in PySpark 4.1
+    from pyspark.sql.streaming import datasource  # noqa: PLC0415  # PySpark 4.1 lacks this module
 
     if max_files is not None:
         return datasource.ReadMaxFiles(max_files)
@@ -248,7 +248,7 @@ class StreamReader(MicroBatchReader):
         names = table_names(self._rows, self._hidden)
         if not self._options.changes:
             return read_spec(shown, columns=names, hidden=self._hidden, predicate=None)
-        beyond = shown.version + 1  # an empty range is sufficient, because only columns are needed
+        beyond = shown.version + 1  # an empty range of commits has the same columns
         return open_changes(shown, start=beyond, columns=names, allow_out_of_range=True).spec
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802  # PySpark's name
@@ -274,7 +274,7 @@ class StreamReader(MicroBatchReader):
             self._follower = self._follow(
                 decode_offset(start), everything=everything, until=self._target
             )
-        self._place = None  # if planning fails, the next call starts again
+        self._place = None  # if planning fails, the next call needs a new follower
         tasks, offset = self._next_tasks(self._follower, everything=everything)
         end = ending(start, encode_offset(offset)) if tasks else dict(start)
         if not tasks or offset == self._follower.offset:
@@ -332,7 +332,7 @@ class StreamReader(MicroBatchReader):
             ignore_deletes=given.ignore_deletes,
             ignore_changes=given.ignore_changes,
             skip_change_commits=given.skip_change_commits,
-            on_schema_change="evolve",  # do not raise here, because `shown_alike` checks it
+            on_schema_change="evolve",  # no error, because `shown_alike` checks the schema
         )
 
     def _follow(self, start: Offset, *, everything: bool, until: Offset | None) -> Follower:
@@ -359,7 +359,7 @@ class StreamReader(MicroBatchReader):
             before = follower.offset
             try:
                 found = self._step_tasks(follower)
-            except DeltaError:  # the next batch raises the error again
+            except DeltaError:  # return the files so far; the next batch raises the error
                 if not tasks:
                     raise
                 return tasks, before
@@ -381,7 +381,7 @@ def _what_is_left(latest: Snapshot, start: Offset) -> Offset:
     if not left or left[0] == start.version:
         return start
     for version in left:
-        with contextlib.suppress(DeltaError):  # the version is before the first checkpoint
+        with contextlib.suppress(DeltaError):  # to read this version, deleted commits are necessary
             load_snapshot(latest.context, version=version)
             return Offset(table_id=start.table_id, version=version)
     return start

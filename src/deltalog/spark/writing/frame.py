@@ -69,7 +69,7 @@ _MODES: Final = ("error", "errorifexists", "append", "overwrite", "ignore")
 _ERRORS: Final = ("error", "errorifexists")
 
 
-def write(  # noqa: PLR0913  # each is the caller's choice
+def write(  # noqa: PLR0913  # each argument is an option of the caller
     frame: DataFrame,
     table: str | PurePath | Store | NamedTable,
     *,
@@ -188,7 +188,7 @@ def write_frame(
         except CommitConflictError:
             if mode in _ERRORS:
                 raise
-            # Another writer has created the table in the meantime, so write to that table.
+            # Another writer has created the table in the meantime, so the code below writes to it.
     if mode == "ignore":
         return None
     if mode in _ERRORS:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 PROPERTY_PREFIX: Final = "delta."
 _UNCOMPRESSED: Final = {"none": "uncompressed"}
-"""An alternative name of a compression in Spark → the name in Parquet."""
+"""Alternative names of compressions: name in Spark → name in Parquet."""
 _NULL_INTOLERANT: Final = "useNullIntolerantEqualityWithDPO"
 _WRITING: Final = (
     "path",

@@ -98,7 +98,7 @@ class PlanningEngine(LocalEngine):
         tells_changes: bool = False,
     ) -> WrittenFiles:
         """Record how rows will be written."""
-        del rows, tells_changes  # the later deletion decides whether change files are needed
+        del rows, tells_changes  # unused, because the commit deletes unnecessary change files
         feed = predicate is not None and spec.configuration.change_data_feed_enabled
         self.job = WriteJob(spec=spec, predicate=predicate, tells_changes=feed)
         return no_files(spec)
@@ -236,7 +236,7 @@ class WritePlan:
         options = CommitOptions(
             properties=self.options.commit_properties,
             hooks=self.options.hooks,
-            on_conflict="raise",  # tasks cannot run again for a later version
+            on_conflict="raise",  # tasks have already written the rows for this version
         )
         settled = replace(self.options, merge_schema=False, overwrite_schema=False)
         write = PlannedWrite(
