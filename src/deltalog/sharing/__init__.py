@@ -55,5 +55,6 @@ __all__ = [
 
 _ORIGINS = {"deltalog.sharing.client": __all__}
 
-if not TYPE_CHECKING:  # type checkers must not see `__getattr__`, which would hide wrong names
+# A type checker that sees `__getattr__` would accept any attribute of this module.
+if not TYPE_CHECKING:
     __getattr__, __dir__ = names_on_demand(__name__, _ORIGINS)

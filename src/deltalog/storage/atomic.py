@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 TEMPORARY_NAME: Final = r"\.[^/]+\.[0-9a-f]{32}\.tmp$"
-"""Matches the names of temporary files, which a killed writer leaves (`write_temporary`)."""
+"""Matches the names of temporary files, which a killed writer does not delete."""
 _UNDECIDED_ATTEMPTS: Final = 6
 
 
@@ -63,17 +63,18 @@ class Folder:
 
     def link(self, name: str, target: Folder, new: str) -> None:
         """Create a hard link to a file under a second name, or raise `FileExistsError`."""
-        os.link(self._own(name), target._own(new), **self._ways(target))  # the same class
+        os.link(self._own(name), target._own(new), **self._ways(target))
 
     def rename(self, name: str, target: Folder, new: str) -> None:
         """Rename a file or directory, and replace an existing one, like `os.replace`."""
-        os.replace(self._own(name), target._own(new), **self._ways(target))  # noqa: PTH105  # not Path's
+        # `Path.replace` does not accept descriptors of directories.
+        os.replace(self._own(name), target._own(new), **self._ways(target))  # noqa: PTH105
 
     def rename_without_replacing(self, name: str, target: Folder, new: str) -> None:
         """Rename without replacing; see the function `rename_without_replacing`."""
         rename_without_replacing(
             self._own(name),
-            target._own(new),  # as above
+            target._own(new),
             source_descriptor=self.descriptor,
             target_descriptor=target.descriptor,
         )
@@ -98,9 +99,8 @@ class Folder:
 
     def sync_file(self, name: str) -> None:
         """Sync the data of a file to the disk."""
-        descriptor = self.open(
-            name, os.O_RDWR
-        )  # Windows can sync only files that are open for writing
+        # Windows can sync only files that are open for writing.
+        descriptor = self.open(name, os.O_RDWR)
         try:
             os.fsync(descriptor)
         finally:
@@ -127,7 +127,7 @@ def create_local(folder: Folder, name: str, data: bytes, *, syncs: bool) -> None
         data: the whole content.
         syncs: whether to sync the data and the directory entry to the disk.
     """
-    if folder.has(name):  # a quick check; only `take_name` is atomic
+    if folder.has(name):  # fails early; only `take_name` is atomic
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
     temporary = write_temporary(folder, name, data, syncs=syncs)
     take_name(folder, temporary, folder, name, syncs=syncs)
@@ -188,7 +188,7 @@ def make_directories(directory: str, *, syncs: bool) -> None:
     Path(directory).mkdir(parents=True, exist_ok=True)
     if syncs:
         for one in made:
-            sync_directory(os.path.dirname(one))  # noqa: PTH120  # as above
+            sync_directory(os.path.dirname(one))  # noqa: PTH120  # a string
 
 
 def open_temporary(folder: Folder, name: str) -> tuple[str, int]:
@@ -208,7 +208,7 @@ def write_temporary(folder: Folder, name: str, data: bytes, *, syncs: bool) -> s
     """
     temporary, descriptor = open_temporary(folder, name)
     try:
-        with open(descriptor, "wb", buffering=0) as file:  # noqa: PTH123  # a descriptor
+        with open(descriptor, "wb", buffering=0) as file:  # noqa: PTH123  # opens a descriptor
             view = memoryview(data)
             while view:
                 view = view[file.write(view) :]
@@ -257,8 +257,8 @@ def send_until_decided(send: Callable[[], object], kind: StoreKind) -> None:
         try:
             send()
         except OSError as error:
-            # S3 reports a conflict if two conditional writes collide. Then the request must be
-            # repeated.
+            # S3 reports a conflict if two conditional writes collide. Then this write must be
+            # repeated, because both writes may have failed.
             if attempt == _UNDECIDED_ATTEMPTS or not says(error, kind.says_undecided.split()):
                 raise
             time.sleep(0.025 * 2**attempt)
@@ -286,10 +286,10 @@ if hasattr(os, "register_at_fork"):
 _NO_HARD_LINKS: Final = frozenset(
     {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
 )
-# Some network and virtual file systems cannot sync directories.
+# The errors of network and virtual file systems that cannot sync directories.
 _NO_DIRECTORY_SYNC: Final = frozenset({errno.EINVAL, errno.EBADF, errno.ENOTSUP, errno.EOPNOTSUPP})
 _HERE: Final = -2 if sys.platform == "darwin" else -100
-"""AT_FDCWD."""
+"""AT_FDCWD of the C library: a relative path begins in the working directory."""
 _RENAME_NOREPLACE: Final = 1
 _RENAME_EXCL: Final = 4
 
@@ -314,7 +314,7 @@ def rename_without_replacing(
         StorageError: the operating system has no rename that never replaces.
     """
     if sys.platform == "win32":
-        os.rename(source, target)  # noqa: PTH104  # on Windows it never replaces
+        os.rename(source, target)  # noqa: PTH104  # never replaces a file on Windows
         return
     library = ctypes.CDLL(None, use_errno=True)
     ways = (

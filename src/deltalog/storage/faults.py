@@ -110,12 +110,13 @@ def _names(error: BaseException) -> Iterator[str]:
 def _codes(error: BaseException) -> Iterator[object]:
     yield getattr(error, "error_code", None)
     response = getattr(error, "response", None)
-    if isinstance(response, dict):  # botocore
+    if isinstance(response, dict):  # an error of botocore
         yield response.get("Error", {}).get("Code")
         yield response.get("ResponseMetadata", {}).get("HTTPStatusCode")
-    elif response is not None:  # requests
+    elif response is not None:  # an error of the package requests
         yield getattr(response, "status_code", None)
-    # azure.core, aiohttp, gcsfs. Stop at the first name, because reading `code` of aiohttp warns.
+    # The errors of azure.core, aiohttp and gcsfs. Stop at the first attribute that is set, because
+    # reading `code` of an aiohttp error causes a warning.
     for name in ("status_code", "status", "code"):
         if (value := getattr(error, name, None)) is not None:
             yield value
@@ -126,27 +127,29 @@ _COMMON: Final[dict[str, type[StorageError]]] = {
     **dict.fromkeys(
         ("FileNotFoundError", "NotADirectoryError", "NotFound", "404", "410"), ObjectNotFoundError
     ),
-    # 409 is not listed: in S3 it means that two conditional writes collided, and both may have
-    # failed.
+    # 409 is not listed here. In S3, it means that two conditional writes collided, and both may
+    # have failed.
     **dict.fromkeys(("FileExistsError", "PreconditionFailed", "412"), AlreadyExistsError),
     **dict.fromkeys(("PermissionError", "Forbidden", "401", "403"), AccessDeniedError),
 }
 
-_HIDDEN_NAMES: Final = (  # names of values to hide
+_HIDDEN_NAMES: Final = (  # names of secret settings and parameters
     r"(?:account[_-]?key|api[_-]?key|sharedaccesskey|shared[_-]?access[_-]?signature|"
     r"sas[_-]?token|secret(?:[_-]?access)?(?:[_-]?key)?|session[_-]?token|security[_-]?token|"
     r"client[_-]?secret|access[_-]?token|refresh[_-]?token|private[_-]?key|password|passwd|"
     r"x-amz-(?:signature|credential|security-token)|x-goog-(?:signature|credential)|"
     r"sig|signature|token)"
 )
-# A URL may be a percent-encoded parameter of another URL.
+# A name must not be the end of a longer word. `%26` and `%3f` may be before it, because a URL may
+# be a percent-encoded parameter of another URL.
 _BEFORE_NAME: Final = r"(?:(?<![a-z0-9])|(?<=%26)|(?<=%3f))"
 _LOGIN: Final = r"://[^/\s:@\[]*"
-# Schemes whose authority is a bucket or a container, so a colon in it is not followed by a port.
+# The schemes whose authority is a bucket or a container. A colon in it is never followed by a port.
 _WITHOUT_PORTS: Final = r"\b(?:s3[an]?|gcs|gs|az|abfss?|wasbs?|adl|oss|cosn?|obs|r2)"
 _LOGIN_OF_BUCKET: Final = re.compile(rf"(?i)(?P<head>{_WITHOUT_PORTS}{_LOGIN}):[^\s@'\"]+@")
 _SECRET_PATTERNS: Final = (
-    # scheme://user:password@host. S3 keys as passwords often contain slashes that are not encoded.
+    # scheme://user:password@host. If the password is an S3 key, it often contains unencoded
+    # slashes.
     (re.compile(rf"(?P<head>[A-Za-z][\w+.-]*{_LOGIN}):[^/\s]+@"), r"\g<head>:***@"),
     (_LOGIN_OF_BUCKET, r"\g<head>:***@"),
     (
@@ -180,9 +183,9 @@ _SECRET_PATTERNS: Final = (
 
 
 ATTEMPTS: Final = 2
-"""The number of attempts, for clients whose number of attempts can be set."""
+"""The number of attempts to reach a service, if its client allows this number to be set."""
 PAUSE_SECONDS: Final = 0.3
-"""The wait before the second attempt, for example while a name server restarts."""
+"""The wait before the second attempt, in which a name server may finish its restart."""
 _UNREACHED: Final = "EndpointConnectionError"
 _TIMED_OUT: Final = "ConnectTimeoutError"
 

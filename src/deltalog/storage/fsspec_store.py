@@ -126,7 +126,8 @@ class FsspecStore:
         within: str | None = None,
     ) -> None:
         self._options = storage_options if storage_options is not None else {}
-        # Cached here, because `isinstance` with a protocol looks up each method of the protocol.
+        # Determine this only once, because `isinstance` with a protocol looks up each method of the
+        # protocol.
         self._expiring = storage_options if isinstance(storage_options, ExpiringOptions) else None
         self._given, location = own_filesystem(filesystem, location)
         self._commit_lock = commit_lock
@@ -246,7 +247,7 @@ class FsspecStore:
     def without_sync(self) -> Store:
         """Return the same store without syncing to the disk."""
         other = copy(self)
-        other._may_sync = False  # noqa: SLF001  # of the same class
+        other._may_sync = False  # noqa: SLF001  # the same class
         return other
 
     def delete_many(self, paths: Sequence[str]) -> None:
@@ -310,7 +311,7 @@ class FsspecStore:
         except AccessDeniedError:
             if not callable(self._options):
                 raise
-        # The credentials may have expired: request new credentials, and try again once.
+        # The credentials may have expired. Request new credentials and try again once.
         if self._expiring is not None:
             self._expiring.refuse()
         with self._lock:
@@ -325,7 +326,7 @@ class FsspecStore:
             return act(files, self._own_path(path))
         except DeltaError:
             raise
-        except Exception as error:  # noqa: BLE001  # the mapping is total
+        except Exception as error:  # noqa: BLE001  # `storage_error` maps any error
             mapped = storage_error(
                 error, operation=operation, path=join(self._root, path), secrets=self._secrets
             )
@@ -340,7 +341,7 @@ class FsspecStore:
     ) -> list[tuple[list[int], _Result]]:
         """Call `act` once per file system; return its path indices and result for each."""
         absolute = absolute_numbers(paths)
-        relative = sorted({*range(len(paths))}.difference(absolute))  # nearly all paths
+        relative = sorted({*range(len(paths))}.difference(absolute))  # usually all paths
         groups: dict[Place, list[int]] = {(self._kind, ""): relative} if relative else {}
         for number in absolute:
             groups.setdefault(self._place(paths[number]), []).append(number)
@@ -380,9 +381,9 @@ class FsspecStore:
 
     def _is_trusted(self, path: str) -> bool:
         """Whether `trusted_locations` allows this path in another store."""
-        if (
-            self._trusted is None
-        ):  # cached: this runs for each file, and a function that returns options may be slow
+        # Cache the locations. This method runs for each file, and a function that returns options
+        # may be slow.
+        if self._trusted is None:
             options = self._options() if callable(self._options) else self._options
             self._trusted = trusted_locations(options)
         return any(not is_absolute(canonical_path(path, place)) for place in self._trusted)
@@ -400,7 +401,7 @@ class FsspecStore:
         if kind.address is Address.URL:
             return self._base + quote(path.removeprefix(self._base))
         if kind.address is Address.UNKNOWN and kind == self._kind and self._given is not None:
-            return str(self._given._strip_protocol(path))  # noqa: SLF001  # no public name
+            return str(self._given._strip_protocol(path))  # noqa: SLF001  # not public
         return own_path(kind, authority, inner)
 
     def _open_files(self, place: Place) -> Files:
@@ -454,7 +455,7 @@ def _root_and_base(location: str, filesystem: Any) -> tuple[str, str]:
     if not location:
         raise InvalidInputError("expected a table's location, found an empty string")
     if filesystem is not None and not isinstance(filesystem, LocalFiles):
-        base = filesystem._strip_protocol(location).rstrip("/")  # noqa: SLF001  # no public name
+        base = filesystem._strip_protocol(location).rstrip("/")  # noqa: SLF001  # not public
         return filesystem.unstrip_protocol(base), base
     scheme, authority, inner = split_location(location)
     kind = kind_named(scheme)
@@ -464,7 +465,8 @@ def _root_and_base(location: str, filesystem: Any) -> tuple[str, str]:
     if kind.address is Address.PATH:
         return f"{kind.name}://{inner}", inner
     if kind.address in {Address.BUCKET, Address.ACCOUNT} and has_login(location):
-        # These file systems use the whole authority as the bucket, and would show keys in errors.
+        # The file systems of these kinds use the whole authority as the bucket, and would show the
+        # keys in error messages.
         raise InvalidInputError(
             f"cannot open {redact(location)!r}: a table's location must not contain keys; pass "
             "them as storage_options"

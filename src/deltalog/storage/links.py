@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 
-# O_PATH opens parent directories without read permission. macOS does not have it.
+# The flags for opening parent directories. O_PATH needs no read permission for them, but macOS has
+# no O_PATH.
 _THROUGH: Final = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0)
 
 _NO_LINK: Final = _THROUGH | getattr(os, "O_NOFOLLOW", 0)
@@ -128,8 +129,8 @@ class Home:
         try:
             return _walk(home, inner, makes=makes, syncs=syncs)
         except _LinkFoundError:
-            # A link may have its target in the table. Then open the target by its path without
-            # links.
+            # The link may lead to a directory in the table. If so, open this directory by its path
+            # without links.
             real = self._real()
             way = os.path.relpath(self._real_below(real, inner), real)
             try:
@@ -226,7 +227,7 @@ def _step(here: int, part: str, *, makes: bool, syncs: bool) -> int:
         if error.errno in _NO_DIRECTORY and _is_link(part, here):
             raise _LinkFoundError(part) from None
         raise
-    with contextlib.suppress(FileExistsError):  # another writer may have created it meanwhile
+    with contextlib.suppress(FileExistsError):  # another writer may have created it
         os.mkdir(part, dir_fd=here)
     if syncs:
         atomic.Folder("", here).sync()

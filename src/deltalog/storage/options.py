@@ -23,7 +23,8 @@ TRUSTED_LOCATIONS: Final = "trusted_locations"
 FSYNC: Final = "fsync"
 """The option that sets whether local files are synced to the disk; True by default."""
 # If an unknown name is at least this similar to a known name, it is probably a misspelling of it.
-# `endpoint_url_s3` and `endpoint_url_sts` are less similar, so neither passes for the other.
+# `endpoint_url_s3` and `endpoint_url_sts` are less similar, so one is not regarded as a misspelling
+# of the other.
 _NEARLY: Final = 0.93
 _OWN: Final = frozenset({TRUSTED_LOCATIONS, FSYNC})
 
@@ -212,7 +213,8 @@ def truth(name: str, value: Any) -> bool:
 
 
 _SECRET_NAME: Final = re.compile(r"(?i)key|secret|token|password|credential|sas|connection")
-# Settings of deltalake's HTTP client that fsspec does not have. Ignoring them changes no result.
+# The settings of deltalake's HTTP client that fsspec does not have. They can be ignored, because
+# they do not change results.
 _WITHOUT_EFFECT: Final = (
     "allow_http allow_invalid_certificates connect_timeout timeout http1_only http2_only"
     " http2_keep_alive_interval http2_keep_alive_timeout http2_keep_alive_while_idle"

@@ -89,7 +89,8 @@ def compute_together(function: Callable[[_Item], _Result], items: Sequence[_Item
     futures = [_DECODERS.submit(function, item) for item in items[1:]]
     try:
         results = [function(items[0])]
-        # The caller works from the end, because the pool's threads work from the beginning.
+        # The caller works from the end of the list, because the threads of the pool work from its
+        # beginning.
         late = [
             function(item) if future.cancel() else future.result()
             for item, future in zip(reversed(items[1:]), reversed(futures), strict=True)
@@ -169,8 +170,8 @@ def read_ahead(
         bytes_of: returns the size of an item's result. All calls in the process together compute at
             most `MOST_BYTES` of results in advance, but each call always computes one result.
     """
-    # To avoid deadlocks, a thread must not wait for its own pool, and a thread of the first pool
-    # must not wait for the second pool.
+    # To avoid deadlocks, a thread of `_REQUESTS` does not wait for a pool, and a thread of `_FILES`
+    # waits only for `_REQUESTS`.
     if _REQUESTS.is_inside() or (_FILES.is_inside() and not sends_requests):
         yield from map(function, items)
         return
@@ -206,7 +207,7 @@ def _until_failure(items: Iterable[_Item], failures: list[Exception]) -> Iterato
     """Yield the items; if their iterator raises an exception, stop and add it to `failures`."""
     try:
         yield from items
-    except Exception as error:  # noqa: BLE001  # raised later
+    except Exception as error:  # noqa: BLE001  # the caller raises it
         failures.append(error)
 
 
@@ -328,8 +329,8 @@ class _Threads:
             os.register_at_fork(after_in_child=self.forget)
 
     def forget(self) -> None:
-        # A forked child does not have the parent's threads, and would wait forever for a lock that
-        # was locked.
+        # A forked child has none of the parent's threads. It would wait forever for a lock that was
+        # locked during the fork.
         self._lock = threading.Lock()
         self._pool: ThreadPoolExecutor | None = None
 
@@ -345,7 +346,7 @@ class _Threads:
         """Call `function` in a thread of the pool, or here if the interpreter is shutting down."""
         try:
             return self.pool().submit(function, *arguments)
-        except RuntimeError:  # no thread can start while the interpreter is shutting down
+        except RuntimeError:  # the interpreter is shutting down
             answer: Future[_Result] = Future()
             _answer(answer, lambda: function(*arguments))
             return answer
@@ -380,7 +381,7 @@ def _answer(answer: Future[_Result], act: Callable[[], _Result]) -> None:
     """Call `act`, and store its result or exception in `answer`."""
     try:
         result = act()
-    except BaseException as error:  # noqa: BLE001  # raised in the thread that waits
+    except BaseException as error:  # noqa: BLE001  # `result()` raises it
         answer.set_exception(error)
     else:
         answer.set_result(result)
@@ -390,7 +391,7 @@ CORES: Final = os.cpu_count() or 1
 MOST_REQUESTS: Final = 64
 """The maximum number of concurrent requests."""
 MOST_BYTES: Final = 256 * 1024 * 1024
-"""The maximum number of bytes that scans fetch before they decode them."""
+"""The maximum number of bytes of results that all scans together compute in advance."""
 _AHEAD: Final = _BytesAhead()
 _REQUESTS: Final = _Threads("deltalog-io", MOST_REQUESTS)
 _SENDERS: Final = _Threads("deltalog-send", 16)

@@ -62,7 +62,7 @@ def take_staged(store: Store, directory: str, names: Sequence[str]) -> None:
                 "them on another machine; keep the table where all machines can reach it"
             ) from error
         raise
-    # Even now, an abandoned task attempt of Spark may write another file, which a vacuum deletes.
+    # An abandoned task attempt of Spark may still write a file later. A vacuum deletes this file.
     discard_staged(store, directory)
 
 

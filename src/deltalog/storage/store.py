@@ -130,8 +130,8 @@ class WholeFileStore(Store, Protocol):
 
 def fetches_whole(store: Store, path: str) -> bool:
     """Whether a file is fetched whole, if the store is a `WholeFileStore`."""
-    # Faster than `isinstance` with a protocol by a factor of 40; called several times for each
-    # file.
+    # `getattr` is 40 times as fast as `isinstance` with a protocol. This function is called several
+    # times for each file.
     tell = getattr(store, "fetches_whole", None)
     return tell is not None and bool(tell(path))
 
@@ -157,7 +157,7 @@ def syncs_files(store: Store) -> bool:
 
 def unsynced(store: Store) -> Store:
     """Return the same store without syncing to the disk."""
-    # This is faster than `isinstance` with the protocol.
+    # `getattr` is faster than `isinstance` with a protocol.
     without_sync = getattr(store, "without_sync", None)
     return cast("Store", without_sync()) if without_sync is not None else store
 

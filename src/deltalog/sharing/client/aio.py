@@ -88,8 +88,8 @@ class AsyncSharingClient:
                 f"list the tables of share {name!r}", partial(self._rest.list_all_tables, name)
             )
         except ShareNotFoundError:
-            # Old servers lack the endpoint (SHARE-CLI-02). If the share is unknown, the next call
-            # fails too.
+            # Old servers do not have this endpoint (SHARE-CLI-02). If the share is unknown,
+            # `list_schemas` raises the error.
             found = await asyncio.gather(*map(self.list_tables, await self.list_schemas(name)))
             return [table for tables in found for table in tables]
 
@@ -106,8 +106,8 @@ class AsyncSharingClient:
             page = await get_page(page_token=token, budget=budget)
             items.extend(page.items)
             token = page.next_page_token
-            # The protocol: "May be an empty string or missing when there are no additional
-            # results."
+            # The protocol about this token: "May be an empty string or missing when there are no
+            # additional results."
             if not token:
                 return items
             # A faulty server may send the same token forever.

@@ -126,7 +126,8 @@ async def fetch_file_list(rest: AsyncRestClient, table: Table, query: TableQuery
     head, files, refresh_token = await _all_pages(rest, table, query)
     metadata = table_metadata(head.metadata)
     version = _version_of(head, query.version)
-    # Lines have a version only if the query names one. Combine all files into a single commit.
+    # Put all files into one commit, because servers send the versions of files only if the query
+    # names a version.
     actions = [action for some in files.lines.values() for action in some]
     protocol = table_protocol(head.protocol, metadata)
     return TableAnswer(
@@ -159,7 +160,8 @@ async def fetch_changes(
     metadata = table_metadata(head.metadata, has_changes=is_feed)
     versions = sorted(version for version in files.lines if version is not None)
     first = _first_known(query.starting_version, head.version, *versions)
-    # In lines of changes, the protocol requires a version, which becomes `_commit_version`.
+    # The protocol requires a version in each line of a change. The version becomes the column
+    # `_commit_version`.
     if first is None or None in files.lines:
         raise MalformedMessageError(
             f"changes of shared table {table.full_name}: expected a version in each line"
@@ -297,7 +299,8 @@ def _first_known(*versions: int | None) -> int | None:
 
 _CHANGE_DATA_FEED: Final = "delta.enableChangeDataFeed"
 _URL_STORAGE: Final = "p"
-# This feature does not affect readers: the server has already asked the catalog for the commits.
+# The table features that do not affect the client. For `catalogManaged`, the server has already
+# asked the catalog for the commits.
 _WITHOUT_MEANING: Final = frozenset({"catalogManaged"})
 
 
@@ -360,8 +363,8 @@ class ActionCollector:
         }
         vector: Any = values.get("deletionVector")
         is_remote = isinstance(vector, dict) and vector.get("storageType") == _URL_STORAGE
-        # Deletion vectors are not validated here: parsing the log raises an error for malformed
-        # ones.
+        # Deletion vectors are not validated here, because the parser of the log raises an error for
+        # a malformed deletion vector.
         if is_remote and isinstance(url := vector.get("pathOrInlineDv"), str):
             name = line.deletion_vector_file_id or f"{line.kind}-{line.version}-{line.id}"
             vector_path = f"vectors/{_path_part(name)}"
@@ -405,7 +408,8 @@ def table_metadata(line: ParquetMetadata | DeltaMetadata, *, has_changes: bool =
             id=line.id,
             schema_string=line.schema_string,
             partition_columns=line.partition_columns,
-            # The format `parquet` has only this property, and omits its prefix.
+            # In the response format `parquet`, the configuration contains only the property
+            # `delta.enableChangeDataFeed`, and its name has no prefix.
             configuration={
                 f"delta.{name}" if name == "enableChangeDataFeed" else name: value
                 for name, value in line.configuration.items()
@@ -464,8 +468,8 @@ def commit_bytes(
     """
     first: list[Mapping[str, Any]] = []
     if time_ms is not None:
-        # Change feeds read `_commit_timestamp` from commitInfo, because log files here have no
-        # times.
+        # Readers of a change feed take `_commit_timestamp` from the commitInfo, because these log
+        # files have no modification times.
         first.append({"commitInfo": {"inCommitTimestamp": time_ms, "timestamp": time_ms}})
     first += [action_to_json(action) for action in (protocol, metadata) if action is not None]
     return b"".join([*(dumps(action) + b"\n" for action in first), *lines])

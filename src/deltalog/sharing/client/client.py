@@ -128,13 +128,13 @@ def load_as_pandas(  # noqa: PLR0917  # the official signature
     return scan.to_pandas()
 
 
-def load_as_arrow(  # the names of `load_as_pandas`
+def load_as_arrow(  # parameters as in `load_as_pandas`
     url: str,
     limit: int | None = None,
     version: int | None = None,
     timestamp: str | None = None,
     jsonPredicateHints: str | None = None,  # noqa: N803  # the official name
-    use_delta_format: bool | None = None,  # noqa: FBT001  # as above
+    use_delta_format: bool | None = None,  # noqa: FBT001  # the official name
 ) -> pa.Table:
     """Return the rows of a shared table as an Arrow table.
 
@@ -255,7 +255,7 @@ def get_table_protocol(url: str, use_delta_format: bool | None = None) -> Protoc
     return _table(url, use_delta_format).protocol()
 
 
-def _table(url: str, use_delta_format: bool | None) -> SharedTable:  # noqa: FBT001  # as above
+def _table(url: str, use_delta_format: bool | None) -> SharedTable:  # noqa: FBT001  # as in callers
     location, table = parse_table_url(url)
     capabilities = CAPABILITIES
     if use_delta_format is not None:

@@ -50,8 +50,9 @@ if TYPE_CHECKING:
     from deltalog.sharing.client.store import SharedStore
     from deltalog.sharing.wire.lines import Table
 
-# "There's a minimum 30 seconds interval between two getTableVersion rpcs […]. An error will be
-# thrown if it's set less than 30 seconds."
+# The minimum number of seconds between two requests for the latest version. The protocol: "There's
+# a minimum 30 seconds interval between two getTableVersion rpcs […]. An error will be thrown if
+# it's set less than 30 seconds."
 SHORTEST_INTERVAL_S: Final = 30
 
 
@@ -79,7 +80,7 @@ class SharedFollowOptions:
     predicate: Any = None
     version_interval_s: float = SHORTEST_INTERVAL_S
     shortest_interval_s: float = SHORTEST_INTERVAL_S
-    # The protocol's default.
+    # The default of the option `maxVersionsPerRpc` in the protocol.
     max_versions_per_request: int = 100
     ignore_deletes: bool = False
     ignore_changes: bool = False
@@ -308,7 +309,7 @@ class SharedFollower:
                 return version - 1
         return last
 
-    def _gives_added(self, version: int, adds: bool, removes: bool) -> bool:  # noqa: FBT001  # two facts
+    def _gives_added(self, version: int, adds: bool, removes: bool) -> bool:  # noqa: FBT001  # facts of the commit
         """Return whether the files that a commit adds are returned as new rows."""
         options = self._options
         if not removes:
@@ -352,8 +353,9 @@ class SharedFollower:
 
 
 def _parsed(answer: TableAnswer, last: int) -> CommitTable:
-    # The server may ignore the end: `endingVersion` "is not enforcement. Hence […] the client
-    # should still handle the case that it may receive files after endingVersion."
+    # Ignore later versions, because the server may send them. The protocol: `endingVersion` "is not
+    # enforcement. Hence […] the client should still handle the case that it may receive files after
+    # endingVersion."
     return parse_commits(
         (LogFile(LogFileKind.COMMIT, version, FileInfo(commit_path(version), 0, 0)), data)
         for version, data in answer.commits.items()
@@ -453,7 +455,7 @@ def load_changes(
         for number, data in commits.items()
     }
     store = store_of_answer(rest, table, query, answer, log)
-    # Without commits, use an empty range, whose end is before its start.
+    # If there are no commits, the range is empty: its end is before its start.
     last = max([answer.head.version - 1 if end is None else end, *commits])
     files = tuple(_log_file(store, number) for number in commits)
     context = TableContext(store=store, time_zone=time_zone)

@@ -163,7 +163,7 @@ class PageReader(Generic[C]):
                 case QueryStatus():
                     self._status = line
                 case None:
-                    pass  # a later protocol may add kinds of lines
+                    pass  # an unknown kind of line, perhaps of a later protocol
                 case _:
                     self._files.take(line)
 

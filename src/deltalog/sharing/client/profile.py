@@ -79,8 +79,8 @@ def parse_table_url(url: str) -> tuple[str, Table]:
         if hash_sign and location:
             return location, parse_table_name(name)
     except InvalidInputError:
-        pass  # raised below, with the profile's location
-    raise InvalidInputError(  # begins with the official client's message
+        pass  # the error below also shows the location of the profile
+    raise InvalidInputError(  # begins like the official client's message
         f"Invalid 'url': {shown_location(url)}: expected "
         "'<path or URL of a profile>#<share>.<schema>.<table>'"
     )

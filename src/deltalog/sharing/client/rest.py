@@ -113,7 +113,7 @@ class AsyncRestClient:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the profile with its secrets, because the other process must also authenticate."""
-        # The clock is not pickled: the other process uses the clock of its machine.
+        # The clock is not pickled, because the other process must use its own clock.
         return shared_client, (self.profile, self.options, self.capabilities)
 
     async def list_shares(
@@ -517,7 +517,7 @@ def _assertion(credentials: PrivateKeyJwt, clock: Clock) -> str:
 
 def _sign(claims: Mapping[str, object], credentials: PrivateKeyJwt) -> str:
     try:
-        import jwt  # noqa: PLC0415  # needed for this kind of profile alone
+        import jwt  # noqa: PLC0415  # only this kind of profile needs it
     except ImportError as error:  # pragma: no cover -- the tests' environment has it
         raise InvalidInputError(
             "cannot sign in with a private key: PyJWT is not installed; "

@@ -160,7 +160,8 @@ class ShownVersion:
             return self._open(replace(_query(), json_predicate_hints=json_hint), at)
         if conditions is not None and conditions.given:
             return self._open_hinting(conditions, at)
-        # With conditions, send no limit: the server cannot know how many rows match.
+        # If there are conditions, send no limit, because the server cannot know how many rows match
+        # them.
         return self._open(_query(limit_hint=limit), at)
 
     def _open_hinting(self, conditions: Conditions, at: VersionOrTimestamp) -> Snapshot:
@@ -172,7 +173,7 @@ class ShownVersion:
             answered = snapshot.configuration
             if answered.metadata.schema_string == configuration.metadata.schema_string:
                 return snapshot
-            configuration = answered  # the schema has changed: make a new hint
+            configuration = answered  # the schema has changed, so make a new hint
         return self._open(_query(), at)
 
     def _open(self, query: TableQuery, at: VersionOrTimestamp) -> Snapshot:
@@ -323,8 +324,9 @@ def _safe_parts(
 
 
 def _is_unsafe(path: tuple[str, ...], schema: StructType) -> bool:
-    # Engines sort NaN differently, and a file's min and max may ignore NaN. Servers compare strings
-    # by bytes, which is wrong for columns with another collation.
+    # Conditions on these columns are not sent as hints. Engines disagree about the order of NaN,
+    # and the min and max of a file may ignore NaN. Servers compare strings by bytes, which is wrong
+    # for columns with another collation.
     field = find_field(schema, path)
     return field.type in (FLOAT, DOUBLE) or own_collation(field) != BY_BYTES
 

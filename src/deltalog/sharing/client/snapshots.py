@@ -87,7 +87,8 @@ def snapshot_of_files(
         compactions=(whole,) if version else (),
         target_commit=commit.info,
     )
-    # Parse a few megabytes at a time: parsed lines need much more memory than their bytes.
+    # Parse a few megabytes at a time, because parsing needs much more memory than the bytes of the
+    # lines.
     parsed = concat_commits(
         [parse_commits([(commit, piece)]) for piece in _pieces(answer.commits[version])]
     )
@@ -133,7 +134,7 @@ class SharedScan(Scan):
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows in batches; small files are fetched in advance."""
-        if self.limit is not None:  # do not prefetch: the first file may have enough rows
+        if self.limit is not None:  # no prefetching: the first file may contain enough rows
             return super().to_batches()
         return read_tasks(_prefetching(self.tasks()))
 

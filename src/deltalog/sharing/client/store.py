@@ -181,7 +181,8 @@ class SharedStore:
         """Return the prefetched file; None if no file was prefetched, or if its URL has expired."""
         prefetch, self._prefetch = self._prefetch, None
         if prefetch is not None:
-            # Ignore the error: the caller then sends its own request, whose error it reports.
+            # Ignore the error of the prefetch. The caller then sends its own request and reports
+            # its error.
             with contextlib.suppress(DeltaError, CancelledError):
                 return prefetch.result()
         return None
@@ -225,7 +226,7 @@ class SharedStore:
         return run(fetch, self._http, self._request(path, renewed))
 
     def _request(self, path: str, url: str) -> Request:
-        # Request no compression, because ranges would refer to the compressed bytes.
+        # Request the file without compression. Otherwise, ranges would refer to compressed bytes.
         return Request(
             what=f"read {path!r} of {self._root}",
             url=url,
@@ -254,7 +255,7 @@ async def _fetch_size(http: Http, request: Request) -> int:
             await reply.read_start(1)
             return int(total)
         async for _ in reply.pieces():
-            pass  # without support for ranges, the server sends the whole file
+            pass  # a server that does not support ranges sends the whole file
         return reply.num_bytes
 
     return await _fetch(http, _ranged(request, 0, 1), read)
@@ -428,7 +429,8 @@ class UrlBook:
     def _set_expiry(self, expires_ms: int | None) -> None:
         now = self._query.rest.clock.now_ms()
         self._expires_ms = expires_ms
-        # URLs with a short lifetime are renewed after four fifths of it.
+        # Renew URLs one minute before they expire. If they expire in less than five minutes, renew
+        # them after four fifths of that time.
         self._renew_at_ms = (
             None if expires_ms is None else expires_ms - min(_MARGIN_MS, (expires_ms - now) // 5)
         )

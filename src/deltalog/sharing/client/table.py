@@ -244,7 +244,7 @@ class SharedTable:
             file_pruning_predicate: a predicate; the dataset contains only rows for which it is
                 true.
         """
-        from deltalog.data.scan.dataset import DeltaDataset  # noqa: PLC0415  # takes half a second
+        from deltalog.data.scan.dataset import DeltaDataset  # noqa: PLC0415  # slow to import
 
         snapshot = self.snapshot
         schema = as_arrow_schema(schema, self.schema(), as_large_types=as_large_types)
@@ -330,7 +330,7 @@ class SharedTable:
         end = as_version(ending_version=ending_version, ending_timestamp=ending_timestamp)
         names = as_columns(columns)
         shown = self._shown.head
-        # The server returns an error for a range after the latest version.
+        # The server returns an error for a range that begins after the latest version.
         if allow_out_of_range:
             latest = self.latest_version()
             if start.is_after(latest):

@@ -86,7 +86,7 @@ class TableRequest:
                 itself.
         """
         urls = self.services.urls
-        # Files of views are in the server's cache, not in the table's store.
+        # The files of a view are in the server's cache, not in the store of the table.
         by_store = urls.store_signer(self.table.store) if source is None else None
         return by_store or urls.signer(
             self.table.name, self.recipient, self.base_url, self.url_expiry_ms, source
@@ -136,7 +136,7 @@ def encode_lines(
     except (DeltaError, Fault) as error:
         _LOG.warning("an answer broke off: %s", type(error).__name__)
         if not response_format.ends:
-            raise  # breaks the connection, so that the client notices the incomplete answer
+            raise  # closes the connection, so that the client notices the incomplete answer
         yield encode_line(EndStreamAction(error_message=fault_of(error).message))
         return
     if end is not None:

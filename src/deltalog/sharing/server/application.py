@@ -119,7 +119,8 @@ def make_server(
         async_queries=AsyncQueries() if before is None else before.async_queries,
         rates=RateLimit(config.limits.requests_per_minute),
         query_turns=Turns(config.limits.concurrent_queries, config.limits.queries_per_recipient),
-        # One recipient may run more downloads than queries at a time, because each read is short.
+        # A recipient may run more downloads than queries at the same time, because each read of a
+        # download is short.
         downloads=Turns(
             config.limits.concurrent_downloads, max(1, config.limits.concurrent_downloads // 2)
         ),
@@ -128,7 +129,8 @@ def make_server(
 
 def make_app(current: Callable[[], Server]) -> ASGIApp:
     """Return the application of a server that may be replaced between two requests."""
-    # Import now; otherwise the first request would wait for pandas (by pyarrow) and the snapshots.
+    # Import these modules now. Otherwise, the first request would wait for pandas, which pyarrow
+    # imports when it first converts a list, and for the module that reads checkpoints.
     pa.array([None])
     import deltalog.log.checkpoints.reader  # noqa: F401, PLC0415
 
@@ -201,7 +203,7 @@ def start_telemetry(config: TelemetryConfig) -> None:
 
 def _warn_without_provider() -> None:
     """Log a warning if spans are not exported, because the process has no tracer provider."""
-    from opentelemetry import trace  # noqa: PLC0415 -- an extra
+    from opentelemetry import trace  # noqa: PLC0415 -- an optional dependency
 
     if isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
         _LOG.warning(
@@ -282,10 +284,10 @@ def _may_see_metrics(request: Request, config: ServerConfig) -> bool:
     return scheme.lower() == "bearer" and is_equal and not is_over
 
 
-# --- Readiness: whether this process can answer; load balancers check it
+# --- Readiness: load balancers ask whether this process can answer requests
 
 
-# A check that finished within this time is not repeated.
+# The number of seconds for which the result of a finished check is used.
 _KEEP_SECONDS: Final = 1.0
 _LOOK_SECONDS: Final = 0.01
 _OPERATOR: Final = Recipient("", None)
@@ -339,14 +341,14 @@ class Readiness:
             if known is not None and (known.done_s is None or now - known.done_s < _KEEP_SECONDS):
                 return known
             check = self._check = _Check(now)
-        # A daemon thread, because waiting for a store must not delay the end of the process.
+        # Use a daemon thread, so that the process can end while the check waits for a store.
         threading.Thread(target=self._look, args=[check], daemon=True).start()
         return check
 
     def _look(self, check: _Check) -> None:
         try:
             check.problem = _unreadiness(self._current())
-        except Exception as error:  # noqa: BLE001 -- whatever it is, the process is not ready
+        except Exception as error:  # noqa: BLE001 -- after any error, not ready
             check.problem = type(error).__name__
         check.done_s = time.monotonic()
 

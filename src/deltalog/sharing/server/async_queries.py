@@ -40,7 +40,8 @@ _WAIT_SECONDS: Final = 5
 _LIFETIME_MS: Final = 3600 * 1000
 
 
-# The maximum length of an id. It is part of a URL, and proxies limit URLs to a few kilobytes.
+# The maximum length of a query id. The id is part of a URL, and proxies limit the length of URLs to
+# a few kilobytes.
 _MOST_CHARACTERS: Final = 4096
 
 
@@ -136,12 +137,13 @@ class AsyncQueries:
         whole = replace(query, idempotency_key=None, page_token=None, max_files=None)
         first = answer(whole, None)
         if first.until is not None:
-            # Set the end of the range, so that later polls return the same range.
+            # Set the end of the range, so that all polls of the query return the same range.
             whole = replace(whole, ending_version=first.until)
         expires_ms = request.now_ms + _LIFETIME_MS
         query_id = _seal(request, whole, first.version, expires_ms)
         if len(query_id) > _MOST_CHARACTERS:
-            # Omit the optional hints and the limit, so that the id is short enough.
+            # The id contains the query. Omit the optional hints and the limit, so that the id is
+            # short enough.
             whole = replace(whole, predicate_hints=(), json_predicate_hints=None, limit_hint=None)
             query_id = _seal(request, whole, first.version, expires_ms)
             first = answer(whole, first.version)
@@ -180,7 +182,7 @@ class AsyncQueries:
         with self._lock:
             own = self._known.setdefault(request.recipient.name, _Known())
             other = own.queries.get(query.id)
-            if other is not None:  # another request started it first
+            if other is not None:  # another request started the query first
                 return other
             if request.table.config.is_view:
                 query = replace(query, work=self._pool.submit(_write_all, first.chunks))

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# Limits the memory: each file has an entry, even a file without rows, which uses no disk space.
+# The maximum number of entries. It limits the memory, because even a file without rows, which uses
+# no disk space, has an entry.
 _MOST_ENTRIES: Final = 100_000
 _CHECK_SECONDS: Final = 0.5
 
@@ -80,8 +81,8 @@ class FileCache:
         self._lock = threading.Lock()
         self._files: OrderedDict[str, CachedFile] = OrderedDict()
         self._locks: dict[str, _NameLock] = {}
-        # Properties of files, including files removed from the cache; and the names of files by
-        # alias.
+        # `_measured` contains the properties of files, even of files that were removed from the
+        # cache. `_aliases` maps an alias of a file to its name.
         self._measured: OrderedDict[str, CachedFile] = OrderedDict()
         self._aliases: OrderedDict[str, str] = OrderedDict()
         self.size_bytes: int = 0
@@ -107,8 +108,8 @@ class FileCache:
             make: writes the file to a path of a store.
         """
         with self._lock:
-            store = self.store  # under the lock, because the first access makes the store
-            # The lock ensures that concurrent requests for a file write it only once.
+            store = self.store  # under `_lock`, because the first access makes the store
+            # The lock of the name ensures that concurrent requests for a file write it only once.
             own = self._locks.setdefault(name, _NameLock())
             own.num_users += 1
         try:
@@ -202,9 +203,11 @@ try:
 except ImportError:  # pragma: no cover -- Windows
     _has_locks = False
 
-# Differs from the prefix of earlier releases, whose directories have no locks.
+# The prefix of directories with a lock. Earlier releases used another prefix, and their directories
+# have no locks.
 _PREFIX: Final = "deltalog-sharing-cache-"
-# The prefix until the directory has its lock, because `remove_left_over` removes unlocked ones.
+# The prefix of a new directory before it is locked. With `_PREFIX`, another process could remove
+# the directory in `remove_left_over`, because it is not locked yet.
 _NEW_PREFIX: Final = "deltalog-new-sharing-"
 
 

@@ -135,7 +135,7 @@ class CommitRange:
         self._check_version(self._first.version, protocol, metadata)
         for number, (versions, table) in enumerate(self._read()):
             check_client()
-            # Store the only batch of a short range, so that `versions` does not read it again.
+            # If the range has only one batch, store it, so that `versions` does not read it again.
             self._single = None if number else (versions, table)
             for files in (table.adds, table.removes, table.cdc):
                 check_paths(files.column("path"), self._table.store.root)
@@ -176,7 +176,8 @@ class CommitRange:
 
     def _time_ms(self, version: int, info: Mapping[str, Any]) -> int:
         """Return the commit time: the in-commit timestamp, or else the time of the file."""
-        # If in-commit timestamps were enabled within the range, earlier versions use file times.
+        # If in-commit timestamps were enabled within the range, use the times of the log files for
+        # the versions before that.
         own = self._last.configuration.in_commit_timestamps
         time_ms = info.get("inCommitTimestamp")
         if own is not None and own.covers(version) and isinstance(time_ms, int):
@@ -187,8 +188,9 @@ class CommitRange:
         self, version: int, table: CommitTable, info: Mapping[str, Any]
     ) -> Iterator[tuple[str, pa.Table]]:
         if self._with_feed:
-            # "If there are cdc actions in this version, then read only those to get the row-level
-            # changes, and skip the remaining add and remove actions in this version."
+            # The Delta protocol: "If there are cdc actions in this version, then read only those to
+            # get the row-level changes, and skip the remaining add and remove actions in this
+            # version."
             cdc = _of_version(table.cdc, version)
             if cdc.num_rows:
                 yield "cdf", cdc
@@ -206,8 +208,8 @@ class CommitRange:
 
     def _with_partition_values(self, removes: pa.Table, version: int) -> pa.Table:
         """Return removes with missing partition values added from the adds of the same files."""
-        # Removes without `extendedFileMetadata` may have no partition values, which `remove` lines
-        # require.
+        # The log may omit the partition values of removes without `extendedFileMetadata`, but
+        # `remove` lines must contain them.
         bare = removes.column("partitionValues").null_count
         if not bare or not self._last.configuration.partition_columns or not version:
             return removes
@@ -366,7 +368,8 @@ class _RangeAnswer:
             facts["files"] = self._num_rows
 
         response_format = source.response_format
-        # With the format delta, the official client writes a log of its own and needs the version.
+        # For the format delta, the official client writes a Delta log, and needs the version for
+        # this log.
         has_version = self._with_feed and (self._with_metadata or response_format.is_delta)
         heads = head_lines(
             response_format,
@@ -545,8 +548,8 @@ class ViewCommitRange(CommitRange):
         """Return the view's columns and the columns of the change."""
         view = self._view
         try:
-            # Clients take the commit's version and time from the line, and `_change_type` from the
-            # file.
+            # Clients take the version and time of the commit from the line, but `_change_type` from
+            # the file.
             columns = [*view.columns, "_change_type"]
             return changes_spec(view.snapshot, columns, view.row_filter)
         except InvalidInputError:
@@ -558,7 +561,7 @@ class ViewCommitRange(CommitRange):
         needed = self._needed_columns
         ids = {column_identity(field, self._view.snapshot.configuration) for field in needed}
         own = StructType([field for field in then.schema if column_identity(field, then) in ids])
-        # The files of all versions are written with the schema of the last version.
+        # The files of all versions are written with the schema of the last version of the range.
         if incompatibility(own, needed, then.column_mapping_mode) is not None:
             raise invalid(
                 f"the table had another schema in version {version}; request the versions before "
@@ -651,7 +654,7 @@ def encode_view_line(
     change = change or {}
     values: dict[str, Any] = {"partitionValues": {}, "size": file.size_bytes}
     if kind in {"file", "add"}:
-        # Replace the statistics of the table's file, which describe hidden rows.
+        # Do not send the statistics of the table's file, because they also describe hidden rows.
         values["stats"] = dumps({"numRecords": file.num_rows}).decode()
     if response_format.is_delta:
         values["dataChange"] = kind != "cdf"

@@ -33,14 +33,14 @@ if TYPE_CHECKING:
     from deltalog.sharing.server.endpoints import Server
 
 _LOG: Final = logging.getLogger("deltalog.sharing")
-# Matches `$$`, `${NAME}`, `${file:PATH}` with `${NAME}` in its path, and any other `${`, which is
-# an error.
+# `_REFERENCE` matches `$$`, `${NAME}`, `${file:PATH}` with `${NAME}` in its path, and any other
+# `${`, which is an error.
 _NAME: Final = r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}"
 _FILE: Final = r"\$\{file:((?:[^{}$]|\$\{[A-Za-z_][A-Za-z0-9_]*\})+)\}"
 _REFERENCE: Final = re.compile(rf"\$\$|{_NAME}|{_FILE}|(\$\{{)")
 _MOST_SECRET_BYTES: Final = 64 << 10
 _SECONDS: Final = 2.0
-# Changes of these settings take effect only after a restart.
+# The settings whose changes take effect only after a restart.
 _FIXED: Final = ("host", "port", "endpoint", "metrics", "telemetry")
 
 
@@ -144,7 +144,8 @@ class _FileState:
             found = path.stat()
         except OSError:
             return None
-        # Programs such as `cp -p` set the modification time, but cannot set the change time.
+        # Use the later of both times. Programs such as `cp -p` set the modification time to an
+        # earlier time, but they cannot set the change time.
         changed_ns = max(found.st_mtime_ns, found.st_ctime_ns)
         return cls(changed_ns, found.st_size, found.st_ino)
 
@@ -213,7 +214,7 @@ class ReloadingServer:
             self._loaded = state
             _LOG.error("the configuration is not reloaded: %s", error)
             return
-        except Exception as error:  # noqa: BLE001 -- a request is waiting, which did nothing wrong
+        except Exception as error:  # noqa: BLE001 -- a waiting request must not fail
             self._loaded = state
             _LOG.error("the configuration is not reloaded: %s", type(error).__name__)
             return
@@ -289,13 +290,13 @@ def _parse_toml(path: Path, text: str) -> Any:
 
 def _parse_yaml(path: Path, text: str) -> Any:
     try:
-        import yaml  # noqa: PLC0415 -- not needed for TOML
+        import yaml  # noqa: PLC0415 -- only YAML needs it
     except ModuleNotFoundError:
         raise InvalidInputError(
             "reading YAML needs PyYAML: pip install 'deltalog[sharing]', or write TOML"
         ) from None
     try:
-        return yaml.load(text, _strict_loader())  # noqa: S506 -- a subclass of the safe one
+        return yaml.load(text, _strict_loader())  # noqa: S506 -- a subclass of SafeLoader
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         place = "" if mark is None else f", line {mark.line + 1}, column {mark.column + 1}"
@@ -307,7 +308,7 @@ def _parse_yaml(path: Path, text: str) -> Any:
 @cache
 def _strict_loader() -> Any:
     """Return a subclass of YAML's safe loader that rejects ambiguous input."""
-    import yaml  # noqa: PLC0415 -- not needed for TOML
+    import yaml  # noqa: PLC0415 -- only YAML needs it
 
     class StrictLoader(yaml.SafeLoader):
         """Creates lists, mappings and plain values only; a repeated key is an error."""
@@ -331,8 +332,8 @@ def _strict_loader() -> Any:
                 # For example the date 2027-13-45, or a number with five thousand digits.
                 raise _fault(node, "a value looks like a time or number, but is invalid") from None
             except (TypeError, AttributeError, KeyError, IndexError):
-                # For example `!!int ""` or `!!timestamp x`: the value does not fit its explicit
-                # tag.
+                # For example `!!int ""` or `!!timestamp x`, whose value does not have the form that
+                # its tag requires.
                 raise _fault(node, "a value does not have the form of its type") from None
 
     def _fault(node: Any, problem: str) -> Exception:

@@ -93,7 +93,8 @@ def parse_config(values: object) -> ServerConfig:
         certificate_file=tls[0],
         certificate_key_file=tls[1],
     )
-    # These settings of the reference server have no effect here; they are accepted for its files.
+    # These settings of the reference server have no effect here. They are allowed, so that its
+    # configuration files can be used.
     for name in ("evaluateJsonPredicateHintsV2", "stalenessAcceptable"):
         section.optional(name, bool)
     section.finish()
@@ -139,7 +140,7 @@ def _table(section: ConfigSection) -> TableConfig:
         storage_options=section.mapping("storageOptions"),
         credentials=section.child("temporaryCredentials", _credentials),
     )
-    # Credentials would make all columns and rows in the directory readable.
+    # With credentials for the directory, recipients could read all columns and rows of the table.
     if table.is_view and table.credentials is not None:
         raise section.error(
             "temporaryCredentials",
@@ -249,7 +250,8 @@ def _network(text: str, section: ConfigSection) -> Network:
 def _oauth(section: ConfigSection) -> OAuthConfig:
     algorithms = section.texts("algorithms", least=("one", "algorithm"))
     for name in algorithms or ():
-        # HS256 is refused: anybody could sign tokens with the public key as the secret.
+        # Algorithms such as HS256 are refused, because anybody could use the public key as the
+        # secret and sign tokens.
         if not re.fullmatch(r"(?:RS|ES|PS)\d{3}|EdDSA", name):
             raise section.error("algorithms", f"{name!r} is not an algorithm with a private key")
     issuer, jwks_url = section.required("issuer", str), section.optional("jwksUrl", str)
@@ -465,7 +467,7 @@ class ConfigSection:
         if value is None:
             return None
         try:
-            if isinstance(value, datetime):  # YAML and TOML have times
+            if isinstance(value, datetime):  # a timestamp of YAML or TOML
                 zoned = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
                 return round(zoned.timestamp() * 1000)
             return parse_timestamp(str(value))

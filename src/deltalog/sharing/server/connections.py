@@ -21,10 +21,11 @@ if TYPE_CHECKING:
     from deltalog.sharing.server.config import RequestLimits
 
 BACKLOG: Final = 64
-"""Number of connections in the system's backlog; asyncio may accept all of them together."""
+"""The maximum number of connections that wait to be accepted; asyncio may accept all at once."""
 
 _LOG: Final = logging.getLogger("deltalog.sharing")
-# Number of file descriptors that are reserved for files, tables and stores.
+# The number of file descriptors that connections must not use, because files, tables and stores
+# need them.
 _RESERVED_FILES: Final = 64 + BACKLOG
 _LEAST_CONNECTIONS: Final = 8
 
@@ -87,7 +88,7 @@ class GuardedProtocol(H11Protocol):
         super().data_received(data)
         if self.is_at_work:
             self._stop_timer()
-        elif self._timer is None:  # these are the first bytes of a request
+        elif self._timer is None:  # the first bytes of a request
             self._start_timer()
 
     def on_response_complete(self) -> None:
@@ -107,8 +108,9 @@ class GuardedProtocol(H11Protocol):
         waiting = [one for one in others if not one.is_at_work]
         if not waiting:
             return False
-        oldest = min(waiting, key=lambda one: one._waits_since_s)  # noqa: SLF001 -- its own
-        # Discard it now: more connections may arrive before `connection_lost` is called.
+        oldest = min(waiting, key=lambda one: one._waits_since_s)  # noqa: SLF001 -- the same class
+        # Discard the connection now, because more connections may arrive before `connection_lost`
+        # is called.
         self.connections.discard(oldest)
         oldest.transport.abort()
         return True
@@ -155,7 +157,8 @@ class ThrottleFilter(logging.Filter):
         self._seconds = seconds
         self._clock = clock
         self._lock = threading.Lock()
-        # By logger and message template: start of the period, and number of records in it.
+        # Maps a logger and message template to the start of its current period and the number of
+        # its records in this period.
         self._counts: dict[tuple[str, str], tuple[float, int]] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:

@@ -105,7 +105,8 @@ def download_open(file: BinaryIO, headers: Mapping[str, str], *, with_body: bool
         file.close()
         raise
     chunks = _closing(file, response.chunks)
-    finalize(chunks, file.close)  # also if the client disconnects before the first chunk
+    # `_closing` does not close the file if the client disconnects before the first chunk.
+    finalize(chunks, file.close)
     return replace(response, chunks=chunks)
 
 
@@ -122,8 +123,8 @@ def _response(
     *,
     with_body: bool,
 ) -> Download:
-    # Files of a Delta table never change. The tag of size and time detects a file that was
-    # replaced.
+    # The tag consists of the size and time of the file. It detects a replaced file, although the
+    # files of a Delta table should never change.
     tag = f'"{size:x}-{modified_ms:x}"'
     common = {"Accept-Ranges": "bytes", "ETag": tag, "Cache-Control": "private, no-transform"}
     if tag in headers.get("if-none-match", ""):
@@ -151,7 +152,8 @@ def _response(
 def _span(headers: Mapping[str, str], tag: str, size: int) -> tuple[int, int] | None:
     """Return the requested range; None means the whole file, also if the header is unsupported."""
     found = _RANGE.fullmatch(headers.get("range", "").strip())
-    # RFC 9110: ignore a range of unknown form, and a range whose `If-Range` is another version.
+    # RFC 9110: ignore a range of an unknown form, and a range whose `If-Range` header is not the
+    # tag of the file.
     if found is None or headers.get("if-range", tag) != tag:
         return None
     first, last = found[1], found[2]

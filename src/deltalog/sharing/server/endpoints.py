@@ -115,7 +115,8 @@ class Server:
         if self.services.config.oauth is None:
             found = self.recipients.authenticate(*credentials)
         else:
-            # Run in a thread: a token with an unknown key may cause a request to the OAuth issuer.
+            # Run this in a thread, because a token with an unknown key may cause a request to the
+            # OAuth issuer.
             found = await anyio.to_thread.run_sync(self.recipients.authenticate, *credentials)
         add_audit_facts(request.scope, recipient=found.name)
         self.rates.take(found.name)
@@ -202,7 +203,7 @@ class Server:
         start = config.public_url
         if start is None:
             url = request.url
-            # A server that is mounted into another application has a root path.
+            # If the server is mounted into another application, the request has a root path.
             start = f"{url.scheme}://{url.netloc}{request.scope.get('root_path', '')}"
         return f"{start}{config.endpoint}"
 
@@ -253,8 +254,8 @@ def _handler(
             add_audit_facts(request.scope, error=fault.code)
             if fault.recipient is not None:
                 add_audit_facts(request.scope, recipient=fault.recipient)
-            # A 5xx that the server raised on purpose, such as 503 for a full cache, is not a
-            # defect.
+            # A status of 500 or more is not a defect if the server raised it on purpose, such as
+            # 503 for a full cache.
             if fault.status >= 500 and fault is not error:
                 log_defect(request.scope, error)
             return fault_response(fault)
@@ -458,7 +459,7 @@ def work_of(request: Request) -> Work:
 
 def _compressed(chunks: Iterator[bytes]) -> Iterator[bytes]:
     """Yield the chunks in gzip; flush each chunk, so that the client can read it at once."""
-    # For zlib, 31 means the largest window (15) and a gzip header (16).
+    # For zlib, 31 means the largest window (15) with a gzip header (16).
     packer = zlib.compressobj(1, zlib.DEFLATED, 31)
     for chunk in chunks:
         yield packer.compress(chunk) + packer.flush(zlib.Z_SYNC_FLUSH)
@@ -468,7 +469,7 @@ def _compressed(chunks: Iterator[bytes]) -> Iterator[bytes]:
 # --- Pages of listings: shares, schemas and tables
 
 
-# The maximum and default of the reference server.
+# The maximum number of results of a page. It is also the default, as in the reference server.
 _MOST_RESULTS: Final = 500
 _LIST: Final = "list"
 _TOKEN_MS: Final = 24 * 3600 * 1000
@@ -554,7 +555,7 @@ def _table_of(share: ShareConfig, schema: SchemaConfig, table: TableConfig) -> T
         share=share.name,
         share_id=share.share.id,
         id=table.id,
-        # Only recipients that can get credentials receive the location (SHARE-SEC-08).
+        # Send the location only to recipients that can get credentials (SHARE-SEC-08).
         location=table.location if has_directory else None,
         access_modes=("url", "dir") if has_directory else (),
     )
@@ -563,7 +564,7 @@ def _table_of(share: ShareConfig, schema: SchemaConfig, table: TableConfig) -> T
 # --- Temporary credentials for a table's directory, from stores that issue them
 
 
-# AWS's limits for the duration of credentials of a chained role.
+# AWS limits the duration of a chained role's credentials to this range.
 _LEAST_SECONDS: Final = 900
 _MOST_SECONDS: Final = 3600
 

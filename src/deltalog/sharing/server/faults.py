@@ -111,7 +111,7 @@ def internal() -> Fault:
     return Fault(500, codes.INTERNAL_ERROR, "the server could not handle the request")
 
 
-# The first matching class is used, so a subclass must be before its base class.
+# `fault_of` uses the first matching row, so a subclass must be before its base class.
 _Kinds = type[DeltaError] | tuple[type[DeltaError], ...]
 
 _FAULTS: Final[tuple[tuple[_Kinds, Callable[[], Fault]], ...]] = (
@@ -135,7 +135,7 @@ _FAULTS: Final[tuple[tuple[_Kinds, Callable[[], Fault]], ...]] = (
         lambda: unsupported("the table has files outside of its directory, which are not shared"),
     ),
     (
-        # Must be before StorageError, which is the base class of ObjectNotFoundError.
+        # This row must be before StorageError, which is the base class of ObjectNotFoundError.
         (ObjectNotFoundError, DataFileMissingError),
         lambda: Fault(404, codes.NOT_FOUND, "a file of the table is gone; query the table again"),
     ),
@@ -149,7 +149,7 @@ def fault_of(error: BaseException) -> Fault:
     if isinstance(error, Fault):
         return error
     if isinstance(error, MalformedMessageError):
-        return malformed(str(error))  # the message quotes only the recipient's own request
+        return malformed(str(error))  # the message contains only parts of the recipient's request
     for kinds, make_fault in _FAULTS:
         if isinstance(error, kinds):
             return make_fault()

@@ -49,14 +49,14 @@ DELTA_COLUMNS: Final = (
     "clusteringProvider",
 )
 
-# Paths that Python must check: absolute paths, files of the log, and paths with escapes, schemes or
-# `..`.
+# Paths that match this pattern need a check in Python: absolute paths, files of the log, and paths
+# with escapes, schemes or `..`.
 _SUSPECT: Final = r"[%:\\\x00]|\.\.|^/|^$|(?:^|/)_delta_log/"
 
 _IS_SUSPECT: Final = re.compile(_SUSPECT).search
 
-# The header `fileidhash` of a request names the hash. A hash must always produce the same ids,
-# because clients cache files by their ids.
+# The hash functions for file ids, by their names in the request header `fileidhash`. The results of
+# a function must never change, because clients cache files by their ids.
 _HASHES: Final[Mapping[str, Callable[[bytes], str]]] = {
     "md5": lambda data: hashlib.md5(data, usedforsecurity=False).hexdigest(),
     "sha256": lambda data: hashlib.sha256(data).hexdigest(),
@@ -183,7 +183,8 @@ class FileLines:
         path = None if descriptor is None else location(descriptor)
         if path is None or descriptor is None:
             return None, values
-        # Storage type `p`: the descriptor contains a URL instead of a path relative to the table.
+        # With the storage type `p`, a descriptor contains a URL instead of a path relative to the
+        # table.
         values["storageType"] = "p"
         values["pathOrInlineDv"] = self._sign(_relative(path, self._root))
         return self._hash(descriptor.unique_id), values

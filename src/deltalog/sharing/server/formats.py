@@ -153,8 +153,8 @@ def needed_features(snapshot: Snapshot, *, whole_history: bool = False) -> dict[
     protocol = snapshot.protocol
     listed = {canonical_name(name): name for name in protocol.reader_features or ()}
     if snapshot.configuration.column_mapping_mode is not Mode.NONE:
-        # Reader version 2 has no list of features, and some tables list column mapping only as a
-        # writer feature (CM-02).
+        # A protocol with reader version 2 does not list its features. Some tables list column
+        # mapping only as a writer feature (CM-02).
         listed.setdefault("columnMapping", "columnMapping")
     return {
         name: spelled
@@ -167,7 +167,8 @@ def needed_features(snapshot: Snapshot, *, whole_history: bool = False) -> dict[
 def _is_used(name: str, snapshot: Snapshot) -> bool:
     configuration = snapshot.configuration
     match name:
-        # A table still lists a feature after its property is disabled or its columns are dropped.
+        # The protocol of a table still lists a feature after its property is disabled or its
+        # columns are dropped.
         case "columnMapping":
             return configuration.column_mapping_mode is not Mode.NONE
         case "timestampNtz":
@@ -262,7 +263,7 @@ def metadata_line(
         description=metadata.description,
         schema_string=schema_without_metadata(metadata.schema_string),
         partition_columns=metadata.partition_columns,
-        # As in the reference server, send only this property, without the prefix `delta.`
+        # As in the reference server, send only this property, and omit the prefix `delta.`
         # (SHARE-META-06).
         configuration={"enableChangeDataFeed": "true"} if has_feed else {},
         version=version,

@@ -87,8 +87,8 @@ class RequestMiddleware:
             app: ASGIApp = self._app if fault is None else fault_response(fault)
             await app(scope, receive, sent.send)
         except (ClientDisconnect, ClientGoneError):
-            pass  # the client has disconnected
-        except Exception as error:  # noqa: BLE001 -- the web server would log its text
+            pass
+        except Exception as error:  # noqa: BLE001 -- the web server would log the message
             log_defect(scope, error)
             if not sent.status:
                 await fault_response(internal())(scope, receive, sent.send)
@@ -97,7 +97,7 @@ class RequestMiddleware:
 
     def _finish(self, scope: Scope, sent: _SentResponse) -> None:
         facts = scope[_FACTS]
-        facts |= facts.pop("answer", {})  # were added while the answer was sent
+        facts |= facts.pop("answer", {})  # facts that were added while the answer was sent
         action = facts.get("action", _UNKNOWN)
         seconds = time.perf_counter() - sent.started
         status = sent.status or CLIENT_CLOSED
@@ -162,7 +162,7 @@ class _SentResponse:
         with anyio.fail_after(self._seconds):
             try:
                 await self._send(message)
-            except OSError as error:  # some ASGI servers report a disconnect this way
+            except OSError as error:  # how some ASGI servers report a disconnect
                 raise ClientGoneError from error
         if message["type"] == "http.response.body":
             self.num_bytes += len(message.get("body", b""))
@@ -263,7 +263,7 @@ def _size_fault(scope: Scope, limits: RequestLimits) -> Fault | None:
 # --- Metrics of the server in Prometheus' text format
 
 
-# Upper bounds of the histogram's buckets, in seconds.
+# The upper bounds of the buckets of the histogram, in seconds.
 _BOUNDS: Final = (0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 60.0)
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
@@ -440,7 +440,7 @@ class Work:
                 # meanwhile.
                 async with turns.of(recipient):
                     found.append(await anyio.to_thread.run_sync(function, limiter=turns.all))
-            except Exception as error:  # noqa: BLE001 -- raised outside of the group, as it is
+            except Exception as error:  # noqa: BLE001 -- raised below: the group would wrap it
                 fault = error
             group.cancel_scope.cancel()
         if fault is not None:
@@ -478,8 +478,7 @@ class WorkResponse(Response):
         status_code: int = 200,
         headers: Mapping[str, str],
     ) -> None:
-        # Do not call the base class: it would set a content length, but the body does not exist
-        # yet.
+        # Do not call the base class. It would set a content length, but the body is not known yet.
         self.status_code = status_code
         self.background: Any = None
         self.body = b""

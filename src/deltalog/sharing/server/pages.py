@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-import deltalog.expressions.arrow  # noqa: F401  # no first query waits for the kernels
+import deltalog.expressions.arrow  # noqa: F401  # slow: imported before the first query
 from deltalog.data.scan.prune import Pruned, prune
 from deltalog.errors import DeltaError
 from deltalog.expressions import TextRules, resolve_predicate
@@ -118,7 +118,8 @@ def start_of_page(request: TableRequest, query: TableQuery | ChangesQuery) -> Pa
     if any(values.get(key) != value for key, value in expected.items()):
         raise invalid("the token belongs to another query: send the parameters of the first page")
     _check_shared(request, query, values["v"])
-    # A refresh token starts a new listing, so the newest key is used for the names of the files.
+    # All pages of a listing must use the same key for the names of files. A refresh token starts a
+    # new listing, which uses the newest key.
     key = sealed.key if kind == _PAGE else 0
     return PageStart(
         version=values["v"],
@@ -168,7 +169,8 @@ def end_of_page(
     is_paged = query.max_files is not None or query.page_token is not None
     if not (response_format.ends or is_paged or refreshes):
         return None
-    # If history is not shared, new tokens must not extend the time for reading an old version.
+    # If history is not shared, a new token must not expire later than the old one. Otherwise, the
+    # client could read an old version forever.
     is_bound = start is not None and not request.table.config.history_shared
     until_ms = start.until_ms if start is not None and is_bound else None
 
@@ -179,7 +181,7 @@ def end_of_page(
     def make() -> EndStreamAction:
         owner = {**_owner(request), "v": version}
         rows = page()
-        # The refresh token has no offset: it is for the files of all pages.
+        # The refresh token has no offset, because it is for the files of all pages.
         next_page = refresh = None
         if (next_start := rows.next_start) is not None:
             values = {**owner, "c": _checksum(query), **next_start}
@@ -212,9 +214,11 @@ def _checksum(query: TableQuery | ChangesQuery) -> str:
 # --- Predicate hints of a query, resolved against the table's columns
 
 
-# Each hint is evaluated for every file. Ignoring further hints only makes the answer longer.
+# The maximum number of hints that the server evaluates, because it evaluates each hint for every
+# file. Ignoring the other hints only makes the answer longer.
 _MOST_HINTS: Final = 100
-# The maximum number of operations times files, which takes about a second.
+# The maximum product of the number of operations in hints and the number of files. Evaluating so
+# many operations takes about a second.
 _MOST_EVALUATIONS: Final = 200_000_000
 
 
@@ -256,7 +260,7 @@ class _Budget:
             return number < self._agreed
         self._bytes -= len(text.encode("utf-8", "surrogatepass"))
         is_left = self._bytes >= 0 and self._operations > 0
-        # Always read the first hint. Otherwise a busy server would return all files for every
+        # Always read the first hint. Otherwise, a busy server would return all files for every
         # query.
         return is_left and (number == 0 or time.monotonic() < self._end_s)
 

@@ -108,12 +108,13 @@ def answer_query(request: TableRequest, query: TableQuery, pinned: int | None = 
     )
     pruned = prune_by(snapshot, hints.predicate)
     num_sent = len(query.predicate_hints) + (query.json_predicate_hints is not None)
-    # The recipient also filters by hints that the server ignores, so it may need more rows than the
-    # limit. Use the limit only if the server uses all hints.
+    # Use the limit only if the server uses all hints. A recipient also filters by the hints that
+    # the server ignores, so it may need more files than the limit requires.
     limited = query if hints.num_used == num_sent else replace(query, limit_hint=None)
     page = _page(limited, pruned, offset, config.limits.page_files)
     check_paths(pruned.files(["path"]).column(0), snapshot.store.root)
-    # The protocol: "Returned when querying a table data with a version or timestamp parameter."
+    # The protocol about the version and timestamp of a file: "Returned when querying a table data
+    # with a version or timestamp parameter."
     travels = query.version is not None or query.timestamp_ms is not None
 
     def body() -> Iterator[bytes]:
@@ -183,7 +184,8 @@ def _page(query: TableQuery, pruned: Pruned, offset: int, most_files: int) -> Fi
     """Return the page of the files that remain after evaluating hints."""
     indices = None
     if query.max_files is not None or offset:
-        # Sort by path, because a new checkpoint may change the order of files between two pages.
+        # Sort by path, because a new checkpoint may change the order of the files before the next
+        # page is requested.
         indices = compute.sort_indices(pruned.files(["path"]).column("path"))
     indices = _limited(query, pruned, indices)
     left = pruned.num_files - pruned.num_by_partition - pruned.num_by_statistics

@@ -115,8 +115,8 @@ class Recipients:
         return entry[0]
 
     def _by_signature(self, token: str) -> RecipientConfig | None:
-        # JSON Web Tokens have three parts. Reject other tokens first, because verifying may request
-        # the issuer's keys.
+        # JSON Web Tokens have three parts. Reject other tokens first, because the verification may
+        # send a request to the issuer.
         if self._verify is None or token.count(".") != 2:
             return None
         subject = self._verify(token)
@@ -195,7 +195,7 @@ class TokenVerifier:
 
     def __init__(self, config: OAuthConfig, clock: Callable[[], float] = time.monotonic) -> None:
         try:
-            import jwt  # noqa: PLC0415 -- needed only with an issuer
+            import jwt  # noqa: PLC0415 -- only OAuth needs it
         except ModuleNotFoundError:
             raise InvalidInputError("oauth needs PyJWT: pip install 'deltalog[sharing]'") from None
         self._jwt = jwt
@@ -240,7 +240,7 @@ class TokenVerifier:
     def _fetch(self, now: float) -> None:
         self._fetched_at = now
         try:
-            # Request the URL again each time: the issuer may have changed it.
+            # Request the URL each time, because the issuer may have changed it.
             url = self._config.jwks_url or discovered_keys_url(self._config.issuer)
             client = self._jwt.PyJWKClient(
                 url, cache_keys=False, cache_jwk_set=False, timeout=_TIMEOUT_SECONDS
@@ -266,8 +266,8 @@ def discovered_keys_url(issuer: str) -> str:
         issuer.rstrip("/") + _DISCOVERY, timeout=_TIMEOUT_SECONDS
     ) as response:
         found = loads(response.read(_MOST_BYTES), "OpenID configuration")
-    # OpenID Connect: "The issuer value returned MUST be identical to the Issuer URL". Otherwise one
-    # issuer could provide keys for another.
+    # OpenID Connect: "The issuer value returned MUST be identical to the Issuer URL". Otherwise,
+    # one issuer could provide the keys of another issuer.
     if not isinstance(found, dict) or found.get("issuer") != issuer:
         raise InvalidInputError("the OpenID configuration belongs to another issuer")
     url = found.get("jwks_uri")

@@ -25,9 +25,10 @@ if TYPE_CHECKING:
     from deltalog.sharing.server.config import ServerConfig
 
 _LOG: Final = logging.getLogger("deltalog.sharing")
-# Clients can cause any number of messages of these loggers. The audit log contains all requests.
+# The loggers whose messages are limited, because clients can cause any number of them. Only the
+# audit log contains all requests.
 _THROTTLED: Final = ("asyncio", "uvicorn.error", "deltalog.sharing")
-# The time for closing connections after the grace period; then the process ends.
+# The number of seconds for closing connections after the grace period. Then the process ends.
 _LAST_SECONDS: Final = 5
 
 
@@ -46,9 +47,9 @@ def serve(path: str | Path, *, host: str | None = None, port: int | None = None)
         InvalidInputError: the file is wrong, or uvicorn is not installed.
     """
     try:
-        import uvicorn  # noqa: PLC0415 -- an application can be mounted without it
+        import uvicorn  # noqa: PLC0415 -- a mounted application does not need it
 
-        from deltalog.sharing.server import connections  # noqa: PLC0415 -- as above
+        from deltalog.sharing.server import connections  # noqa: PLC0415 -- imports uvicorn
     except ModuleNotFoundError:
         raise InvalidInputError("serving needs uvicorn: pip install 'deltalog[sharing]'") from None
     _log_to_stderr()
@@ -77,7 +78,7 @@ def serve(path: str | Path, *, host: str | None = None, port: int | None = None)
         backlog=connections.BACKLOG,
         ssl_certfile=config.certificate_file,
         ssl_keyfile=config.certificate_key_file,
-        access_log=False,  # it would contain signed URLs; the audit log replaces it
+        access_log=False,  # the audit log replaces it, without signed URLs
         lifespan="off",
         log_level="warning",
         server_header=False,
@@ -85,7 +86,7 @@ def serve(path: str | Path, *, host: str | None = None, port: int | None = None)
         timeout_keep_alive=30,
         timeout_graceful_shutdown=config.limits.grace_seconds,
     )
-    # Add the filters after uvicorn has configured its loggers.
+    # Add the filters only now, after uvicorn has configured its loggers.
     for name in _THROTTLED:
         logging.getLogger(name).addFilter(connections.ThrottleFilter())
     settings.load()
@@ -99,12 +100,13 @@ def _handle_signals(server: Any, reloading: ReloadingServer) -> None:
     if hasattr(signal, "SIGHUP"):
 
         def reload(*_: object) -> None:
-            # In a thread: the signal may interrupt a reload in the main thread, which has the lock.
+            # Reload in a thread. The signal may interrupt the main thread during a reload, when it
+            # has the lock.
             threading.Thread(target=reloading.reload, kwargs={"now": True}, daemon=True).start()
 
         signal.signal(signal.SIGHUP, reload)
-    # uvicorn raises the signal again at its end. This handler exits normally, so that the cache is
-    # deleted.
+    # When uvicorn has stopped, it raises the signal again. This handler exits normally, so that the
+    # cache is deleted.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     handle_exit = server.handle_exit
 
@@ -123,7 +125,7 @@ def _log_to_stderr() -> None:
     """Log to stderr, one line per event: the audit log as JSON, all others as plain text."""
     root = logging.getLogger("deltalog.sharing")
     if root.handlers or logging.getLogger().handlers:
-        return  # logging is configured already
+        return  # the logging is already configured
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("%(message)s"))
     root.addHandler(handler)
@@ -146,9 +148,9 @@ def load_certificates(context: ssl.SSLContext | None, config: ServerConfig) -> N
     if context is None or chain is None:
         return
     try:
-        # Try a new context first: a failure halfway would leave the used context with a certificate
-        # and a key that do not match.
+        # Load the certificate into a new context first. If loading fails halfway, the context in
+        # use must not have a certificate and a key that do not match.
         for one in (ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), context):
-            one.load_cert_chain(chain, key, password=lambda: "")  # do not prompt on the terminal
+            one.load_cert_chain(chain, key, password=lambda: "")  # no prompt on the terminal
     except (OSError, ValueError) as error:
         _LOG.error("the certificates are not reloaded: %s", error)

@@ -88,7 +88,7 @@ class ServedTable:
                 self.opened.older.clear()  # another table has replaced this table at its location
             if newest is None or newest is known or newest.version < found.version:
                 self.opened.latest = found
-        # No version of the table may be read yet.
+        # The shared versions begin with `start_version`, which has not been committed yet.
         if found.version < self.config.start_version:
             raise not_found("table")
         return found
@@ -143,7 +143,7 @@ class ServedTable:
         """
         start = self.config.start_version
         if version < start:
-            # The message of the reference server.
+            # The reference server sends the same message.
             raise invalid(f"You can only query table data since version {start}.")
         if version > latest.version:
             raise invalid(
@@ -170,8 +170,8 @@ class ServedTable:
             Fault: 400 if no version was committed since then.
         """
         times = self._commit_times(latest)
-        # A version at exactly this time is included; the kernel path of the reference server skips
-        # it.
+        # Include a version at exactly this time. The reference server skips it when it uses Delta
+        # Kernel.
         version = min((one for one, ms in times.items() if ms >= timestamp_ms), default=None)
         if version is None:
             raise invalid("the timestamp is after the latest version of the table")

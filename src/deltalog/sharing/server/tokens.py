@@ -55,7 +55,7 @@ class Sealer:
 
     def __init__(self, key: bytes, *previous: bytes) -> None:
         self._secrets = (key, *previous)
-        # Derive keys for tokens, so that the signature of a URL is never a valid seal.
+        # Derive separate keys for tokens. Otherwise, the signature of a URL could be a valid seal.
         self._keys = [hmac.digest(one, _PURPOSE, "sha256") for one in self._secrets]
 
     def with_key(self, key: int) -> Sealer:
@@ -97,7 +97,7 @@ class Sealer:
 
     def keyed_hash(self, *parts: bytes) -> str:
         """Return a hash that cannot be computed without the key, in hexadecimal digits."""
-        # The message contains lengths, so that the parts ("a", "bc") and ("ab", "c") differ.
+        # The message contains the length of each part, so that ("a", "bc") and ("ab", "c") differ.
         message = b"mark\0" + b"".join(len(part).to_bytes(8) + part for part in parts)
         return hmac.digest(self._keys[0], message, "sha256").hex()
 
@@ -119,7 +119,7 @@ def decode_base64(text: str) -> bytes | None:
         data = urlsafe_b64decode(text + "=" * (-len(text) % 4))
     except ValueError:
         return None
-    # Unused bits of the last character must be zero: only one string represents each value.
+    # Only one string may represent a value, so the unused bits of the last character must be zero.
     return data if encode_base64(data) == text else None
 
 

@@ -104,7 +104,7 @@ class UrlSigner:
         previous: Sequence[bytes] = (),
     ) -> None:
         self._secrets = (key, *previous)
-        # Derive keys for URLs, so that the seal of a token is never a valid signature.
+        # Derive separate keys for URLs. Otherwise, the seal of a token could be a valid signature.
         self._keys = [hmac.digest(one, _PURPOSE, "sha256") for one in self._secrets]
         self._seconds = seconds
         self._own_urls = own_urls

@@ -46,7 +46,8 @@ def answer_view(
     sign = request.signer(ViewFileSource(snapshot.version))
     facts: dict[str, object] = {"version": snapshot.version, "files": 0, "hints": hints.num_used}
     has_hints = query.predicate_hints or query.json_predicate_hints
-    # With hints, ignore the limit, because the remaining files may contain rows that do not match.
+    # If there are hints, ignore the limit, because the sent files may contain rows that do not
+    # match the hints.
     limit = None if has_hints else query.limit_hint
     page = FilePage(None, 0, 0, 0)
 
@@ -54,8 +55,8 @@ def answer_view(
         nonlocal page
         rows = files = 0
         last = None
-        # Count only files with rows of the view. The number of other files would reveal hidden
-        # rows.
+        # Count only files with rows of the view, because the number of other files would reveal
+        # hidden rows.
         for key, task in found.tasks(start.after):
             if limit is not None and rows >= limit:
                 break
@@ -117,7 +118,8 @@ def download_view(
         raise not_found("file")
     services = services.with_key(signed.key)
     view = View(table.at(source.version), table, services)
-    # Other requests may evict the file from a small cache before it is opened; then try again.
+    # Try several times, because other requests may evict the file from a small cache before it is
+    # opened.
     for _ in range(_ATTEMPTS):
         tasks = changed_tasks(view, table, source) if is_change else view.tasks()
         file = view.open(signed.path, tasks)

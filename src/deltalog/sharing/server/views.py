@@ -60,7 +60,7 @@ _LOG: Final = logging.getLogger("deltalog.sharing")
 _ROWS_AT_ONCE: Final = 1024
 _ROWS_OF_PIECE: Final = 1 << 16
 _PIECE_BYTES: Final = 1 << 20
-_PART: Final = 24  # number of hexadecimal digits of a hash
+_PART: Final = 24  # length of a hash in a file name, in hexadecimal digits
 _ASSUMED_FILES: Final = 1_000_000
 
 
@@ -141,7 +141,8 @@ class View:
             self.schema: StructType = project(snapshot.configuration.schema, self.columns)
             self._scan = plan_scan(snapshot, columns=self.columns, predicate=self.row_filter)
         except InvalidInputError:
-            # Send no message of the error to the client, because it may contain a storage location.
+            # Do not send the message of the error to the client, because it may contain a storage
+            # location.
             _LOG.error("the view of table %r does not fit it; run check --tables", config.name)
             raise unsupported("the configured view does not fit the table (any more)") from None
         if has_variant(self.schema):
@@ -210,8 +211,8 @@ class View:
         found = cache.describe_or_make(own, partial(_write, task))
         if not found.num_rows:
             return ViewFile("", 0, 0)
-        # The name is a hash of the content. A hash of the deletion vector would reveal that hidden
-        # rows were deleted.
+        # The name contains a hash of the file's content. A hash of the deletion vector would reveal
+        # that hidden rows were deleted.
         contents = self._services.sealer.keyed_hash(found.digest)[:_PART]
         name = f"{self._prefix}{self.key(task)}{contents}"
         cache.tell(name, own)
@@ -380,7 +381,8 @@ def _path_in(
     there: DataType = then.schema
     for position, name in enumerate(path):
         if not (isinstance(here, StructType) and isinstance(there, StructType)):
-            # Fields inside of arrays and maps have no path of their own, so compare the whole type.
+            # Compare the whole type, because fields inside of arrays and maps have no path of their
+            # own.
             return (*found, *path[position:]) if here == there else None
         own = next(field for field in here if field.name == name)
         match = [

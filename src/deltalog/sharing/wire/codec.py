@@ -173,7 +173,7 @@ def parse_timestamp(text: str, where: str = "timestamp") -> int:
         MalformedMessageError: the string is not a time, or has no zone (requirement SHARE-TS-01).
     """
     try:
-        # Without a zone or a time of day, subtracting the epoch raises TypeError.
+        # If the text has no zone or no time of day, the subtraction of the epoch raises TypeError.
         return (datetime.fromisoformat(text) - _EPOCH) // _MILLISECOND
     except (ValueError, TypeError, OverflowError):
         raise MalformedMessageError(

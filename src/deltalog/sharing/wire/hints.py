@@ -26,7 +26,8 @@ from deltalog.schema.types import PrimitiveType
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-# The first two limits are those of the reference server (requirement SHARE-JP-09).
+# The limits of a hint. MOST_BYTES and MOST_DEPTH are those of the reference server (requirement
+# SHARE-JP-09).
 MOST_BYTES: Final = 1 << 20
 MOST_DEPTH: Final = 100
 MOST_OPERATIONS: Final = 2000
@@ -41,7 +42,7 @@ _COMPARISONS: Final = {
 }
 _OPERATIONS: Final = {operator: name for name, operator in _COMPARISONS.items()}
 
-# Delta types by the protocol's `valueType`.
+# Maps the `valueType` of the protocol to the Delta type.
 VALUE_TYPES: Final[Mapping[str, str]] = {
     "bool": "boolean",
     "int": "integer",
@@ -123,11 +124,11 @@ def _check_size(tree: Any) -> None:
 def _condition(node: Any, depth: int) -> Expression:
     _check_depth(depth)
     operation, inner = _operation(node)
-    # "This op should have two children, and both should be leaf ops."
+    # The protocol: "This op should have two children, and both should be leaf ops."
     if operation in _COMPARISONS:
         left, right = _exactly(inner, 2, operation)
         return _comparison(_COMPARISONS[operation], left, right)
-    # "This op should have only one child, the column op."
+    # The protocol: "This op should have only one child, the column op."
     if operation == "isNull":
         (child,) = _exactly(inner, 1, operation)
         return IsNull(_column(child))
@@ -135,7 +136,7 @@ def _condition(node: Any, depth: int) -> Expression:
         (child,) = _exactly(inner, 1, operation)
         return Not(_condition(child, depth + 1))
     if operation in {"and", "or"}:
-        # "This op should have at least two children."
+        # The protocol: "This op should have at least two children."
         if len(inner) < 2:
             raise ValueError(f"{operation} needs two children or more")
         parts = tuple(_condition(child, depth + 1) for child in inner)
@@ -176,7 +177,7 @@ def _column(node: Any) -> Column:
     name = node.get("name")
     if operation != "column" or not isinstance(name, str) or not name:
         raise ValueError(f"expected a column with a name, found op {operation[:40]!r}")
-    _value_type(node)  # must be present, but the schema determines the column's type
+    _value_type(node)  # required, but ignored: the schema determines the type of the column
     return Column((name,))
 
 
@@ -185,8 +186,8 @@ def _literal(node: Any) -> Literal:
     kind = _value_type(node)
     if not isinstance(value, str):
         raise TypeError("expected a string as the value of a literal")
-    # Convert the value: "The literal's value will be cast to the specified valueType during
-    # comparisons". As strings, "9" would be greater than "25".
+    # The protocol: "The literal's value will be cast to the specified valueType during
+    # comparisons". Without this conversion, "9" would be greater than "25".
     return Literal(_VALUES[kind](value), PrimitiveType(VALUE_TYPES[kind]))
 
 
@@ -254,7 +255,8 @@ def _encode(node: Expression) -> dict[str, Any] | None:
         case Comparison(operator=operator, left=left, right=right) if operator in _OPERATIONS:
             return _tree(_OPERATIONS[operator], _leaf(left, right), _leaf(right, left))
         case IsNull(operand=Column() as column) if len(column.path) == 1:
-            # A column must have a `valueType`, but without a comparison any type is correct.
+            # The protocol requires a `valueType` of the column. Any type is correct here, because
+            # no value is compared.
             return _tree("isNull", _column_leaf(column, "string"))
         case Not(operand=operand):
             return _tree("not", _encode(operand))

@@ -211,7 +211,8 @@ def parse_line(data: bytes | str, where: str = "line") -> Line | None:
     kind, value = _single_member(parse_object(data, where))
     node = JsonObject(value, f"{where}: {kind}", MalformedMessageError)
     if kind in ACTION_OF_KIND:
-        # Both formats wrap files in `file`; only the format delta has `deltaSingleAction`.
+        # Both formats use the member `file`, but only the format delta has `deltaSingleAction` in
+        # it.
         if node.values.get("deltaSingleAction") is not None:
             return _DELTA_FILE.parse(node)
         return _PARQUET_FILE.parse(node, kind=kind)
@@ -268,7 +269,8 @@ def line_to_json(line: Line) -> dict[str, Any]:
 
 
 def _single_member(node: JsonObject) -> tuple[str, Any]:
-    # The protocol: "It must contain only ONE of the above fields." Null means absent.
+    # The protocol: "It must contain only ONE of the above fields." A member that is null does not
+    # count.
     present = [(key, value) for key, value in node.values.items() if value is not None]
     if len(present) != 1:
         raise node.error(f"{node.where}: expected an object with one member, found {len(present)}")
@@ -318,7 +320,8 @@ _MOMENT: Final = {
     "timestamp_ms": number("timestamp"),
     "expiration_timestamp_ms": number("expirationTimestamp"),
 }
-# Not the Delta protocol's `minReaderVersion`. The protocol: "Currently it's always 1."
+# This is the `minReaderVersion` of the sharing protocol, not of the Delta protocol: "Currently it's
+# always 1."
 _PARQUET_PROTOCOL: Final = MessageCodec(
     ParquetProtocol, min_reader_version=required_number("minReaderVersion")
 )
@@ -362,7 +365,8 @@ _DELTA_METADATA: Final = MessageCodec(
 )
 _DELTA_FILE: Final = MessageCodec(
     DeltaFileLine,
-    # The protocol's example also has a `size`, which is not in its list of fields.
+    # The example in the protocol also has a `size`, which is omitted here because it is not in the
+    # list of fields.
     id=required_text("id"),
     deletion_vector_file_id=optional_text("deletionVectorFileId"),
     **_MOMENT,
@@ -498,8 +502,8 @@ def parse_page(data: bytes, codec: MessageCodec[T], where: str = "listing") -> L
         MalformedMessageError: the body is not a page.
     """
     node = parse_object(data, where)
-    # The items may be absent: "The items field may be an empty array or missing when no results are
-    # found". The token may be absent or empty.
+    # The items may be absent. The protocol: "The items field may be an empty array or missing when
+    # no results are found". The token may also be absent or empty.
     items = node.values.get("items")
     if not isinstance(items, list | None):
         raise MalformedMessageError(f"{where}.items: expected a list")

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 NEWEST_VERSION: Final = 2
 
-BEARER_TOKEN: Final = "bearer_token"  # noqa: S105 -- the name of a kind
+BEARER_TOKEN: Final = "bearer_token"  # noqa: S105 -- not a password
 BASIC: Final = "basic"
 CLIENT_CREDENTIALS: Final = "oauth_client_credentials"
 PRIVATE_KEY_JWT: Final = "oauth_jwt_bearer_private_key_jwt"
@@ -119,7 +119,7 @@ def parse_profile(data: bytes) -> Profile:
             f"{NEWEST_VERSION}; upgrade deltalog"
         )
     if version > NEWEST_VERSION:
-        raise InvalidInputError(  # begins with the official client's message
+        raise InvalidInputError(  # begins like the official client's message
             f"'shareCredentialsVersion' in the profile is {version} which is too new: this release "
             f"supports versions 1 to {NEWEST_VERSION}; upgrade deltalog"
         )

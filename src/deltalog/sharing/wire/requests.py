@@ -124,12 +124,12 @@ def parse_timestamp_parameter(parameters: Mapping[str, str], name: str) -> int |
         MalformedMessageError: the parameter is not a time.
     """
     text = parameters.get(name)
-    # A client that does not escape a plus sign sends a space.
+    # The plus sign of a time zone becomes a space if the client does not escape it in the URL.
     return None if text is None else parse_timestamp(text.replace(" ", "+"), name)
 
 
 def _predicate_hints(node: JsonObject, name: str) -> tuple[str, ...] | None:
-    # The protocol's text says "String", but its example shows a list (requirement B-99).
+    # The text of the protocol says "String", but its example shows a list (requirement B-99).
     single = node.values[name]
     return (single,) if isinstance(single, str) else node.texts(name)
 
@@ -159,7 +159,8 @@ _TABLE_QUERY: Final = MessageCodec(
     version=natural_number("version"),
     timestamp_ms=timestamp("timestamp"),
     starting_version=natural_number("startingVersion"),
-    # The client must filter, too: "The server can use it as a hint […]. This is not enforcement".
+    # The server may send later versions. The protocol: "The server can use it as a hint […]. This
+    # is not enforcement".
     ending_version=natural_number("endingVersion"),
     max_files=natural_number("maxFiles"),
     page_token=nonempty_text("pageToken"),
@@ -227,7 +228,8 @@ def parse_capabilities(header: str | None) -> Capabilities:
         key, _, values = part.partition("=")
         words = (word.strip().lower() for word in values.split(","))
         found[key.strip().lower()] = tuple(dict.fromkeys(word for word in words if word))
-    # Ignore unknown formats and features: a newer client may list them before those known here.
+    # The result also contains unknown formats and features, which newer clients may list. The
+    # server ignores them.
     return Capabilities(
         response_formats=found.get("responseformat", ()),
         reader_features=frozenset(found.get("readerfeatures", ())),
@@ -253,8 +255,8 @@ def encode_capabilities(capabilities: Capabilities) -> str:
 # --- Error bodies: `errorCode` and `message`
 
 
-# The first four codes and INTERNAL_ERROR are those of the reference server, which has no codes for
-# the other cases (requirement SHARE-GEN-07).
+# The reference server uses only the first four codes and INTERNAL_ERROR. It has no codes for the
+# other cases (requirement SHARE-GEN-07).
 NOT_FOUND: Final = "RESOURCE_DOES_NOT_EXIST"
 INVALID_PARAMETER: Final = "INVALID_PARAMETER_VALUE"
 MALFORMED_REQUEST: Final = "MALFORMED_REQUEST"

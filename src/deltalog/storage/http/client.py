@@ -195,12 +195,13 @@ class Sessions:
                 sock_read=options.read_timeout_s,
             ),
             headers={"User-Agent": f"deltalog/{__version__}"},
-            # True would also send logins from ~/.netrc to any host that a server returns.
+            # With True, aiohttp would also send logins from ~/.netrc to any host that a server
+            # returns.
             trust_env=False,
-            # Do not store cookies of the hosts of signed URLs.
+            # Do not store cookies from the hosts of signed URLs.
             cookie_jar=aiohttp.DummyCookieJar(),
-            # Do not let aiohttp decompress: a short body may expand to gigabytes. `Reply` limits
-            # that.
+            # Do not let aiohttp decompress bodies, because a short body may expand to gigabytes.
+            # `Reply` decompresses them with a limit.
             auto_decompress=False,
             read_bufsize=1 << 18,
             max_field_size=1 << 16,
@@ -249,8 +250,8 @@ class _NearnessResolver(aiohttp.abc.AbstractResolver):
         if any(reach_of(address) > self._nearest for address in addresses):
             raise TooNearError
         key, reach = host.lower(), reach_of_all(addresses)
-        # Record the farthest reach. If the name later resolves to a nearer address, the limits of
-        # the farthest reach still apply (DNS rebinding).
+        # Record the farthest reach of a name. If the name later resolves to a nearer address (DNS
+        # rebinding), the limits of the farthest reach still apply.
         self._reaches[key] = min(reach, self._reaches.get(key, reach))
         return found
 
@@ -267,7 +268,7 @@ def _close_all(sessions: dict[_SessionKey, _LoopSession]) -> None:
         if held.loop.is_running():
             asyncio.run_coroutine_threadsafe(held.session.close(), held.loop)
         elif (connector := held.session.connector) is not None:
-            connector._close()  # noqa: SLF001  # the public one needs a running loop
+            connector._close()  # noqa: SLF001  # the public method needs a running loop
     sessions.clear()
 
 
@@ -278,7 +279,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _MOST_REDIRECTS: Final = 5
-# The maximum number of hosts in the cache of proxies, because servers may return any hosts.
+# The maximum number of hosts in the cache of proxies. The cache needs a limit, because servers may
+# return URLs of any number of hosts.
 _MOST_HOSTS: Final = 1000
 _MOST_ERROR_BYTES: Final = 64 * 1024
 _CONTROLS: Final = re.compile(r"[\x00- \x7f]")
@@ -396,8 +398,8 @@ class Http:
                     reply = Reply(response, request.what, budget, is_decoded=is_decoded)
                     if response.status < 300:
                         found = await read(reply)
-                        # Count only the bytes of this attempt, because the data of a broken attempt
-                        # is dropped.
+                        # Count only the bytes of the successful attempt, because the data of failed
+                        # attempts is dropped.
                         budget.used_bytes += reply.num_bytes
                         return found
                     body = await reply.read_start(_MOST_ERROR_BYTES)
@@ -407,7 +409,7 @@ class Http:
                     asked_ms = retry_after_ms(response.headers.get("Retry-After"), now_ms())
                     cause = None
             except DeltaError:
-                raise  # some DeltaErrors are OSErrors: do not try again
+                raise  # not retried, although some DeltaErrors are OSErrors
             except LASTING_FAULTS as fault:
                 raise self._connection_error(request, fault, 1) from None
             except _TEMPORARY as fault:
@@ -447,7 +449,7 @@ class Http:
             response.release()
             try:
                 request = self._redirected(request, urljoin(request.url, target))
-            except ValueError:  # from `urllib`
+            except ValueError:  # `urllib` cannot parse the URL
                 raise self.faults.refused(
                     f"cannot {request.what}: the server redirects to {shown_location(target)!r}, "
                     "which is not a URL"
@@ -495,12 +497,14 @@ class Http:
         host = url.raw_host or ""
         found = reach_of_host(host)
         if self._proxy(url) is not None:
-            # The proxy resolves the name, and may be in another network.
+            # The proxy resolves the name itself, and may be in another network, so the address is
+            # unknown here.
             found, limit = found or Reach.INTERNET, Reach.MACHINE
         else:
             limit = nearest
             if found is None and self.options.session is not None:
-                # The user's session has its own resolver, so resolve the name here.
+                # Resolve the name here, because the resolver of the user's session does not check
+                # addresses.
                 found = reach_of_all(await resolve_addresses(host))
         if found is not None and found > nearest:
             raise self._too_near(request, url)
@@ -511,8 +515,9 @@ class Http:
         if self.options.proxy is not None:
             return self.options.proxy
         if self.options.session is not None:
-            return None  # the user's session decides about proxies itself
-        # Cached, because reading the environment is the slowest part of preparing a request.
+            return None  # the user's session chooses its own proxy
+        # Cache the proxy, because reading the environment is the slowest part of preparing a
+        # request.
         key = url.scheme, url.raw_host or ""
         if key not in self._proxies:
             if len(self._proxies) >= _MOST_HOSTS:
@@ -525,7 +530,8 @@ class Http:
         found = reach_of_host(host)
         if found is None:
             found = self._sessions.reach(host)
-        # A worker may have received the URL in a task, without any request to this server.
+        # A worker may have received the URL in a task, and never have sent a request to this
+        # server.
         if found is None:
             found = reach_of_all(await resolve_addresses(host))
         return found
@@ -538,7 +544,7 @@ class Http:
         )
 
     def _redirected(self, request: Request, target: str) -> Request:
-        # A server may redirect to any host, but credentials must not be sent to another server.
+        # A server may redirect to any host. Credentials must not be sent to another server.
         in_header = any(name.lower() == "authorization" for name in request.headers)
         if (in_header or request.is_secret) and not is_same_origin(request.url, target):
             raise self.faults.refused(
@@ -563,7 +569,7 @@ class Http:
         if not isinstance(fault, UNREACHED_FAULTS):
             return False
         url = parse_url(request.url)
-        # After a redirect, or with a proxy, the exception may be about another server.
+        # After a redirect, or if a proxy is used, the exception may be about another server.
         place = getattr(fault, "host", url.raw_host), getattr(fault, "port", url.port)
         return place not in self._answered
 
@@ -643,7 +649,7 @@ class Retry:
             answered: its name may be misspelt. A timeout is not retried then.
     """
 
-    # The defaults are those of the official Python client.
+    # These defaults are those of the official Python client.
     attempts: int = 10
     first_delay_ms: int = 100
     longest_delay_ms: int = 20_000

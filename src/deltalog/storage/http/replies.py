@@ -22,9 +22,10 @@ if TYPE_CHECKING:
     from deltalog.errors import DeltaError
 
 _PIECE_BYTES: Final = 1 << 18
-# Up to this decompressed size, any expansion is allowed: headers and empty lines compress well.
+# Up to this decompressed size, any expansion is allowed, because headers and empty lines compress
+# well.
 _FREE_BYTES: Final = 16 << 20
-_GZIP_WINDOW: Final = 31  # the largest window (15) and a gzip header (16)
+_GZIP_WINDOW: Final = 31  # for zlib: largest window (15) with a gzip header (16)
 
 
 class BrokenBodyError(Exception):
@@ -205,7 +206,7 @@ class Reply:
                 raise self._budget.excess(
                     self._what, f"the answer is longer than {most} bytes", setting
                 )
-        return b"".join(found)  # copies the data only once
+        return b"".join(found)
 
     async def _unpacked(self) -> AsyncIterator[bytes]:
         received, made = 0, 0
@@ -213,7 +214,7 @@ class Reply:
         async for data in self._response.content.iter_any():
             received += len(data)
             piece, rest = b"", data
-            # After a full piece, the decompressor may still contain data.
+            # If the last piece was full, the decompressor may still contain data.
             while rest or (packer is not None and len(piece) == _PIECE_BYTES):
                 packer = packer or zlib.decompressobj(_GZIP_WINDOW)
                 piece, rest = _decompress(packer, rest)
@@ -268,12 +269,14 @@ class HttpFaults:
 
 
 _MOST_CHARACTERS: Final = 2000
-# First `user:password@`, where the password may contain slashes (S3 keys); then `user@`.
+# The patterns of logins in URLs. First `user:password@`, whose password may contain slashes (S3
+# keys), then `user@`.
 _LOGINS: Final = (
     (re.compile(r"(://)[^/\s:@#?]*:[^\s@#?]*@"), r"\1***@"),
     (re.compile(r"(://)[^/\s@#?]+@"), r"\1***@"),
 )
-# Hide the whole query string, because the parameters of signatures and tokens have many names.
+# The pattern of query strings. They are hidden as a whole, because the parameters of signatures and
+# tokens have many different names.
 _QUERY: Final = re.compile(r"(://[^\s?#'\"]*\?)[^\s#'\"]+")
 
 

@@ -98,7 +98,7 @@ class FetchedTokens:
                 f"cannot get a token: the token endpoint answered {status}{_reason(body)}; "
                 f"{self._hint}"
             )
-            error.status = status  # type: ignore[attr-defined]  # of errors about requests
+            error.status = status  # type: ignore[attr-defined]  # DeltaError has no `status`
             return error
 
         return self._parse(await http.fetch(self._make_request(), Reply.read, refused), faults)
@@ -107,7 +107,8 @@ class FetchedTokens:
         try:
             node = _parse_object(body)
             lifetime = node.values.get("expires_in")
-            # RFC 6749, 5.1: `expires_in` is optional. Some issuers send the number as a string.
+            # RFC 6749, section 5.1: `expires_in` is optional. Some issuers send this number as a
+            # string.
             try:
                 lifetime_ms = 3_600_000 if lifetime is None else int(lifetime) * 1000
             except (TypeError, ValueError, OverflowError):

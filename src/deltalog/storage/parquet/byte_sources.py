@@ -135,7 +135,8 @@ def write_all(out: Any, data: bytes | memoryview) -> None:
 def _read_at(file: int, num_bytes: int, start: int) -> bytes:
     if hasattr(os, "pread"):
         return os.pread(file, num_bytes, start)
-    os.lseek(file, start, os.SEEK_SET)  # for Windows; only one thread at a time uses the descriptor
+    # Windows has no `pread`. Only one thread at a time uses the descriptor.
+    os.lseek(file, start, os.SEEK_SET)
     return os.read(file, num_bytes)
 
 
@@ -148,7 +149,7 @@ def _copied_by_system(file: int, start: int, end: int, out: Any) -> int:
         while start < end:
             copied = copy(file, out.fileno(), end - start, offset_src=start)
             if not copied:
-                break  # the caller then reads the bytes, which raises the error
+                break  # the file is too short: the caller raises the error
             start += copied
     except OSError as error:
         if error.errno not in _NO_COPY:

@@ -16,7 +16,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
-import pyarrow.parquet as pq  # noqa: TID251  # `storage.parquet` in short
+import pyarrow.parquet as pq  # noqa: TID251  # allowed in this package
 
 from deltalog.storage.parquet import thrift
 from deltalog.storage.parquet.facts import MOST_DECODED_BYTES, ChunkDetails, Described
@@ -47,13 +47,14 @@ if TYPE_CHECKING:
     ChooseLeaves = Callable[[Any, pa.Schema], Sequence[int] | None]
 
 _MAGIC: Final = b"PAR1"
-# If at most this share of the values is wanted, only the wanted values are converted to strings.
+# Strings are decoded as a dictionary only if at most this share of the decoded values is wanted,
+# because then only the wanted values are converted to strings.
 _FEW_OF_DICTIONARY: Final = 0.25
-# Strings are decoded as a dictionary if its entries are at most this share of the values, because
+# In addition, the dictionary must have at most this number of entries per decoded value, because
 # decoding an entry takes Arrow twice as long as decoding a plain value.
 _SMALL_DICTIONARY: Final = 0.5
 _THREADED_BYTES: Final = 4 * 1024 * 1024
-_FILE_OFFSET = 2  # field number
+_FILE_OFFSET = 2  # field of ColumnChunk
 _UNWANTED: Final = thrift.write_struct({_FILE_OFFSET: thrift.Value(thrift.INT64, 0)})
 
 
@@ -298,7 +299,7 @@ class _StoredChunk(NamedTuple):
     num_bytes: int
     uncompressed_bytes: int
     description: bytes
-    num_entries: int | None  # number of dictionary entries; None if some values are not in it
+    num_entries: int | None  # in the dictionary; None if some values are plain
 
 
 def _chunk(part: Part, footer: Described, segments: Segments, position: int) -> _StoredChunk:
@@ -452,10 +453,13 @@ def _cut(
 # --- Reading small local Parquet files whole
 
 
-_MOST_BYTES: Final = 512 * 1024  # up to this size, one read is faster than a read per column chunk
-# The maximum ratio of decompressed to stored bytes; above it, dictionary entries may be long.
+# The maximum size of a file that is read whole. One read is faster than a read per column chunk.
+_MOST_BYTES: Final = 512 * 1024
+# If the decompressed size is more than this multiple of the stored size, dictionary entries may be
+# long.
 _USUAL_RATIO: Final = 20
-_MOST_ROWS: Final = 16_384  # with more rows, `repeated_texts` may save time
+# Files with this number of rows are not read whole, because `repeated_texts` may save time.
+_MOST_ROWS: Final = 16_384
 
 
 def small_bytes(store: Store, path: str) -> bytes | None:
@@ -521,15 +525,15 @@ def decode_small(
 
 
 def _decode(data: bytes, choose: ChooseLeaves, known: KnownSchema) -> pa.Table | None:
-    # Use the reader inside `pq.ParquetFile`, because creating a ParquetFile takes as long as
+    # Use the inner reader of `pq.ParquetFile`, because creating a ParquetFile takes as long as
     # reading a column.
     reader: Any = pq.ParquetReader()
-    # Do not pre-buffer, because the data is in memory.
+    # Do not pre-buffer, because the data is already in memory.
     reader.open(
         pa.BufferReader(data),
         pre_buffer=False,
         coerce_int96_timestamp_unit="us",
-        arrow_extensions_enabled=True,  # the default of `pq.ParquetFile`
+        arrow_extensions_enabled=True,  # as in `pq.ParquetFile`
     )
     metadata = reader.metadata
     groups = range(metadata.num_row_groups)
@@ -547,8 +551,7 @@ def _decode(data: bytes, choose: ChooseLeaves, known: KnownSchema) -> pa.Table |
     if not leaves:
         return pa.table({"_": pa.nulls(num_rows)}).select([])
     found: pa.Table = reader.read_row_groups(groups, column_indices=leaves, use_threads=False)
-    # Arrow does not check that all columns have the same number of rows, which a damaged footer may
-    # violate.
+    # In a damaged file, columns may have different numbers of rows, which Arrow does not check.
     found.validate()
     if found.num_rows != num_rows:
         raise pa.ArrowInvalid(f"expected {num_rows} rows, found {found.num_rows}")

@@ -34,18 +34,20 @@ from deltalog.storage.stores.local_files import FileState, Recent
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
-    import pyarrow.parquet as pq  # noqa: TID251  # for its name alone
+    import pyarrow.parquet as pq  # noqa: TID251  # only for annotations
 
     from deltalog.storage.parquet.pages import Pages, RowRange
     from deltalog.storage.store import ByteRange
 
 _LEAST_ROWS: Final = 16_384
-# The maximum ratio of entries to rows. From 0.25 on, reading dictionaries is slower.
+# Strings are read as dictionaries only if the number of entries is at most this share of the number
+# of rows. From 0.25 on, reading dictionaries is slower than reading plain values.
 _MOST_ENTRIES: Final = 0.2
-_MOST_DICTIONARIES: Final = 1_000  # maximum number of dictionaries whose number of entries is read
-_HEADER_BYTES: Final = 64  # more than the length of a dictionary page's header
+# The maximum number of dictionaries of a file whose headers are read for their number of entries.
+_MOST_DICTIONARIES: Final = 1_000
+_HEADER_BYTES: Final = 64  # a dictionary page's header is shorter
 _MOST_CHUNKS: Final = 32
-_MOST_ROWS: Final = 1 << 31  # maximum number of rows of a row group
+_MOST_ROWS: Final = 1 << 31  # a row group must have fewer rows
 _MOST_PAGES: Final = 4096
 _MOST_FACTS: Final = 16
 _MOST_DETAILS: Final = 1024
@@ -53,8 +55,8 @@ _MOST_FOOTERS: Final = 64
 _MOST_FOOTER_BYTES: Final = 64 * 1024
 _MOST_SCHEMA_BYTES: Final = 64 * 1024
 MOST_FETCHED_BYTES: Final = 64 * 1024 * 1024
-"""The maximum memory for files that one change of a table reads twice."""
-# Field numbers.
+"""The maximum memory of a `FetchedFooters`, in bytes."""
+# The numbers of fields of Parquet's Thrift structs.
 _NUM_ROWS, _ROW_GROUPS = 3, 4
 _META_DATA = 3
 _TYPE, _ENCODINGS, _PATH, _CODEC, _NUM_VALUES = 1, 2, 3, 4, 5
@@ -382,7 +384,7 @@ class FetchedFooters:
 
 
 MOST_DECODED_BYTES: Final = 1024 * 1024 * 1024
-"""The maximum size of a result that is decoded at once; larger results are decoded in parts."""
+"""The maximum decoded size of a result that is decoded at once, instead of in parts."""
 PART_BYTES: Final = 64 * 1024 * 1024
 """The maximum decoded size of a part, unless it has only one row."""
 
@@ -434,7 +436,7 @@ class RowSizes:
             schema.column(leaf).max_repetition_level for leaf in unsure
         )
         if few and num_rows * footer.total_bytes(groups) <= MOST_DECODED_BYTES:
-            return fixed  # even the longest entries cannot make the rows too large
+            return fixed  # even with the longest entries, the result is small enough
         chunks = self.chunks_of(unsure)
         return fixed + max(
             sum(self._leaf(group, leaf, chunks[group][leaf]) for leaf in unsure) for group in groups

@@ -23,19 +23,21 @@ from deltalog.storage.parquet import thrift
 from deltalog.storage.store import ByteRange, Store, fetches_whole
 
 _TAIL_BYTES: Final = 64 * 1024
-_SMALL_FILE_BYTES: Final = 512 * 1024  # takes about 5 ms to transfer; another request takes 25 ms
+# The maximum size of a file that is fetched whole. The transfer takes about 5 ms, but another
+# request takes 25 ms.
+_SMALL_FILE_BYTES: Final = 512 * 1024
 _SMALL_BYTES: Final = 32 * 1024
 _MAGIC: Final = frozenset({b"PAR1", b"PARE"})
-# Field numbers.
+# The numbers of fields of Parquet's Thrift structs.
 _ROW_GROUPS, _COLUMN_ORDERS = 4, 7
 _COLUMNS = 1
 _META_DATA = 3
 _OFFSET_INDEX, _OFFSET_INDEX_BYTES, _COLUMN_INDEX, _COLUMN_INDEX_BYTES = 4, 5, 6, 7
 _ENCRYPTION = 8
-_STARTS_AT = -1  # pseudo field: the position of the struct in the footer
+_STARTS_AT = -1  # not in Thrift: the position of the struct in the footer
 _COMPRESSED_SIZE, _DATA_PAGES, _DICTIONARY_PAGE, _STATISTICS = 7, 9, 11, 12
 _OLD_MAX, _OLD_MIN, _NULL_COUNT, _MAX_VALUE, _MIN_VALUE = 1, 2, 3, 5, 6
-# The fields to read of a struct; each maps to the fields to read of its inner structs.
+# Maps the fields to read of a struct to the fields to read of their inner structs.
 _Fields = Mapping[int, "_Fields"]
 _COLUMN_CHUNK: Final[_Fields] = {
     _META_DATA: {
@@ -93,12 +95,13 @@ class ColumnChunk(NamedTuple):
         start, length = self.start, self.stored_bytes
         if start is None or length is None or not 0 <= start <= file_bytes or length < 0:
             raise pa.ArrowInvalid(f"a column chunk of {length} bytes at {start}")
-        # Before 1.2.9, parquet-mr did not include the header of the dictionary page in the length.
+        # The length that parquet-mr stored before version 1.2.9 does not include the header of the
+        # dictionary page, so add 100 bytes.
         return start, min(file_bytes, start + length + 100)
 
 
 ColumnChunks = tuple[tuple[ColumnChunk, ...], ...]
-"""The facts about all column chunks, by row group and leaf column."""
+"""The facts about all column chunks of a file: for each row group, one entry per leaf column."""
 _UNKNOWN_CHUNK: Final = ColumnChunk()
 
 
@@ -145,7 +148,7 @@ def fetch_tail(store: Store, path: str, size_bytes: int, *, footer_only: bool = 
         (tail,) = store.read_ranges(path, [(start, size_bytes)])
     except ObjectNotFoundError:
         raise
-    except StorageError:  # raised by S3 for a range that begins after the end
+    except StorageError:  # in S3 also if the range begins after the end of the file
         true_size = store.stat(path).size_bytes
         if true_size == size_bytes:
             raise
@@ -225,14 +228,14 @@ def _chunk_of(fields: Mapping[int, Any] | None, *, is_ordered: bool) -> ColumnCh
         return _UNKNOWN_CHUNK
     chunk = fields.get(_META_DATA, {})
     start, dictionary = chunk.get(_DATA_PAGES), chunk.get(_DICTIONARY_PAGE)
-    # If there is no dictionary, old writers store 0 or a wrong position.
+    # If the chunk has no dictionary, old writers store 0 or a wrong position.
     if dictionary is not None and start is not None and 0 < dictionary < start:
         start = dictionary
     found = chunk.get(_STATISTICS, {})
     count, low, high = found.get(_NULL_COUNT), found.get(_MIN_VALUE), found.get(_MAX_VALUE)
     if not is_ordered or not isinstance(low, bytes) or not isinstance(high, bytes):
         low, high = found.get(_OLD_MIN), found.get(_OLD_MAX)
-        is_ordered = low is None and high is None  # a chunk that contains only NULLs has no bounds
+        is_ordered = low is None and high is None  # without bounds, such as a chunk of NULLs
     stored = chunk.get(_COMPRESSED_SIZE)
     return ColumnChunk(
         null_count=count if isinstance(count, int) else None,
@@ -296,7 +299,7 @@ class _FooterReader:
         self._position = thrift.pass_value(self._data, start, kind)
         if kind != thrift.BINARY:
             return None
-        while self._data[start] & 0x80:  # skip the length
+        while self._data[start] & 0x80:  # skip the length of the bytes
             start += 1
         return self._data[start + 1 : self._position]
 

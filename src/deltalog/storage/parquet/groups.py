@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from deltalog.storage.store import ByteRange
 
 DAMAGES: Final = (LookupError, TypeError, AttributeError, ValueError, RecursionError)
-_FIRST_BYTE: Final = 4  # after the magic bytes
+_FIRST_BYTE: Final = 4  # the first position after the magic bytes
 _LONGEST_INDEX_BYTES: Final = 64 * 1024 * 1024
 _MOST_ROWS: Final = 1 << 31
 _MOST_ORDINALS: Final = 1 << 15
@@ -39,7 +39,7 @@ _TYPE, _ENCODINGS, _PATH, _CODEC, _NUM_VALUES, _PLAIN_BYTES, _STORED_BYTES = ran
 _DATA_AT, _INDEX_PAGE_AT, _DICTIONARY_AT, _STATISTICS = range(9, 13)
 _BLOOM_AT, _BLOOM_BYTES = 14, 15
 _NULL_COUNT = 3
-_BOUNDS: Final = frozenset({1, 2, 5, 6, 7, 8})  # the fields of Statistics that are bounds
+_BOUNDS: Final = frozenset({1, 2, 5, 6, 7, 8})  # fields of Statistics about bounds
 _ARE_EXACT: Final = (7, 8)
 
 
@@ -298,7 +298,8 @@ def extra_range(chunk: StoredChunk, place: str) -> ByteRange | None:
     return start, start + num_bytes
 
 
-# The fields for position and length of each optional part; True if they are in ColumnMetaData.
+# For each optional part: the fields of its position and length, and whether these fields are in
+# ColumnMetaData instead of ColumnChunk.
 _EXTRAS: Final = {
     "bloom": (_BLOOM_AT, _BLOOM_BYTES, True),
     "bounds": (_BOUNDS_AT, _BOUNDS_BYTES, False),
@@ -317,11 +318,11 @@ def _moved_chunk(
             continue
         if chunk.start <= at < chunk.end:
             meta[place] = Value(thrift.INT64, at + shift)
-        else:  # old writers store 0 for a missing page
+        else:  # old writers store 0 if there is no such page
             del meta[place]
     if _STATISTICS in meta:
         lost = set() if keeps_bounds else {*_BOUNDS}
-        if forgets_exactness:  # remove flags only if they state that a bound is exact
+        if forgets_exactness:  # flags that say "not exact" remain
             found = chunk.statistics
             lost |= {key for key in _ARE_EXACT if key in found and found[key].value is True}
         kept = {key: value for key, value in chunk.statistics.items() if key not in lost}
@@ -331,7 +332,7 @@ def _moved_chunk(
         for key, value in chunk.fields.items()
         if key not in places - {_BLOOM_AT, _BLOOM_BYTES}
     }
-    column[_CHUNK_START] = Value(thrift.INT64, 0)  # deprecated: writers must store 0
+    column[_CHUNK_START] = Value(thrift.INT64, 0)  # a deprecated field, which must be 0
     column[_META] = Value(thrift.STRUCT, meta)
     return column
 
@@ -375,7 +376,7 @@ _CONVERTED: Final[dict[int, Annotation]] = {
     19: (12, ()),
     20: (13, ()),
 }
-_PLAIN_INTEGERS: Final = {1: b"\x20", 2: b"\x40"}  # physical type → its width in bits
+_PLAIN_INTEGERS: Final = {1: b"\x20", 2: b"\x40"}  # physical type → encoded width in bits
 
 
 class SchemaElement(NamedTuple):

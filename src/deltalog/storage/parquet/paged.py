@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from deltalog.storage.parquet.footer import ColumnChunk
     from deltalog.storage.parquet.parts import Segments
 
-_Key = tuple[int, int, bool]  # row group, leaf, whether it is the offset index
+_Key = tuple[int, int, bool]  # row group, leaf, True for the offset index
 _REMOTE_GAP_BYTES: Final = 256 * 1024
 _LOCAL_GAP_BYTES: Final = 16 * 1024
 FEW_GROUPS: Final = 16
@@ -185,7 +185,7 @@ class PagedReader:
                 footer = self._reader.footer
                 return excerpt.decode(footer.described, segments, wanted, footer.texts)
             except (DamagedPageError, pa.ArrowException, OSError):
-                segments = None  # the index is wrong: read whole column chunks
+                segments = None  # the index may be wrong: read whole column chunks
         groups = self._groups(wanted)
         own = self._own()
         try:

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 RowRange = tuple[int, int]
-"""The number of the first row, and the number after the last row."""
+"""The number of the first row of a range, and the number after its last row."""
 _DAMAGE: Final = (struct.error, LookupError, TypeError, ValueError, AttributeError, RecursionError)
-# Field numbers.
+# The numbers of fields of Parquet's Thrift structs.
 _LOCATIONS = 1
 _OFFSET, _PAGE_BYTES, _FIRST_ROW = 1, 2, 3
 _NULL_PAGES, _MIN_VALUES, _MAX_VALUES, _NULL_COUNTS = 1, 2, 3, 5
@@ -104,7 +104,7 @@ def parse_offset_index(data: bytes, chunk: ColumnChunk, num_rows: int) -> Pages 
         ascends = all(before < after for before, after in pairwise(rows))
         grows = all(before < after for before, after in pairwise(offsets))
         fits = 0 < start <= offsets[0] and offsets[-1] == start + length
-    except _DAMAGE:  # such as a TypeError from comparing a field of a wrong kind
+    except _DAMAGE:  # for example, a field of a wrong kind
         return None
     if not (rows[0] == 0 and ascends and grows and follow and fits):
         return None

@@ -8,7 +8,7 @@ from itertools import accumulate, groupby, pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import pyarrow as pa
-import pyarrow.parquet as pq  # noqa: TID251  # this, `reader` and `excerpt` are the places
+import pyarrow.parquet as pq  # noqa: TID251  # allowed in this package
 import pyarrow.types as pt
 
 from deltalog._util.paths import join
@@ -154,7 +154,7 @@ class LeafNumbers:
 
     def __init__(self, schema: pa.Schema, leaf_paths: Sequence[str]) -> None:
         leaves = tuple(walk_leaves(schema))
-        if len(leaves) != len(leaf_paths):  # the leaves of a type in the schema are unknown
+        if len(leaves) != len(leaf_paths):  # `walk_leaves` does not know a type
             leaves = tuple(tuple(path.split(".")) for path in leaf_paths)
         self.leaves = leaves
         self._names = frozenset(schema.names)
@@ -211,7 +211,7 @@ def guarded(store: Store, path: str, act: Callable[[], _Result]) -> _Result:
     except OSError as error:
         if isinstance(error, DeltaError):
             raise
-        if error.errno is None:  # an OSError of Arrow, for damaged pages and footers
+        if error.errno is None:  # raised by Arrow for damaged pages and footers
             raise _unreadable(store, path, error) from error
         raise storage_error(error, operation="read", path=join(store.root, path)) from error
 
@@ -239,7 +239,7 @@ def as_texts(table: pa.Table, names: Sequence[str]) -> pa.Table:
     return table
 
 
-def with_exact_bounds(schema: pa.Schema, wanted: bool | Sequence[str]) -> bool | list[str]:  # noqa: FBT001  # pyarrow's
+def with_exact_bounds(schema: pa.Schema, wanted: bool | Sequence[str]) -> bool | list[str]:  # noqa: FBT001  # as in pyarrow
     """Return the `write_statistics` for a new file, which excludes floating-point columns.
 
     Arrow ignores NaN in the bounds of a column. In Spark and DuckDB, NaN is the greatest number, so
@@ -265,7 +265,7 @@ def with_exact_bounds(schema: pa.Schema, wanted: bool | Sequence[str]) -> bool |
 
 
 _ITEMS_PER_CORE: Final = 2
-"""The number of parts per thread; more than one, because the decoding times are estimates."""
+"""The number of parts per thread. It is more than one, because the decoding times are estimates."""
 
 
 def open_file(
@@ -374,7 +374,7 @@ def _beside(tables: Sequence[pa.Table]) -> pa.Table:
 # --- Decoding bounds of columns from Parquet footers, without pyarrow's statistics
 
 
-# Physical types of numbers, and their sizes in bytes.
+# The physical types of integers, and their sizes in bytes.
 _WIDTHS: Final = {"INT32": 4, "INT64": 8}
 _BYTES: Final = frozenset({"BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY"})
 _DECIMAL_BYTES: Final = 32

@@ -46,14 +46,15 @@ if TYPE_CHECKING:
     from deltalog.storage.parquet.groups import ByteSource
     from deltalog.storage.parquet.pages import Pages
 
-_FIRST_BYTE: Final = 4  # after the magic bytes
+_FIRST_BYTE: Final = 4  # the first position after the magic bytes
 # Fields of RowGroup.
 _PLAIN_GROUP_BYTES, _GROUP_ROWS = 2, 3
 # Fields of ColumnChunk.
 _CHUNK_START, _META = 2, 3
 # Fields of ColumnMetaData.
 _ENCODINGS, _NUM_VALUES, _PLAIN_BYTES, _STORED_BYTES, _DATA_AT, _STATISTICS = 2, 5, 6, 7, 9, 12
-_KEPT: Final = frozenset({1, 2, 3, 4, 8})  # type, encodings, path, codec, key-value metadata
+# The fields of ColumnMetaData to copy: type, encodings, path, codec, key-value metadata.
+_KEPT: Final = frozenset({1, 2, 3, 4, 8})
 # Fields of Statistics.
 _NULL_COUNT, _MAX, _MIN, _MAX_IS_EXACT, _MIN_IS_EXACT = 3, 5, 6, 7, 8
 # Fields of ColumnIndex.
@@ -177,8 +178,8 @@ class PagedLeaf:
         self._old = old
         self.arrow_type: pa.DataType = arrow_type
         self.is_proven: bool = old.is_proven
-        # Consecutive pages: column chunk, number of the first page, number after the last
-        # page.
+        # Each part is a range of pages: column chunk, number of the first page, number after the
+        # last page.
         parts: list[tuple[ColumnPages, int, int]] = []
         position = 0
         for first, end, new in runs:
@@ -475,8 +476,8 @@ def column_pages(
     found, is_proven = flat_pages(chunk, num_rows, source)
     rows = tuple(accumulate((one.num_values for one in found), initial=0))
     offsets = (*(one.page.start for one in found), chunk.end)
-    # With wrong row numbers in the index, the patched row group would combine values of different
-    # rows.
+    # If the row numbers in the index were wrong, the patched row group would combine values of
+    # different rows.
     if pages is None or rows != pages.rows or offsets != pages.offsets or offsets[0] != chunk.start:
         return None
     bounds, is_usable = None, not chunk.is_floating and not may_be_cut

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-import pyarrow.parquet as pq  # noqa: TID251  # this is the one place
+import pyarrow.parquet as pq  # noqa: TID251  # allowed in this package
 
 from deltalog.errors import DataFileUnreadableError
 from deltalog.storage.parquet.facts import RECENT_FOOTERS, Footer, RowSizes, repeated_texts
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 _THREADED_BYTES: Final = 1024 * 1024
 _CHUNK_GAP_BYTES: Final = 1024 * 1024
-_MOST_CHUNKS: Final = 5_000  # maximum number of column chunks whose sizes are read
+_MOST_CHUNKS: Final = 5_000  # the maximum number of column chunks whose sizes are read
 
 
 def open_parquet(
@@ -105,7 +105,8 @@ class ParquetReader:
         self._store = store
         self._native = native_path(store, path)
         self._fetched = FetchedParts()
-        # Use the true length if it is known, because the length in the log may be wrong.
+        # Use the true length of the file if it is known, because the length in the log may be
+        # wrong.
         tail = None if footer is None else footer.tail
         self._size = tail.size_bytes if tail is not None else size_bytes or 0
         self._opened: pq.ParquetFile | None = None
@@ -129,7 +130,7 @@ class ParquetReader:
 
     def _local_footer(self, native: str) -> Footer:
         state = local_state(native)
-        stays = is_settled(state)  # determine this before reading the file
+        stays = is_settled(state)  # determined before the file is read
         self._size = state.size_bytes
         if (known := RECENT_FOOTERS.get(state)) is not None:
             return known
@@ -387,7 +388,7 @@ class ParquetReader:
         source: Any
         if self._native is not None:
             source = pa.OSFile(self._native, "rb")
-        elif whole is not None:  # Arrow reads a buffer without calling Python
+        elif whole is not None:  # reading from a buffer needs no Python calls
             source = pa.BufferReader(whole.data)
         else:
             source = pa.PythonFile(RangedFile(self._fetched.read, self._size), mode="r")
@@ -414,11 +415,10 @@ class ParquetReader:
             except (pa.ArrowException, OSError):
                 if not texts:
                     raise
-                found = self._decode(groups, indices, [])  # decode again; Arrow raises the error
+                found = self._decode(groups, indices, [])  # decode without dictionaries
         finally:
             self._fetched.segments = Segments()
-        # A damaged footer may state different numbers of rows for the columns. Arrow does not check
-        # that.
+        # In a damaged file, columns may have different numbers of rows, which Arrow does not check.
         rows = self.footer.rows_of(groups)
         for name, column in zip(found.column_names, found.columns, strict=True):
             if len(column) != rows:

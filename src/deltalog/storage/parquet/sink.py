@@ -13,7 +13,7 @@ from inspect import signature
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import pyarrow as pa
-import pyarrow.parquet as pq  # noqa: TID251  # this and `parquet` are the places
+import pyarrow.parquet as pq  # noqa: TID251  # allowed in this package
 
 from deltalog._util.clock import now_ms
 from deltalog._util.paths import FileInfo, join
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 LIMITS_PAGE_ROWS: Final = "max_rows_per_page" in signature(pq.ParquetWriter).parameters
-"""Whether pyarrow can limit the number of rows per page (since version 23)."""
+"""Whether pyarrow can limit the number of rows per page, as it can since version 23."""
 
 
 def write_parquet(store: Store, path: str, table: pa.Table, **options: Any) -> FileInfo:
@@ -144,7 +144,8 @@ class ParquetSink:
         """Delete the incomplete file."""
         self._file.abandon()
         if self._writer is not None:
-            # Otherwise, pyarrow's writer would write a footer when it is garbage-collected.
+            # Mark the writer as closed. Otherwise, it would write a footer when it is
+            # garbage-collected.
             self._writer.is_open = False
 
     @contextlib.contextmanager
@@ -199,15 +200,15 @@ class NewFile:
                 descriptor.
         """
         if self._native is not None:
-            with self._folder(makes=True) as folder:  # the directory may be new
+            with self._folder(makes=True) as folder:  # the directory may not exist
                 self._temporary, descriptor = open_temporary(folder, self._name)
             if not for_arrow:
                 self._out = io.FileIO(descriptor, "wb")
                 return self._out
             try:
-                # Arrow cannot write to a descriptor, but it can open this path.
+                # Arrow cannot write to a descriptor, but it can open this path of the descriptor.
                 path = f"/dev/fd/{descriptor}"
-                is_known = os.path.exists(path)  # noqa: PTH110  # of each file; a string
+                is_known = os.path.exists(path)  # noqa: PTH110  # a string
                 beside = f"{self._directory}/{self._temporary}"
                 self._out = pa.OSFile(path if is_known else beside, "wb")
             finally:
@@ -235,7 +236,8 @@ class NewFile:
         if self._temporary is not None:
             size = int(self._out.tell())
             self._out.close()
-            # Sync the file first, so that a power cut cannot lose a file to which a commit refers.
+            # Sync the file before it can be in a commit, so that a power cut cannot lose a
+            # committed file.
             syncs = syncs_files(self._store)
             with self._folder() as folder:
                 if not syncs or not self._is_unsought:
@@ -244,7 +246,7 @@ class NewFile:
                     take_name(folder, self._temporary, folder, self._name, syncs=syncs)
                 else:
                     take_name(folder, self._temporary, folder, self._name, syncs=False)
-                    self._temporary = self._name  # from now on, `abandon` deletes this name
+                    self._temporary = self._name  # now, `abandon` must delete this name
                     folder.sync_file(self._name)
                     folder.sync()
             return size
@@ -252,7 +254,8 @@ class NewFile:
         try:
             self._store.put_if_absent(self._path, data)
         except AlreadyExistsError:
-            # If a first attempt has created the file, the retry fails, but the content is equal.
+            # The store may have repeated the request after a first attempt that created the file.
+            # Then the file has the same content.
             if self._store.read(self._path) != data:
                 raise
         return len(data)

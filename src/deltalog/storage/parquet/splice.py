@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 _MAGIC: Final = b"PAR1"
 CUTS_NOTHING: Final = ("parquet-cpp-arrow ",)
-"""Writers that omit a long bound instead of truncating it."""
+"""The names of writers that omit long bounds instead of truncating them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +132,8 @@ class SplicedFile:
         self._template = template
         self.size_bytes: int = 0
         self._groups: list[Struct] = []
-        # Write the indexes after all row groups, because readers fetch them together with the
-        # footer.
+        # Indexes and Bloom filters, which are written after all row groups, because readers fetch
+        # them together with the footer.
         self._later: list[tuple[Struct, str, bytes]] = []
         with self._file.whole_or_gone():
             self._out = self._file.open(for_arrow=False)
@@ -207,8 +207,8 @@ class SplicedFile:
 # --- Moving the indexes and Bloom filters of column chunks
 
 
-# Header bytes of Thrift fields: the difference to the previous field id, and the kind. 0 ends a
-# struct.
+# The header bytes of Thrift fields. Each contains the difference to the previous field id, and the
+# kind of the field. 0 ends a struct.
 _FIRST_LIST: Final = bytes([1 << 4 | thrift.LIST])
 _PLACE: Final = (1 << 4 | thrift.INT64, 1 << 4 | thrift.INT32, 1 << 4 | thrift.INT64, 0)
 
@@ -345,27 +345,28 @@ def _read_extra(chunk: StoredChunk, place: str, source: ByteSource) -> bytes | N
 
 _HEADER_BYTES: Final = 512
 _LONGEST_HEADER_BYTES: Final = 1024 * 1024
-_DATA_PAGES: Final = {0: 5, 3: 8}  # type of page → field of its header struct in PageHeader
+_DATA_PAGES: Final = {0: 5, 3: 8}  # page type → field of its header in PageHeader
 _INDEX_PAGE, _DICTIONARY_PAGE, _NEWER_DATA_PAGE = 1, 2, 3
-_MOST_PAGE_BYTES: Final = 1 << 31  # the length field is a 32-bit integer
-_NUM_VALUES_OF_PAGE: Final = 100  # pseudo field number: a field of the inner header struct
+_MOST_PAGE_BYTES: Final = 1 << 31  # a page is shorter: its length is a signed 32-bit integer
+_NUM_VALUES_OF_PAGE: Final = 100  # not in Thrift: for a field of the inner header struct
 _CHECKSUM: Final = 4
 _MASK: Final = 0xFFFFFFFF
-_DATA_AT, _ENCODING_STATISTICS = 9, 13  # of ColumnMetaData
-_ENCODINGS_OF_LEVELS: Final = frozenset({3, 4})  # encodings RLE and BIT_PACKED
+_DATA_AT, _ENCODING_STATISTICS = 9, 13  # fields of ColumnMetaData
+_ENCODINGS_OF_LEVELS: Final = frozenset({3, 4})  # RLE and BIT_PACKED
 _DICTIONARY_HEADER: Final = 7
 _NUM_ENTRIES: Final = 1
-_PLAIN_DICTIONARIES: Final = frozenset({0, 2})  # encodings PLAIN and PLAIN_DICTIONARY
+_PLAIN_DICTIONARIES: Final = frozenset({0, 2})  # PLAIN and PLAIN_DICTIONARY
 _LENGTH: Final = struct.Struct("<I")
-_TYPE: Final = 1  # of ColumnMetaData
+_TYPE: Final = 1  # field of ColumnMetaData
 _WIDTHS: Final = {1: 4, 2: 8, 3: 12, 4: 4, 5: 8}  # physical type → bytes per value
-# Fields of the header of a data page of version 1; in version 2, only the field of the encoding.
+# Fields of DataPageHeader. In DictionaryPageHeader, the encoding is in the same field.
 _ENCODING, _LEVEL_ENCODINGS = 2, (3, 4)
+# Fields of DataPageHeaderV2.
 _NULLS, _ROWS, _ENCODING_2, _LEVEL_BYTES, _IS_PACKED = 2, 3, 4, (5, 6), 7
 _PLAIN, _SNAPPY, _GZIP, _ZSTANDARD = 0, 1, 2, 6  # compression codecs
 _CODEC_NAMES: Final[dict[int, Any]] = {_SNAPPY: "snappy", _GZIP: "gzip", _ZSTANDARD: "zstd"}
-# The expected kinds of header fields, by field number; a mapping means an inner struct. A negative
-# number means an optional field.
+# The expected kinds of header fields, by field number. A mapping describes an inner struct. A
+# negative field number means that the field is optional.
 _INT, _LONG = frozenset({thrift.INT32}), frozenset({thrift.INT64})
 _TEXTS: Final = frozenset({thrift.BINARY})
 _STATISTICS_FORM: Final = {
@@ -458,7 +459,7 @@ def check_pages(
 
 
 Pages = tuple[tuple[Page, ...], ...]
-"""The data pages of a row group, by leaf column."""
+"""The data pages of each leaf column of a row group."""
 
 
 def _walk_pages(chunk: StoredChunk, source: ByteSource, num_rows: int | None) -> ChunkPages:
@@ -553,7 +554,7 @@ def _agrees(header: _PageHeader, body: bytes, chunk: StoredChunk) -> bool:
     found, _ = thrift.read_struct(header.data)
     inner_number = _DATA_PAGES.get(header.kind, _DICTIONARY_HEADER)
     if not _has_form(found, {**_HEADER_FORM, inner_number: _FORMS[inner_number]}):
-        return False  # the codec is unknown or not supported by Arrow
+        return False  # a field is missing, unknown or of a wrong kind
     fields, _ = thrift.read_plain(header.data)
     inner = fields.get(inner_number, {})
     codec, level_bytes = chunk.codec, 0

@@ -129,7 +129,7 @@ class _Reader:
         start = self.position
         self.position = pass_value(self._data, start, kind)
         if kind == BINARY:
-            while self._data[start] & 0x80:  # skip the length
+            while self._data[start] & 0x80:  # skip the length of the bytes
                 start += 1
             start += 1
         if self.position > len(self._data):
@@ -142,7 +142,7 @@ class _Reader:
         kind, length = head & 15, head >> 4
         if length == 15:
             length, self.position = varint(self._data, self.position)
-        if length > len(self._data) - self.position:  # every element has at least one byte
+        if length > len(self._data) - self.position:  # an element has at least one byte
             raise IndexError(f"a list of {length} elements in {len(self._data)} bytes")
         if kind in BOOLEANS:  # in a list, each boolean is one byte
             flags = self._data[self.position : self.position + length]
@@ -175,7 +175,7 @@ def pass_struct(data: bytes, position: int) -> int:
     """Return the end of a struct; optimised, because most of the time is spent here."""
     while head := data[position]:
         position += 1
-        if head < 16:  # long form: the field id follows the header
+        if head < 16:  # long form: the field id is after the header
             while data[position] > 127:
                 position += 1
             position += 1

@@ -16,7 +16,7 @@ from deltalog.storage.stores.fsspec_files import FsspecFiles, IssuedCredentials
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# The public key of every installation of the emulator, published by Microsoft.
+# The account key of every installation of the emulator, which Microsoft has published.
 _EMULATOR_KEY: Final = (
     "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 )
@@ -55,8 +55,8 @@ class AzureFiles(FsspecFiles):
         """Set the account, its endpoint and a credential."""
         host = split_location(location)[1].partition("@")[2]
         if host:
-            # The account of the URL has priority, because the log may refer to files of another
-            # account.
+            # Use the account of the URL, even if the options name another account, because the log
+            # may refer to files of several accounts.
             arguments["account_name"], _, suffix = host.partition(".")
             if suffix and suffix not in {"dfs.core.windows.net", "blob.core.windows.net"}:
                 arguments["account_host"] = host.replace(".dfs.", ".blob.", 1)
@@ -173,7 +173,7 @@ class ImpatientCredential:
 def _first_contact(made: Any) -> Any:
     unsent: Any = import_module("azure.core.exceptions").ServiceRequestError
 
-    # A class of azure.core, imported on demand.
+    # The base class is a class of azure.core, which is imported on demand.
     class FirstContactPolicy(made):  # type: ignore[misc]
         is_reached = False
 
@@ -200,14 +200,15 @@ def _first_contact(made: Any) -> Any:
 
 @cache
 def _impatient(made: Any) -> Any:
-    class ImpatientFileSystem(made):  # type: ignore[misc]  # a class of adlfs, imported on demand
+    class ImpatientFileSystem(made):  # type: ignore[misc]  # of adlfs, imported on demand
         def _get_default_azure_credential(self, **options: Any) -> tuple[Any, Any]:
             waiting, blocking = super()._get_default_azure_credential(**options)
             return ImpatientCredential(waiting), blocking
 
         def do_connect(self) -> None:
             super().do_connect()
-            # Neither adlfs nor the client has a setting for these retries.
+            # Replace the classes of the retry policies, because neither adlfs nor the client has a
+            # setting for these retries.
             for policy in self.service_client._pipeline._impl_policies:  # noqa: SLF001
                 if hasattr(policy, "get_backoff_time") and hasattr(policy, "increment"):
                     policy.__class__ = _first_contact(policy.__class__)

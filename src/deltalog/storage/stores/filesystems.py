@@ -36,7 +36,7 @@ _MODULES: Final = {
     "AzureFiles": "deltalog.storage.stores.azure",
     "WebFiles": "deltalog.storage.stores.web",
 }
-"""Modules of the classes that `StoreKind` rows name; imported on first use."""
+"""The modules of the classes that a `StoreKind` names. They are imported on first use."""
 
 
 def open_files(
@@ -69,8 +69,8 @@ def files_over(filesystem: Any, kind: StoreKind, lock: CommitLock | None) -> Fil
     """Return the file operations for an fsspec file system; the class must match its kind."""
     modules = {cls.__module__ for cls in type(filesystem).__mro__}
     if kind.filesystem and kind.filesystem not in modules:
-        # The protocol name matches, but not the class. For example, pyarrow's S3 file system has no
-        # put-if-absent.
+        # The file system has the protocol name of this kind, but another class. For example,
+        # pyarrow's S3 file system has no put-if-absent.
         kind = StoreKind(kind.name, has_directories=kind.has_directories)
     files: Files = files_class(kind)(filesystem, kind, lock)
     return files
@@ -83,7 +83,7 @@ def files_class(kind: StoreKind) -> Any:
 
 def class_named(name: str) -> Any:
     """Return the class with a name in a `StoreKind` row."""
-    name = name.rpartition(":")[2]  # rows in pickles of deltalog 0.2 contain `module:class`
+    name = name.rpartition(":")[2]  # in pickles of deltalog 0.2, the name is `module:class`
     return getattr(import_module(_MODULES[name]), name)
 
 
@@ -121,7 +121,7 @@ def make_filesystem(kind: StoreKind, arguments: Mapping[str, Any], location: str
         StorageError: the package of the file system is not installed.
     """
     try:
-        import fsspec  # noqa: PLC0415  # slow, and local files do without
+        import fsspec  # noqa: PLC0415  # slow, and not for local files
 
         made = fsspec.get_filesystem_class(kind.name)
     except ImportError as error:
@@ -134,7 +134,7 @@ def make_filesystem(kind: StoreKind, arguments: Mapping[str, Any], location: str
     _check_names(made, arguments, files.option_names)
     made, arguments = files.prepare(made, arguments)
     if kind.address in {Address.HOST, Address.UNKNOWN}:
-        from_url = made._get_kwargs_from_urls(location)  # noqa: SLF001  # fsspec has no other way
+        from_url = made._get_kwargs_from_urls(location)  # noqa: SLF001  # not public in fsspec
         arguments = {**from_url, **arguments}
     arguments = {"use_listings_cache": False, "skip_instance_cache": True, **arguments}
     return _shared.get(made, arguments)
@@ -182,7 +182,7 @@ def own_filesystem(filesystem: Any, location: str) -> tuple[Any, str]:
     """
     if filesystem is None or isinstance(filesystem, LocalFiles):
         return filesystem, location
-    from fsspec import AbstractFileSystem  # noqa: PLC0415  # slow, and local files do without
+    from fsspec import AbstractFileSystem  # noqa: PLC0415  # slow, and not for local files
 
     if isinstance(filesystem, AbstractFileSystem):
         if type(filesystem).__name__ == "LocalFileSystem":
@@ -243,14 +243,14 @@ def _frozen(value: Any) -> Any:
 
 def _from_arrow(filesystem: Any, location: str) -> tuple[Any, str]:
     base = getattr(filesystem, "base_path", None)
-    if base is not None:  # SubTreeFileSystem
+    if base is not None:  # a SubTreeFileSystem
         return _from_arrow(filesystem.base_fs, f"{base.rstrip('/')}/{location.lstrip('/')}")
     handler = getattr(filesystem, "handler", None)
-    if handler is not None and hasattr(handler, "fs"):  # PyFileSystem(FSSpecHandler)
+    if handler is not None and hasattr(handler, "fs"):  # a PyFileSystem(FSSpecHandler)
         return own_filesystem(handler.fs, location)
     if kind_named(filesystem.type_name).is_native:
         return LocalFiles(), location
-    from fsspec.implementations.arrow import ArrowFSWrapper  # noqa: PLC0415  # rare and slow
+    from fsspec.implementations.arrow import ArrowFSWrapper  # noqa: PLC0415  # slow, rarely used
 
     return ArrowFSWrapper(filesystem), location
 
@@ -273,7 +273,8 @@ def check_deletable(store: Store) -> None:
         return
     home = native_home(store)
     home.check([_SOME_FILE, f"{LOG_DIRECTORY}/{_SOME_FILE}"])
-    # For writes, the folder may be a link. Deleting the link's target could be a mistake.
+    # Other operations allow the folder to be a link. Here, it is probably a mistake to delete the
+    # link's target.
     if os.path.islink(home.root):  # noqa: PTH114  # a string
         raise UnsafePathError(
             f"cannot delete the table at {store.root}: its folder is a link, and nothing is "
@@ -345,7 +346,7 @@ def remove_folders(folder: str, *, itself: bool = True) -> None:
         folder: an absolute path.
         itself: whether to delete the folder itself, too.
     """
-    with suppress(OSError):  # another process may have created a file in it
+    with suppress(OSError):  # another process may have created a file in the folder
         if hasattr(os, "fwalk"):
             for _, directories, _, descriptor in os.fwalk(folder, topdown=False):
                 for name in directories:
@@ -361,5 +362,5 @@ def remove_folders(folder: str, *, itself: bool = True) -> None:
 def _remove(path: str, descriptor: int | None = None) -> None:
     try:
         os.rmdir(path, dir_fd=descriptor)
-    except NotADirectoryError:  # a link
+    except NotADirectoryError:  # a link to a directory
         os.unlink(path, dir_fd=descriptor)

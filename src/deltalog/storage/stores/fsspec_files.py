@@ -50,7 +50,7 @@ class FsspecFiles:
     """
 
     option_names: ClassVar[Mapping[str, str]] = {}
-    """The argument for each option of this kind; see `options.translate`."""
+    """The argument of the file system for each storage option; see `options.translate`."""
     whole: ClassVar[Mapping[str, Any]] = {}
     """Additional arguments of `cat_file` and `cat_ranges` for reading a whole file."""
 

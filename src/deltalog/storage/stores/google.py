@@ -19,9 +19,9 @@ from deltalog.storage.stores.fsspec_files import FsspecFiles, IssuedCredentials,
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-# The variable with the path of a credentials file that Google's SDK reads.
+# The environment variable with the path of a credentials file, which Google's SDK also reads.
 _VARIABLE: Final = "GOOGLE_APPLICATION_CREDENTIALS"
-# For each type of credentials file that gcsfs supports: the required fields.
+# The required fields of each type of credentials file that gcsfs supports.
 _FIELDS: Final[Mapping[Any, Sequence[str]]] = {
     "service_account": ("client_email", "private_key", "token_uri"),
     "authorized_user": ("client_id", "client_secret", "refresh_token"),
@@ -55,13 +55,13 @@ class GoogleFiles(FsspecFiles):
         if (path := arguments.pop("!key_file", None)) is not None:
             arguments["token"] = _checked_file(str(path))
         if (lent := arguments.pop("!oauth_token", None)) is not None:
-            # Pass an object, because gcsfs would use a string as the path of a file.
+            # Pass an object, because gcsfs would regard a string as the path of a file.
             arguments["token"] = import_module("google.oauth2.credentials").Credentials(token=lent)
         if truth("skip_signature", arguments.pop("!anonymous", False)):
-            arguments["token"] = "anon"  # noqa: S105  # gcsfs's word for no credentials
+            arguments["token"] = "anon"  # noqa: S105  # gcsfs: no credentials
         if "token" not in arguments and (path := os.environ.get(_VARIABLE)):
-            # Raise an error for an invalid file. Google's SDK would wait for a metadata server
-            # instead.
+            # Raise an error for an invalid file now, because Google's SDK would ignore the file and
+            # wait for a metadata server.
             _key_in(path)
         return arguments
 
@@ -143,12 +143,12 @@ class GoogleFiles(FsspecFiles):
 def _impatient(made: Any) -> Any:
     faults: Any = import_module("aiohttp")
     unreached = faults.ClientConnectorError, faults.ConnectionTimeoutError
-    patient: Any = made._request  # noqa: SLF001  # gcsfs has no other way
-    once: Any = getattr(patient, "__wrapped__", None)  # without retries
+    patient: Any = made._request  # noqa: SLF001  # not public in gcsfs
+    once: Any = getattr(patient, "__wrapped__", None)  # the method without retries
     if once is None:
         return made
 
-    class ImpatientGoogle(made):  # type: ignore[misc]  # a class of gcsfs, imported on demand
+    class ImpatientGoogle(made):  # type: ignore[misc]  # of gcsfs, imported on demand
         async def _request(self, *args: Any, **options: Any) -> Any:
             for attempt in range(1, ATTEMPTS + 1):
                 if "_is_reached" in self.__dict__:
@@ -159,7 +159,7 @@ def _impatient(made: Any) -> Any:
                     if attempt == ATTEMPTS or isinstance(fault, TimeoutError):
                         raise
                     await asyncio.sleep(PAUSE_SECONDS)
-                except Exception:  # noqa: BLE001  # an answer: it is repeated as ever
+                except Exception:  # noqa: BLE001  # an answer: `patient` handles it
                     self._is_reached = True
                 else:
                     self._is_reached = True

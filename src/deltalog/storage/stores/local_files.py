@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from deltalog.storage.store import ByteRange
 
 _Fact = TypeVar("_Fact")
-_STEP_MS: Final = 20  # kernels update the time of files every 1 to 10 ms
+_STEP_MS: Final = 20  # the clock for file times advances every 1 to 10 ms
 _LONG_STEP_MS: Final = 3_000
 _SECOND_NS: Final = 1_000_000_000
 
@@ -93,19 +93,19 @@ class LocalFiles:
 
     def stat(self, path: str) -> FileInfo:
         """Return size and time of a file."""
-        found = os.stat(path)  # noqa: PTH116  # hot path, a string
+        found = os.stat(path)  # noqa: PTH116  # Path is slower
         if stat_flags.S_ISDIR(found.st_mode):
             raise FileNotFoundError(f"{path} is a directory")
         return _file_info(path, found)
 
     def read(self, path: str) -> bytes:
         """Return the whole file."""
-        with open(path, "rb", buffering=0) as file:  # noqa: PTH123  # hot path, a string
+        with open(path, "rb", buffering=0) as file:  # noqa: PTH123  # Path is slower
             return file.readall()
 
     def read_ranges(self, path: str, ranges: Sequence[ByteRange]) -> list[bytes]:
         """Return ranges of a file."""
-        with open(path, "rb", buffering=0) as file:  # noqa: PTH123  # hot path, a string
+        with open(path, "rb", buffering=0) as file:  # noqa: PTH123  # Path is slower
             return [_read_at(file, start, end) for start, end in ranges]
 
     def read_many(self, paths: Sequence[str]) -> list[bytes]:
@@ -136,7 +136,8 @@ class LocalFiles:
         for path in paths:
             directory, _, name = path.rpartition("/")
             together.setdefault(directory, []).append(name)
-        # More threads would not be faster, because file systems lock a directory for each deletion.
+        # More threads per directory would not be faster, because file systems lock a directory for
+        # each deletion.
         most = 512
         parts = [
             (directory, names[start : start + most])
@@ -151,11 +152,11 @@ class LocalFiles:
         try:
             with self._open(directory) as folder:
                 for name in names:
-                    try:  # noqa: SIM105  # a context takes as long as the call
+                    try:  # noqa: SIM105  # `suppress` is slower
                         folder.unlink(name)
                     except FileNotFoundError:
                         pass
-        except FileNotFoundError:  # the directory does not exist
+        except FileNotFoundError:  # there is no such directory
             pass
 
     def _open(self, directory: str, *, makes: bool = False) -> AbstractContextManager[Folder]:
@@ -197,7 +198,7 @@ class FileState(NamedTuple):
 
 def local_state(native: str) -> FileState:
     """Return the state of a local file, or raise FileNotFoundError."""
-    found = os.stat(native)  # noqa: PTH116  # of each of many small files; Path costs more
+    found = os.stat(native)  # noqa: PTH116  # Path is slower
     return FileState(native, found.st_size, found.st_mtime_ns, found.st_ino)
 
 
@@ -221,7 +222,7 @@ class Recent(Generic[_Fact]):
     def __init__(self, most: int) -> None:
         self._most = most
         self.forget()
-        # A child would wait forever for a lock that was locked during the fork.
+        # A forked child would wait forever for a lock that was locked during the fork.
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self.forget)
 

@@ -78,7 +78,8 @@ _process = _Process()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_process.note_fork)
 
-# obstore reads all variables with this prefix, even variables that s3fs ignores.
+# The prefix of environment variables for AWS. obstore reads all of them, even variables that s3fs
+# ignores.
 _PREFIX: Final = "AWS_"
 _KNOWN_NAMES: Final = (
     "ACCESS_KEY_ID SECRET_ACCESS_KEY SESSION_TOKEN REGION DEFAULT_REGION ENDPOINT_URL"
@@ -91,15 +92,16 @@ _KNOWN_VARIABLES: Final = frozenset(_PREFIX + name for name in _KNOWN_NAMES.spli
 _KNOWN_PREFIXES: Final = (f"{_PREFIX}LAMBDA_", f"{_PREFIX}XRAY_")
 _PROXIES: Final = frozenset({"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"})
 _CERTIFICATES: Final = (f"{_PREFIX}CA_BUNDLE", "REQUESTS_CA_BUNDLE")
-# Lines of the SDK's configuration files that do not matter here: credentials and console settings.
+# The settings in configuration files of the AWS SDK that do not affect obstore's requests:
+# credentials, and settings of the console.
 _KNOWN_LINES: Final = re.compile(
     r"aws_\w+|region|output|cli_\w+|sso_\w+|role_arn|role_session_name|source_profile"
     r"|credential_\w+|web_identity_token_file|mfa_serial|external_id|duration_seconds"
 )
-# Regions whose service has the usual domain name.
+# The regions in which the service has the usual domain name.
 _USUAL_REGION: Final = re.compile(r"(?:af|ap|ca|eu|il|me|mx|sa|us)-(?!iso)(?:gov-)?[a-z]+-\d+")
 _USUAL_TEXT: Final = re.compile(r"[\x21-\x7e]+")
-# The defaults of s3fs.
+# The default timeouts of s3fs.
 _CONNECT_SECONDS: Final = 5
 _READ_SECONDS: Final = 15
 
@@ -109,7 +111,7 @@ def _check_process() -> None:
         raise _BeyondObstoreError("it is not installed; pip install 'deltalog[s3]'")
     for name, value in os.environ.items():
         if name.startswith(_PREFIX):
-            if not value:  # obstore would use the empty string as a value
+            if not value:  # obstore would use the empty string
                 raise _BeyondObstoreError(f"the variable {name} is empty")
             if name not in _KNOWN_VARIABLES and not name.startswith(_KNOWN_PREFIXES):
                 raise _BeyondObstoreError(f"the variable {name} is set")
@@ -190,7 +192,7 @@ def _credentials(given: dict[str, Any]) -> dict[str, Any]:
     variables = [f"{_PREFIX}{name}" for name in ("ACCESS_KEY_ID", "SECRET_ACCESS_KEY")]
     inherited = os.environ.get(f"{_PREFIX}SESSION_TOKEN")
     if key is None and secret is None and token is None:
-        # Read only keys from the environment. Other sources of credentials need botocore.
+        # Read only access keys from the environment. Other sources of credentials need botocore.
         key, secret = map(os.environ.get, variables)
         token = inherited or None
     elif token is None and inherited is not None:
@@ -242,17 +244,17 @@ def _seconds(value: Any) -> float:
 
 _Result = TypeVar("_Result")
 
-# Number of names per page of a listing.
+# The number of names per page of a listing.
 _PAGE_NAMES: Final = 1000
-# Larger bodies are passed to s3fs, which sends concurrent parts.
+# The maximum length of a body that obstore sends. s3fs sends longer bodies in concurrent parts.
 _MOST_IN_ONE_PUT: Final = 50 * 1024 * 1024
 _USUAL_BUCKET: Final = re.compile(r"(?!.*--(?:x|xa|ol)-s3$)[A-Za-z0-9][A-Za-z0-9._-]{1,62}")
-"""Excludes ARNs and S3 Express buckets, whose listings are not ordered."""
+"""Matches bucket names, except ARNs and S3 Express buckets, whose listings are not ordered."""
 _UNSENT: Final = "error sending request"
 _REPEATED: Final = f"after {ATTEMPTS - 1} retries"
 _IN_HOST: Final = re.compile(r"(?!xn--)[a-z0-9][a-z0-9-]{1,61}[a-z0-9]")
-"""Matches bucket names that are valid in a host name: host names are not case-sensitive."""
-# The character that sorts after all others.
+"""Matches bucket names that may be in a host name: lower case, because host names ignore case."""
+# The Unicode character that sorts after all other characters.
 _LAST: Final = "\U0010ffff"
 
 
@@ -324,14 +326,15 @@ class ObstoreClients:
             self._left.add(bucket)
 
     def _make(self, bucket: str, *, writes: bool) -> Any:
-        # No read timeout for writes: no data is received while a long body is sent.
+        # Set no read timeout for writes, because the client receives no data while it sends a long
+        # body.
         timeouts = {} if writes else {"read_timeout": self._read_timeout}
         return import_module("obstore.store").S3Store(
             bucket,
             config={
                 **self._config,
-                # Not for buckets with a dot: a certificate for `*.s3.…` is not valid for
-                # `a.b.s3.…`.
+                # Do not use the bucket as a host name if it contains a dot: a certificate for
+                # `*.s3.…` is not valid for `a.b.s3.…`.
                 "virtual_hosted_style_request": self._is_virtual
                 and _IN_HOST.fullmatch(bucket) is not None,
             },
@@ -484,7 +487,7 @@ class ObstoreFiles(S3Files):
         if all(map(_is_plain, keys)):
             try:
                 self._with(paths[0], ask, lambda: otherwise(paths))
-            except FileNotFoundError:  # some services stop at a missing object
+            except FileNotFoundError:  # some services stop at a missing file
                 otherwise(paths)
         else:
             otherwise(paths)
@@ -501,7 +504,7 @@ class ObstoreFiles(S3Files):
         that subdirectory.
         """
         prefix = f"{directory}/" if directory else ""
-        # A listing begins after the given name, so pass a string that sorts just before `first`.
+        # The listing begins after the given name, so use a string that sorts just before `first`.
         start: str | None = f"{prefix}{first[:-1]}" if first else None
         while True:
             skip = ""
@@ -573,7 +576,7 @@ class ObstoreFiles(S3Files):
             return self._ask(client, key, ask)
         except _AnsweredError:
             return self._with(path, ask, otherwise, writes=writes)
-        except errors.InvalidPathError:  # obstore does not support a name in the listing
+        except errors.InvalidPathError:  # obstore does not support this name
             return otherwise()
         except FileNotFoundError as error:
             raise _fault(error) from None
@@ -632,7 +635,8 @@ def _fault(error: Exception, *, is_taken: bool = False) -> OSError:
     text = str(error).partition("\n\nDebug source")[0]
     if _UNSENT in text:
         text = f"{text} (no connection: see that the endpoint is right and reached from here)"
-    # obstore has one class for these errors; only the service's answer in the message differs.
+    # obstore uses one class for all these errors. They differ only in the service's answer, which
+    # is in the message.
     code = re.search(r"<Code>(\w+)</Code>|\(code: (\w+)\)", text)
     status = re.search(r"status code: (\d{3})\b", text)
     name = (code[1] or code[2]) if code else None

@@ -22,7 +22,7 @@ from deltalog.storage.stores.fsspec_files import FsspecFiles, IssuedCredentials,
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-# Options of deltalake that s3fs does not have, or that do not affect results.
+# The options of deltalake that s3fs does not have or that do not affect results.
 _WITHOUT_EFFECT: Final = (
     "bucket bucket_name copy_if_not_exists conditional_put s3_locking_provider locking_provider"
     " s3_allow_unsafe_rename force_credential_load checksum_algorithm unsigned_payload"
@@ -33,7 +33,7 @@ _WITHOUT_EFFECT: Final = (
 )
 CLIENT: Final = "!client"
 """The argument for the client that the user chose: `obstore` or `s3fs`."""
-# Amazon's limit for the number of objects in one request.
+# The maximum number of objects that Amazon S3 deletes in one request.
 _MOST_DELETED: Final = 1000
 
 
@@ -66,7 +66,8 @@ class S3Files(FsspecFiles):
         "s3_client": CLIENT,
         **dict.fromkeys(_WITHOUT_EFFECT.split(), ""),
     }
-    # With this argument, s3fs does not request the size first to fetch large files in parts.
+    # Without this argument, s3fs first requests the size of a file, so that it can fetch large
+    # files in parts.
     whole: ClassVar[Mapping[str, Any]] = {"max_concurrency": 1}
 
     @staticmethod
@@ -106,7 +107,7 @@ class S3Files(FsspecFiles):
 
     def list_names(self, directory: str, first: str) -> list[FileInfo]:
         """Like `list_directory`, for an existing directory. Cost: one request per 1,000 names."""
-        # `StartAfter` excludes its value, so pass a string that sorts just before `first`.
+        # The listing begins after `StartAfter`, so use a string that sorts just before `first`.
         _, _, key = directory.partition("/")
         start = {"StartAfter": f"{key}/{first[:-1]}".lstrip("/")} if first else {}
         pages = self._pages(directory, **start)
@@ -201,12 +202,12 @@ class S3Files(FsspecFiles):
 
 @cache
 def _impatient(made: Any) -> Any:
-    class ImpatientS3(made):  # type: ignore[misc]  # a class of s3fs, imported on demand
+    class ImpatientS3(made):  # type: ignore[misc]  # of s3fs, imported on demand
         async def set_session(self, *args: Any, **options: Any) -> Any:
             client = await super().set_session(*args, **options)
             watched = self.__dict__.setdefault("_first_contact", FirstContact("s3"))
             watched.watch(client.meta.events)
-            if self.cache_regions:  # then s3fs creates clients of other regions later
+            if self.cache_regions:  # s3fs may create clients for other regions
                 watched.watch(self.session.get_component("event_emitter"))
             return client
 

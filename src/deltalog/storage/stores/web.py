@@ -32,7 +32,7 @@ class WebFiles(FsspecFiles):
     def read_ranges(self, path: str, ranges: Sequence[ByteRange]) -> list[bytes]:
         """Return ranges of a file, fetched concurrently."""
         parts = super().read_ranges(path, ranges)
-        # A server may ignore the range, and then sends the whole file.
+        # A server that ignores the range sends the whole file.
         return [
             part[start:end] if len(part) > max(0, end - start) else part
             for part, (start, end) in zip(parts, ranges, strict=True)
