@@ -74,7 +74,7 @@ def schema(table: Location, option: Options = None, form: As = OutputFormat.TABL
 
 
 @command("scan")
-def scan(  # each is the caller's choice
+def scan(
     table: Location,
     option: Options = None,
     column: Columns = None,
@@ -89,7 +89,7 @@ def scan(  # each is the caller's choice
 
 
 @command("head")
-def head(  # each is the caller's choice
+def head(
     table: Location,
     option: Options = None,
     column: Columns = None,
@@ -133,7 +133,7 @@ def explain(
 
 
 @command("cdf")
-def cdf(  # noqa: PLR0917  # each is the caller's choice
+def cdf(  # noqa: PLR0917  # callers need each parameter
     table: Location,
     start: Annotated[str, typer.Argument(help="The first version, or a timestamp.")],
     end: Annotated[str | None, typer.Argument(help="The last version; default: latest.")] = None,
@@ -176,7 +176,7 @@ def _first(batches: Iterable[pa.RecordBatch], limit: int | None) -> Iterator[pa.
 
 
 @command("diff")
-def diff(  # noqa: PLR0917  # each is the caller's choice
+def diff(  # noqa: PLR0917  # callers need each parameter
     table: Location,
     before: Annotated[str, typer.Argument(help="A version or a timestamp.")],
     after: Annotated[str | None, typer.Argument(help="Another version; default: latest.")] = None,
@@ -493,7 +493,7 @@ _PROMPTS: Final = ("deltalog> ", "     ...> ")
 
 
 @command("sql")
-def sql(  # noqa: PLR0917  # each is the caller's choice
+def sql(  # noqa: PLR0917  # callers need each parameter
     statement: Annotated[
         str | None, typer.Argument(help="Statements, separated by semicolons. - reads stdin.")
     ] = None,

@@ -28,7 +28,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import deltalog.spark.session.environment  # noqa: F401  # first: refuses a PySpark that is too old
+# Import this module first, because it refuses a version of PySpark that is too old.
+import deltalog.spark.session.environment  # noqa: F401
 from deltalog._util.lazy_names import names_on_demand
 
 if TYPE_CHECKING:
@@ -67,5 +68,5 @@ __all__ = [
     "write",
 ]
 
-if not TYPE_CHECKING:  # type checkers must not see it, so that they report wrong names
+if not TYPE_CHECKING:  # type checkers then report unknown names
     __getattr__, __dir__ = names_on_demand(__name__, _ORIGINS)

@@ -101,9 +101,9 @@ class ClusterSession:
         self.namespaces: CatalogNames = catalogs_of(spark).names
         self._storage_options = storage_options
         self.engine: Engine = SparkEngine(spark)
-        # The tables that the statement has opened: root → table.
+        # The tables that the current statement has opened: root of the table → table.
         self._seen: dict[str, DeltaTable] = {}
-        # The roots of the tables that queries of the statement have read.
+        # The roots of the tables that queries of the current statement have read.
         self._read: set[str] = set()
         self._placed: dict[tuple[str, ...], NamedPlace] = {}
         self._located: dict[tuple[str, ...], str | None] = {}
@@ -363,7 +363,7 @@ class ClusterSession:
             version = "" if rows.version is None else f" VERSION AS OF {rows.version}"
             if isinstance(rows.version, str):
                 version = f" TIMESTAMP AS OF {quote_text(rows.version)}"
-            rows = Query(f"SELECT * FROM {rows}{version}")  # noqa: S608  # a quoted name
+            rows = Query(f"SELECT * FROM {rows}{version}")  # noqa: S608  # the name is quoted
         found = self.select(rows)
         return found if alias is None else found.alias(alias)
 
@@ -462,13 +462,13 @@ class ClusterSession:
     def _look_up(self, bare: QualifiedName) -> str | None:
         entry, may_be_elsewhere = look_up(self._spark, bare)
         if entry is None and not may_be_elsewhere:
-            # The name is a view of deltalog, or the catalog's entry has no location.
+            # Spark's catalog has no table of this name, but it may be a view that deltalog noted.
             found = view_location(self._spark, str(bare))
             return found if found is not None and self._context_at(found) is not None else None
         if entry is not None:
             self._full[bare.key] = full_name(self._spark, bare)
         if entry is not None and entry.provider in _OWN_FORMATS - self._own:
-            return None  # a table of another library, such as Delta's jar
+            return None  # the table belongs to another library, such as Delta's jar
         try:
             found = find_location(self._spark, str(bare), entry)
         except TableNotFoundError:

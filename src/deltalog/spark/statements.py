@@ -91,7 +91,7 @@ def sql(
             if rows is None:
                 rows = left_alone(session, text, error, by_spark)
         return by_spark() if rows is None else rows
-    # CREATE TABLE … AS SELECT from Delta tables creates a Delta table if USING is missing.
+    # Without USING, CREATE TABLE … AS SELECT from Delta tables creates a Delta table.
     makes = isinstance(found, CreateStatement)
     if not makes and writes_elsewhere(spark, session, found):
         refuse_view(spark, found)
@@ -314,7 +314,7 @@ def _read_executed(
 
     def act() -> DataFrame | None:
         (text, *found) = spark.sql(
-            f"SELECT {', '.join((expression, *(value for value, _ in values)))}"  # by the user
+            f"SELECT {', '.join((expression, *(value for value, _ in values)))}"  # the user's expressions
         ).collect()[0]
         names = [name for _, name in values if name is not None]
         given: Parameters = dict(zip(names, found, strict=True)) if names else found or None
@@ -427,7 +427,7 @@ def _read_viewed(session: ClusterSession, reader: StatementReader) -> Act | None
     name = reader.table()
     is_plain = reader.take("AS")
     if not is_plain:
-        return None  # not supported here: column names or a comment follow the name of the view
+        return None  # column names or a comment follow the view's name: not supported here
     query = reader.query()
     reader.expect_end()
 
@@ -502,7 +502,7 @@ def _name(spark: SparkSession, expression: str, given: Any) -> QualifiedName | N
         with left_to_spark():
             found = spark.sql(f"SELECT {expression}", args=values).collect()
         return QualifiedName.parse(found[0][0])
-    except Exception:  # noqa: BLE001  # not a constant or not a name: Spark reports the error
+    except Exception:  # noqa: BLE001  # Spark reports the error
         return None
 
 
@@ -515,7 +515,8 @@ _BY_ITSELF: Final = re.compile(
     r"PYTHON_DATA_SOURCE_ERROR|NOT_SUPPORTED_COMMAND_FOR_V2_TABLE|INVALID_PARTITION_OPERATION"
     r"|UNSUPPORTED_FEATURE\.TABLE_OPERATION|[Tt]able does not support"
 )
-# Matches a parser error after the first word. An error at the first word lists all statements.
+# Matches the position and the message of a parser error, unless the error is at the first word. In
+# that case, the message only lists all statements.
 _PLACE: Final = re.compile(r"at line (?!1, character 1:)\d+, character \d+: .*", re.DOTALL)
 _EXCERPT: Final = 80
 _KIND_WORDS: Final = 6
@@ -589,8 +590,8 @@ def _tables(words: Sequence[Word]) -> Iterator[QualifiedName]:
         for place, word in enumerate(words[:-2])
         if words[place + 1].says("AS") and words[place + 2].says("(")
     }
-    # For each open parenthesis: whether it contains a query, and whether this query is in its FROM
-    # clause, in which a comma is followed by a table.
+    # For each open parenthesis: whether it contains a query, and whether the current word is in the
+    # FROM clause of this query. In a FROM clause, a table follows a comma.
     around = [[True, False]]
     for place, word in enumerate(words[:-1]):
         before = words[place - 1] if place else words[-1]

@@ -256,7 +256,7 @@ class DeltaTable:
         """Return the same table with an alias, which conditions can use."""
         check_type(aliasName, str, "aliasName", "a name")
         other = copy(self)
-        other._alias = aliasName  # noqa: SLF001  # of the same class
+        other._alias = aliasName  # noqa: SLF001  # `other` is of the same class
         return other
 
     def inTransaction(self, appId: str, version: int) -> Self:  # noqa: N802, N803  # in Delta's style
@@ -272,7 +272,7 @@ class DeltaTable:
         check_type(appId, str, "appId", "a name")
         check_type(version, int, "version", "a whole number")
         other = copy(self)
-        other._app = AppTransaction(appId, version)  # noqa: SLF001  # of the same class
+        other._app = AppTransaction(appId, version)  # noqa: SLF001  # `other` is of the same class
         return other
 
     def delete(self, condition: str | Column | None = None) -> DataFrame:
@@ -306,7 +306,7 @@ class DeltaTable:
     def _affected(self, operation: Operation[Any]) -> DataFrame:
         done = self._table.execute(operation, self._options(changes_rows=True))
         rows: RowCounts = RowCounts() if done.value is None else done.value.changed.rows
-        deleted = rows.deleted_not_matched_by_source  # None if the log does not record it
+        deleted = rows.deleted_not_matched_by_source  # None if the log lacks this number
         count = None if deleted is None else deleted + rows.updated_not_matched_by_source
         return numbers(self._spark, {"num_affected_rows": count})
 

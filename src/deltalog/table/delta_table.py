@@ -196,7 +196,7 @@ class DeltaTable:
         return has_table(context.store)
 
     @classmethod
-    def create(  # noqa: PLR0913, PLR0917  # deltalake's signature and some more
+    def create(  # noqa: PLR0913, PLR0917  # deltalake's parameters, and more
         cls,
         table_uri: str | PurePath | Store | NamedTable,
         schema: Schema | Sequence[Field] | Any,
@@ -765,7 +765,7 @@ class DeltaTable:
                 progress=tell,
             )
 
-    def follow(  # noqa: PLR0913  # each is the caller's choice
+    def follow(  # noqa: PLR0913  # callers need each parameter
         self,
         start: Offset | Mapping[str, Any] | Version | None = None,
         *,
@@ -1024,7 +1024,7 @@ class DeltaTable:
             operation, commit_properties, post_commithook_properties, progress, dry_run=dry_run
         )
 
-    def update(  # noqa: PLR0913  # each is the caller's choice
+    def update(  # noqa: PLR0913  # callers need each parameter
         self,
         updates: Mapping[str, str | Expression] | None = None,
         new_values: Mapping[str, object] | None = None,
@@ -1076,7 +1076,7 @@ class DeltaTable:
             operation, commit_properties, post_commithook_properties, progress, dry_run=dry_run
         )
 
-    def merge(  # noqa: PLR0913, PLR0917  # deltalake's signature and some more
+    def merge(  # noqa: PLR0913, PLR0917  # deltalake's parameters, and more
         self,
         source: Rows,
         predicate: str | Expression,
@@ -1305,7 +1305,7 @@ class DeltaTable:
 
         return TableOptimizer(self)
 
-    def vacuum(  # deltalake's signature and some more
+    def vacuum(
         self,
         retention_hours: float | None = None,
         dry_run: bool = True,  # noqa: FBT001, FBT002  # deltalake's signature
@@ -1451,7 +1451,7 @@ class DeltaTable:
         found = self.do(Repair(), commit_properties, post_commithook_properties, dry_run=dry_run)
         return found or {"dry_run": False, "files_removed": []}
 
-    def clone(  # each is the caller's choice
+    def clone(
         self,
         target: str | PurePath | Store | NamedTable,
         *,

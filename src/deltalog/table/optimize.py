@@ -162,7 +162,7 @@ class TableOptimizer:
         )
         return self._run(operation, commit_properties, post_commithook_properties, progress)
 
-    def cluster(  # noqa: PLR0913  # each is the caller's choice
+    def cluster(  # noqa: PLR0913  # callers need each parameter
         self,
         full: bool = False,  # noqa: FBT001, FBT002  # as `OPTIMIZE … FULL`
         *,

@@ -65,10 +65,10 @@ if TYPE_CHECKING:
     from deltalog.storage.store import Store
 
 PART_ROWS: Final = 1_000_000
-"""The default of the maximum number of file actions in a part or sidecar."""
+"""The default maximum number of file actions in a part or sidecar of a checkpoint."""
 _PART: Final = "__deltalog_part"
 _KIND: Final = "__deltalog_kind"
-# The kinds of rows, in the order in which `file_rows` returns them.
+# The values of the column `_KIND`: the position of the kind in the result of `file_rows`.
 _REMOVES: Final = 0
 _ADDS: Final = 1
 
@@ -310,9 +310,8 @@ def _write_part(
             for table in tables(file):
                 file.write(table)
     except AlreadyExistsError:
-        # Another attempt of this task has written the file. Its rows are the same, because the
-        # range of
-        # paths determines them.
+        # Another attempt of this task has already written the file. Both attempts write the same
+        # rows, because the range of paths determines the rows.
         return store.stat(path), counts
     return file.info, counts
 
@@ -328,7 +327,7 @@ def _as_rows(batch: pa.RecordBatch, schema: pa.Schema) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-# --- the live paths at given ranks, found without sorting all paths in one process
+# --- the paths of live files at given ranks, found without sorting all paths in one process
 
 
 _SAMPLES: Final = 1000

@@ -228,8 +228,8 @@ def _show_nothing() -> None:
 
 
 FILES_PER_TASK: Final = "spark.deltalog.vacuum.filesPerTask"
-"""Session setting: the number of files that one task deletes. The driver itself deletes
-the files if there are no more."""
+"""Session setting: the maximum number of files that one task deletes. If there are no more files
+than this to delete, the driver deletes them itself."""
 _FILES_PER_TASK: Final = 5_000
 _MOST_TASKS: Final = 256
 _LOG: Final = "_delta_log"
@@ -266,7 +266,7 @@ def list_by_tasks(spark: SparkSession, store: Store, configuration: TableConfigu
 
     Cost: the driver lists the first levels of directories, and tasks list the deeper levels.
     """
-    files_per_task(spark)  # raises an error now if the setting is invalid
+    files_per_task(spark)  # raises an error before the listing if the setting is invalid
     witness = _witness(store)
     if witness is None or not isinstance(store, LevelStore):
         return listed_files(store, configuration)
@@ -283,7 +283,9 @@ def list_by_tasks(spark: SparkSession, store: Store, configuration: TableConfigu
         what = f"listing {store.root}"
         for message in run_numbered(spark, count, partial(list_task, spec), what):
             part = decode_message(message)
-            if isinstance(part, tuple):  # the task does not see the table, so the driver lists
+            # A tuple contains directories that the task could not list, because it does not see the
+            # same table as the driver.
+            if isinstance(part, tuple):
                 found += [listed_below(store, one, configuration) for one in part]
             else:
                 found.append(part)
@@ -301,7 +303,8 @@ def delete_by_tasks(spark: SparkSession, store: Store, paths: Sequence[str]) -> 
     if witness is None:
         store.delete_many(paths)
         return
-    # Send the paths as rows. In a closure, every task would receive all paths.
+    # Send the paths as rows of a data frame. If the function of the tasks contained the paths,
+    # every task would receive all of them.
     frame = spark.createDataFrame(pa.table({"path": pa.array(paths, pa.string())}))
     frame = frame.repartition(-(-len(paths) // together))
     spec = SweepSpec(store=store, witness=witness)
@@ -361,7 +364,8 @@ def _first_levels(store: LevelStore) -> tuple[list[FileInfo], list[str]]:
     """Return the files of the first directory levels, and the directories that tasks must list."""
     files, level = store.list_level("")
     level = [name for name in level if name != _LOG]
-    while len(level) == 1:  # descend, because a single directory would be work for one task only
+    # A single directory would be work for only one task, so list its subdirectories.
+    while len(level) == 1:
         infos, level = store.list_level(level[0])
         files += infos
     return files, level

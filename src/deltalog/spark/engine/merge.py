@@ -74,7 +74,8 @@ _STRUCTS: Final = {source.TARGET: TARGET_STRUCT, source.SOURCE: SOURCE_STRUCT}
 _ONLY: Final = {When.NOT_MATCHED: SOURCE_STRUCT, When.NOT_MATCHED_BY_SOURCE: TARGET_STRUCT}
 _BOUNDED: Final = (int, str, date, Decimal)
 _NEW_ROW: Final = "__deltalog_new_row"
-"""The name of the column that distinguishes new rows, because they have no position in a file."""
+"""The name of the column with a unique number for each new row. Only this number distinguishes new
+rows, because they have no position in a file."""
 
 
 def plan_merge_by_tasks(
@@ -95,10 +96,10 @@ def plan_merge_by_tasks(
     conditions, or all columns if rows are updated.
     """
     request.check()
-    # This configuration includes columns that earlier operations of the transaction have added.
+    # `before` includes the columns that earlier operations of the transaction have added.
     watch, before, frame = Stopwatch(), transaction.configuration, request.source
     source = schema_of(frame.schema)
-    # As in Delta Spark, without schema evolution, columns that only the source has are ignored.
+    # Without schema evolution, columns that exist only in the source are ignored, as in Delta.
     after = configuration_after(request, before, source) if request.merge_schema else before
     if after is not before:
         transaction.set_configuration(after)
@@ -225,7 +226,7 @@ class _JoinPlan:
                 if value is not None
             ]
             if said:
-                _ = frame.select(*said).schema  # starts the analysis, also on Spark Connect
+                _ = frame.select(*said).schema  # makes Spark check the columns now, also on Spark Connect
 
     def decided(self, target: DataFrame, source: DataFrame) -> DataFrame:
         """Return the rows that change, each with its clause, file, position and new values."""
@@ -239,8 +240,8 @@ class _JoinPlan:
         frame = rows.where(F.col(CLAUSE).isNotNull()).select(*found)
         if not request.of(When.MATCHED) or not request.allows_repeats:
             return frame
-        # If several source rows match a row that is deleted, keep only one of them. Keep all new
-        # rows, because they are not duplicates of each other.
+        # If several source rows match the same row of the table, keep only one of these matches.
+        # Keep all new rows, because they are not duplicates of each other.
         new = F.when(F.col(OLD_POSITION).isNull(), F.monotonically_increasing_id())
         return (
             frame.withColumn(_NEW_ROW, new)
@@ -286,7 +287,7 @@ class _JoinPlan:
         if is_text and side is not None:
             try:
                 value = parse_sql(text := value)
-            except DeltaError:  # Spark may be able to resolve the expression
+            except DeltaError:  # Spark may be able to parse the expression
                 return as_value(text)
             if not any(name_key(path[0]) in self._shared for path in columns(value)):
                 return as_value(text)

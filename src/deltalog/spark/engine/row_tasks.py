@@ -56,9 +56,10 @@ OLD_POSITION: Final = "__deltalog_position"
 """The name of the column that contains the position of the old version in its file."""
 ROW_ID: Final = "__deltalog_row_id"
 OLD: Final = "__deltalog_old"
-"""The name of the struct column of the old version, which is needed to write change data files."""
+"""The name of the struct column with the old version of a row, for change data files."""
 NEW: Final = "__deltalog_new_"
-"""The prefix of the struct columns of new versions. The number of the clause follows the prefix."""
+"""The prefix of the names of the struct columns with new versions of rows. The number of the clause
+follows the prefix."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,7 +243,7 @@ def copy_task(job: CopyJob, number: int) -> RowsDone:
 
 def _without(task: ScanTask, gone: DeletionBitmap) -> ScanTask:
     if task.deletion_vector is not None:
-        # `num_rows` is None, because the reader of the file checks the positions later.
+        # `num_rows=None` skips the check of the positions. The reader of the file checks them.
         gone |= load_bitmap(task.store, task.deletion_vector, num_rows=None)
     return replace(task, deletion_vector=inline_descriptor(gone))
 

@@ -84,17 +84,15 @@ class SparkRows:
 
 
 _CODECS: Final = {"none": "uncompressed", "snappy": "snappy", "gzip": "gzip", "zstd": "zstd"}
-"""A compression: its name in pyarrow → its name in Spark."""
+"""The compressions that Spark's writer supports: name in pyarrow → name in Spark."""
 _MOST_BOUND_BYTES: Final = (1 << 31) - 1
 _MARK: Final = "_SUCCESS"
 _MASTER: Final = "spark.master"
 _ONE_MACHINE: Final = re.compile(r"local(-cluster)?(\[|$)")
 _TIMESTAMPS: Final = "spark.sql.parquet.outputTimestampType"
 _HELD: Final = "spark.deltalog.outputTimestampType.held"
-"""Session setting: the number of running writes that have changed `_TIMESTAMPS`, and its old value.
-
-An example is `2:INT96`.
-"""
+"""Session setting: the number of writes in progress that need `_TIMESTAMPS` to be `_MICROS`, and the
+value that `_TIMESTAMPS` had before these writes. An example is `2:INT96`."""
 _MICROS: Final = "TIMESTAMP_MICROS"
 _MILLIS: Final = "TIMESTAMP_MILLIS"
 _AS_EVERYWHERE: Final = {
@@ -105,7 +103,8 @@ _AS_EVERYWHERE: Final = {
         "org.apache.spark.sql.execution.datasources.SQLHadoopMapReduceCommitProtocol"
     ),
 }
-"""The settings with which Spark stores values in Delta's form, and publishes only complete jobs."""
+"""Settings of Spark → the values that a write requires. With these values, Spark stores dates and
+timestamps in the form that Delta requires, and publishes files only if the whole job succeeds."""
 _lock: Final = Lock()
 
 
@@ -120,7 +119,7 @@ def is_fit(job: WriteJob, spark: SparkSession) -> bool:
     """
     # A remote session would write files on its server, with the permissions of the server's user.
     if not isinstance(spark, ClassicSession):
-        return False  # type: ignore[unreachable]  # a remote session has another class
+        return False  # type: ignore[unreachable]  # a remote session is of another class
     if any(test(job) for test in _UNFIT):
         return False
     conf = spark.conf
@@ -141,7 +140,7 @@ def are_settings_fit(settings: Mapping[str, str | None], *, has_timestamps: bool
     # find the files, and their rows would be lost.
     if not _ONE_MACHINE.match(settings[_MASTER] or ""):
         return False
-    # With this setting, Spark would truncate microseconds. The setting is not overridden here,
+    # With TIMESTAMP_MILLIS, Spark would truncate microseconds. The setting is not overridden here,
     # because another thread of the user may set it again during the write.
     if has_timestamps and (settings[_TIMESTAMPS] or "").upper() == _MILLIS:
         return False
@@ -281,7 +280,7 @@ def _timestamps_of_tables(spark: SparkSession, spec: WriteSpec) -> Iterator[None
                 conf.set(_HELD, f"{int(count) - 1}:{before}")
             else:
                 conf.unset(_HELD)
-                if conf.get(_TIMESTAMPS, None) == _MICROS:  # unless the user has changed it
+                if conf.get(_TIMESTAMPS, None) == _MICROS:  # the user has not changed it
                     conf.set(_TIMESTAMPS, before) if before else conf.unset(_TIMESTAMPS)
 
 

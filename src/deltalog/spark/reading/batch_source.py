@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 _UTC: Final = "UTC"
 _HIDDEN: Final = "__deltalog_metadata"
-_ROWS_OF_BATCH: Final = 10_000  # the default of Spark's maxRecordsPerBatch
+_ROWS_OF_BATCH: Final = 10_000  # Spark's default of `maxRecordsPerBatch`
 _BYTES_OF_BATCH: Final = 8 << 20
 
 
@@ -63,7 +63,8 @@ class TaskPartition(InputPartition):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle with the store's credentials, which the task needs."""
-        if is_sent_to_tasks():  # part of a larger pickle, which stores shared objects only once
+        # The partition is part of a larger pickle, which stores shared objects only once.
+        if is_sent_to_tasks():
             return TaskPartition, (self.tasks,)
         with sent_to_tasks():
             return _opened_partition, (pickle.dumps(self.tasks),)
@@ -73,7 +74,7 @@ class TaskPartition(InputPartition):
 
 
 def _opened_partition(tasks: bytes) -> TaskPartition:
-    return TaskPartition(pickle.loads(tasks))  # noqa: S301  # the driver wrote it
+    return TaskPartition(pickle.loads(tasks))  # noqa: S301  # the driver wrote these bytes
 
 
 def read_partition(partition: TaskPartition, rows: StructType) -> Iterator[pa.RecordBatch]:
@@ -251,7 +252,7 @@ class TaskReader(InEnvelope):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read the rows of one partition."""
-        assert isinstance(partition, TaskPartition)  # noqa: S101  # from `partitions`
+        assert isinstance(partition, TaskPartition)  # noqa: S101  # created by `partitions`
         check_session(partition.tasks, self._unzoned)
         return read_partition(partition, self._rows)
 
@@ -386,13 +387,13 @@ class BatchReader(FilteringReader):
 OPEN_COST_BYTES: Final = 1 << 19
 """The cost of opening a file, as the number of bytes that could be read in the same time.
 
-Spark's own estimate is 4 MiB. A Python worker needs 0.8 ms for a small file, but 70 ms to start a
-task. So a lower estimate is better, because it puts more small files into one task.
+Spark's own estimate is 4 MiB. A Python worker reads a small file in 0.8 ms, but the start of a
+task takes 70 ms. So a lower estimate is better, because it puts more small files into one task.
 """
 _FEWEST_BYTES: Final = 32 << 20
 _MANY: Final = 64
-"""The number of tasks that uses a typical cluster fully. There are more tasks only if the limit of
-bytes per task requires it."""
+"""The number of tasks that uses all cores of a typical cluster. A scan is divided into more tasks
+only if the limit of bytes per task requires it."""
 
 
 def split_tasks(
@@ -418,7 +419,8 @@ def _runs(
     groups: list[list[ScanTask]] = []
     total, before, filled, last = sum(costs), 0, 0, -1
     for task, cost in zip(tasks, costs, strict=True):
-        share = (2 * before + cost) * count // (2 * total)  # the group with the middle of the file
+        # The number of the group that contains the middle of this file.
+        share = (2 * before + cost) * count // (2 * total)
         if share != last or filled + cost > max_bytes:
             groups.append([])
             filled, last = 0, share

@@ -61,7 +61,8 @@ if TYPE_CHECKING:
 
 _log: Final = logging.getLogger(__name__)
 _NOT_EXACT: Final = "Spark's own Parquet reader can read none of the files correctly"
-# Options that only the Python source supports. If one of them is set, the Python source plans.
+# Options that only the Python data source supports. If one of them is set, the Python data source
+# plans the read.
 _OF_WORKERS: Final = frozenset({"maxpartitionbytes", "pushfilters"})
 
 
@@ -102,7 +103,7 @@ def frame_by_options(
             return frame
         asked = StoredType.fromDDL(columns) if isinstance(columns, str) else columns
         if not isinstance(asked, StoredType):
-            return None  # the type is not a struct; the Python source lets Spark report this error
+            return None  # Spark reports the error if its Python data source gets this type
         shown = check_columns(rows, asked, options.path)
         return frame.select(*(quoted(name) for name in shown.names))
 

@@ -161,7 +161,7 @@ def _of_text(
         parsed = parse_sql(text)
         called = [path for path in columns_of(parsed) if name_key(path[0]) == name_key(alias)]
         if called and name_key(alias) in {name_key(name) for name in schema.names}:
-            return None  # a column also has the name of the alias
+            return None  # the name may mean the alias or a column
         return _known(schema, map_columns(parsed, partial(_without, alias)), session)
     except InvalidInputError:
         return None
@@ -283,7 +283,7 @@ def _is_narrow(change: TypeChange) -> bool:
     before = change.from_type
     if not isinstance(before, PrimitiveType) or before.primitive.family is not Family.INTEGRAL:
         return False
-    # Spark cannot read an integer as a decimal that has fewer integral digits than the integer.
+    # Spark cannot read an integer as a decimal type with fewer integral digits than the integer.
     return kind.precision - kind.scale < before.primitive.decimal_digits
 
 
@@ -294,7 +294,7 @@ def are_unfit_by_name(locations: StringColumn) -> pa.BooleanArray:
         compute.match_substring_regex(paths, _ODD_NAME),
         compute.match_substring_regex(paths, _ODD_DIRECTORY),
     )
-    return odd.combine_chunks() if isinstance(odd, pa.ChunkedArray) else odd  # type: ignore[return-value]  # of booleans
+    return odd.combine_chunks() if isinstance(odd, pa.ChunkedArray) else odd  # type: ignore[return-value]  # both contain booleans
 
 
 def are_unfit_by_id(store: Store, spec: ReadSpec, files: pa.Table) -> pa.BooleanArray:

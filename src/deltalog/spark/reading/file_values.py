@@ -184,8 +184,8 @@ def _modified(files: pa.Table, kind: pa.DataType) -> pa.Array[Any]:
 KEY: Final = "__deltalog_file"
 """The name of the column that identifies the file of a row."""
 MOST_LOOKED_AT: Final = 1000
-"""The maximum number of files whose lengths are requested from the store. For more files, the key
-is the name."""
+"""The maximum number of files whose lengths are requested from the store. If there are more files,
+the key of each file is its name."""
 _MOST_NUMBERS: Final = 1 << 24
 
 

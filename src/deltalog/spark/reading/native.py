@@ -86,10 +86,10 @@ if TYPE_CHECKING:
 
 _FLOATS: Final = (FLOAT, DOUBLE)
 _MOST_NAMESAKES: Final = 4
-"""The maximum number of groups that Spark reads. Files with the same name are in different
-groups."""
-# Override the session's settings: rebase dates according to each file's writer, and never skip
-# corrupt or missing files.
+"""The maximum number of groups of files that Spark reads. Files with the same name must be in
+different groups, because the name identifies a file in its group."""
+# Options that override the session's settings. With them, Spark rebases dates only in files whose
+# footers require it, and never skips corrupt or missing files.
 _READER_OPTIONS: Final = {
     "datetimeRebaseMode": "CORRECTED",
     "int96RebaseMode": "CORRECTED",
@@ -206,7 +206,8 @@ def are_unfit(store: Store, spec: ReadSpec, files: pa.Table) -> tuple[pa.Boolean
     if odd.true_count:
         reasons.append(f"{odd.true_count} have names that Spark would not find")
     foreign = are_foreign(files.column("path"), store.root)
-    if foreign.true_count:  # Spark would read files in untrusted stores, which deltalog refuses
+    # deltalog refuses files in untrusted stores, but Spark would read them.
+    if foreign.true_count:
         odd = compute.or_(odd, foreign)
         reasons.append(f"{foreign.true_count} are in other stores")
     if spec.mode is Mode.ID:
@@ -353,12 +354,12 @@ def parquet_frame(
     Raises:
         DataFileMissingError: a file is missing.
     """
-    where: list[Any] = files.column("location").to_pylist()  # Spark accepts only a list
+    where: list[Any] = files.column("location").to_pylist()
     paths = [spark_path(location) for location in where]
     try:
         read = spark.read.options(**_READER_OPTIONS, **options)
         frame = read.schema(stored).parquet(*paths)
-        frame.schema  # noqa: B018  # makes a remote session look for the files now
+        frame.schema  # noqa: B018  # makes a remote session check now that the files exist
     except AnalysisException as error:
         if error.getCondition() != "PATH_NOT_FOUND":
             raise
@@ -402,7 +403,8 @@ def output_columns(spec: ReadSpec, values: FileValues) -> list[Column | str]:
 def _partition(spec: ReadSpec, values: FileValues, name: str) -> Column:
     if values.has(name):
         return values.column(name)
-    return F.col(quoted(spec.physical_names.get(name, name)))  # from the directory or the file
+    # Spark reads the value from the name of the directory or from the file.
+    return F.col(quoted(spec.physical_names.get(name, name)))
 
 
 def _shown(field: Field, mode: Mode) -> Column | str:
@@ -470,8 +472,8 @@ def output_rows(spec: ReadSpec) -> StructType:
 KEEP_NOT_NULL: Final = "spark.deltalog.keepNotNull"
 """Session setting. If `true`, data frames preserve NOT NULL, and a NULL in a file is an error."""
 
-# The second argument of COALESCE for each type. It is never used, because the first argument is
-# never NULL, but Spark infers from it that the result is not NULL.
+# The last argument of COALESCE for each type. It is never evaluated, because the argument before it
+# raises an error. But Spark infers from it that the result is never NULL.
 _SOME: Final[dict[DataType, str]] = {
     BINARY: "X''",
     BOOLEAN: "false",
@@ -519,7 +521,7 @@ def not_null_columns(
 
 def _has_null(files: list[pa.Table], name: str) -> bool:
     texts = [extract(piece.column("partitionValues"), name) for piece in files]
-    # In the log, an empty string is NULL for every type.
+    # In the log, an empty string as a partition value means NULL for every type.
     return any(one.null_count or compute.any(compute.equal(one, "")).as_py() for one in texts)
 
 

@@ -27,13 +27,14 @@ if TYPE_CHECKING:
     from deltalog.log.snapshot import Snapshot
 
 STORAGE_PREFIX: Final = "storage."
-# Options that jobs often set for any format, but that have no effect for a Delta table.
+# Options that jobs often set for any format, but that have no effect on reads of a
+# Delta table.
 _WITHOUT_EFFECT: Final = frozenset({"mergeschema", "inferschema", "overwriteschema"})
 MAX_PARTITION_BYTES: Final = 128 << 20
 """The default of `spark.sql.files.maxPartitionBytes`."""
 MAX_FILES_PER_TRIGGER: Final = 1000
 """Delta's default if neither `maxFilesPerTrigger` nor `maxBytesPerTrigger` is set."""
-# Delta's options that are refused → the advice in the error.
+# Options of Delta that a read refuses: name → advice in the error.
 _ELSEWHERE: Final = {
     "versionAsOf": "it is for batch reads; use startingVersion for a stream",
     "timestampAsOf": "it is for batch reads; use startingTimestamp for a stream",
@@ -60,8 +61,8 @@ _ELSEWHERE: Final = {
     ),
 }
 _LOWERED: Final = {name.lower(): name for name in _ELSEWHERE}
-"""The same names in lower case → the name, because Spark passes options to a format in lower
-case."""
+"""The names in `_ELSEWHERE`: name in lower case → name. Spark passes the names of options to a format
+in lower case."""
 # Options that Spark's catalog passes to a format in addition to the table's properties.
 _OF_A_CATALOG: Final = frozenset({"owner", "provider"})
 _SIZE_UNITS: Final = {"b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
@@ -96,7 +97,8 @@ STREAM_OPTIONS: Final = (
     "withEventTimeOrder",
 )
 ALL_METADATA: Final = ("*",)
-"""Request for all metadata columns of the table, whose names depend on the version."""
+"""The parsed value of `metadataColumns` that requests all metadata columns of the table. Their names
+depend on the version of the table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -41,8 +41,8 @@ NUMBER: Final = "__deltalog_number"
 _POSITION: Final = "__deltalog_position"
 _VECTOR_COLUMNS: Final = ("path", "size", "deletionVector", "numRecords")
 MOST_READ_HERE: Final = 200_000
-"""The maximum number of deleted rows for which the driver reads the vectors. Their positions need
-3 MB. If there are more, tasks read the vectors."""
+"""The maximum number of deleted rows for which the driver reads the deletion vectors. The positions
+of so many rows take 3 MB. If there are more deleted rows, tasks read the deletion vectors."""
 MOST_BROADCAST: Final = 10_000_000
 """The maximum number of deleted rows whose positions are broadcast to every executor."""
 
@@ -172,7 +172,7 @@ def _joined(
     *,
     how: Literal["left_anti", "inner"],
 ) -> DataFrame:
-    if key.modulus:  # the column with one number identifies a row of any file
+    if key.modulus:  # one number identifies both the file and the position
         position = key.position(ROW)
         frame, names = frame.withColumn(_POSITION, position), [_POSITION]
         schema = f"{_POSITION} BIGINT"
@@ -183,8 +183,8 @@ def _joined(
     num_rows = sum(vector.descriptor.cardinality for vector in vectors)
     if num_rows <= MOST_READ_HERE:
         tables = map_in_pool(lambda vector: vector.positions(store), vectors)
-        # Pass a single batch, because Spark ignores batches after an empty one, and a vector may be
-        # empty.
+        # Pass a single batch, because Spark ignores batches after an empty batch. The batch of an
+        # empty deletion vector is empty.
         positions = spark.createDataFrame(pa.concat_tables(tables).combine_chunks(), schema)
     else:
         positions = _read_on_cluster(spark, store, vectors, schema)

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from deltalog.spark.session.opening import Location
 
 _VIEW: Final = "spark.deltalog.view."
-"""The prefix of session settings. Each setting records the location of the table of one view."""
+"""The prefix of the session settings that contain the locations of the tables of views. The name of
+the view follows the prefix."""
 
 
 def open_by_name(spark: SparkSession, name: str) -> TableContext:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     Location = str | PurePath | Store | NamedTable | TableContext
 
-# Fixed offsets as Java writes them: +2, GMT+02:00, UTC-8.
+# Matches a fixed offset in Java's notation, such as +2, GMT+02:00 or UTC-8.
 _OFFSET: Final = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2}))?")
 
 

@@ -190,8 +190,8 @@ def enforces_retention(spark: SparkSession) -> bool:
 
 
 FORMATS: Final = "spark.deltalog.formats"
-"""Session setting: the formats, such as `delta`, for which PySpark's methods call deltalog. A
-session setting, because several Python objects may represent the same session."""
+"""Session setting: the formats, such as `delta`, for which PySpark's methods call deltalog. It
+is a session setting, because several Python objects may represent the same session."""
 _DELTA: Final = "delta"
 _DELTALOG: Final = "deltalog"
 _CATALOG: Final = "spark.sql.catalog.spark_catalog"

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
 _SPARKS: Final = "spark_catalog"
 _MANAGED: Final = "deltalog.managed"
-"""Property of an entry. `true` if deltalog chose the location, so DROP TABLE deletes the files."""
+"""The property of a catalog entry that is `true` if deltalog chose the location of the table. DROP
+TABLE then also deletes the files."""
 _FACT: Final = re.compile(r"^(Provider|Location|Type|Table Properties): (.*)$", re.MULTILINE)
 
 
@@ -97,7 +98,7 @@ def full_name(spark: SparkSession, name: QualifiedName) -> tuple[str, ...]:
 
 def _in_spark(name: QualifiedName) -> tuple[str, ...] | None:
     parts = name.parts
-    if name.location is not None or len(parts) > 3:  # catalog, schema, table
+    if name.location is not None or len(parts) > 3:  # more than catalog, schema and table
         return None
     return None if len(parts) == 3 and name_key(parts[0]) != _SPARKS else parts
 

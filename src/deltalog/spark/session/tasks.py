@@ -43,7 +43,7 @@ def decode_message(message: bytes) -> Any:
     Raises:
         DeltaError: the message contains an error.
     """
-    content = pickle.loads(message)  # noqa: S301  # a task of this job wrote it
+    content = pickle.loads(message)  # noqa: S301  # a task of this job wrote these bytes
     if isinstance(content, Exception):
         raise content
     return content
@@ -174,4 +174,4 @@ def described(spark: SparkSession, what: str) -> Iterator[None]:
     try:
         yield
     finally:
-        context.setLocalProperty(_DESCRIPTION, before)  # type: ignore[arg-type]  # None ends it
+        context.setLocalProperty(_DESCRIPTION, before)  # type: ignore[arg-type]  # None removes the property

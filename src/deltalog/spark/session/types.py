@@ -189,7 +189,7 @@ def as_spark_batches(
 def _recast(array: Any, wanted: Any) -> pa.Array[Any]:
     """Cast values to a type that differs only in nullability or in the form of variants."""
     if array.type == wanted:
-        return array  # type: ignore[no-any-return]  # an array
+        return array  # type: ignore[no-any-return]  # the result is an array
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
     if pt.is_struct(wanted):
@@ -202,7 +202,7 @@ def _recast(array: Any, wanted: Any) -> pa.Array[Any]:
         fields = [wanted.key_field, wanted.item_field]
         parts = [_recast(array.keys, fields[0].type), _recast(array.items, fields[1].type)]
         return with_children(array, wanted, pa.StructArray.from_arrays(parts, fields=fields))
-    return array.cast(wanted)  # type: ignore[no-any-return]  # an array
+    return array.cast(wanted)  # type: ignore[no-any-return]  # the result is an array
 
 
 def to_spark_type(kind: DataType) -> spark_types.DataType:

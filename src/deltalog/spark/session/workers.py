@@ -29,10 +29,11 @@ if TYPE_CHECKING:
 CHECK_WORKERS: Final = "spark.deltalog.checkWorkers"
 """Session setting: `false` skips the job that checks the workers."""
 _PROBES: Final = 4
-"""The number of tasks of the job that checks workers. Spark distributes tasks over executors."""
+"""The number of tasks of the job that checks the workers. Spark distributes these tasks over the
+executors."""
 _MISMATCH: Final = re.compile(r"deltalog cannot work on this Python worker: ([^\n]+)")
 _MISSING: Final = re.compile(r"No module named '?(deltalog[\w.]*)")
-_serializer: Final[Any] = CloudPickleSerializer()  # PySpark has no type hints for it
+_serializer: Final[Any] = CloudPickleSerializer()  # PySpark has no type hints for this class
 _checked: set[str] = set()
 
 
@@ -76,7 +77,7 @@ def mapped(
     """
     names = frame.columns
     if any("." in name or "`" in name for name in names):
-        # PySpark looks up columns by unquoted names, which fails for names such as `a.b`.
+        # `mapInArrow` looks up columns by unquoted names, which fails for names such as `a.b`.
         frame = frame.toDF(*(f"c{number}" for number in range(len(names))))
         sent = _SentFunction(_naming(names, work))
     else:
@@ -162,7 +163,7 @@ def _opener() -> Callable[[str, bytes], Any]:
     """
 
     def open_envelope(version: str, content: bytes) -> Any:
-        import pickle  # noqa: PLC0415  # this code runs on workers that may lack this module
+        import pickle  # noqa: PLC0415  # the function runs on workers, which may lack this module
         import sys  # noqa: PLC0415
         from importlib import import_module  # noqa: PLC0415
 
@@ -171,13 +172,13 @@ def _opener() -> Callable[[str, bytes], Any]:
         except ImportError as error:
             found = f"none ({error})"
         if found != version:
-            # The message is one line, because the driver searches Spark's error for it.
+            # The message must be one line, because the driver searches Spark's error for it.
             raise RuntimeError(
                 "deltalog cannot work on this Python worker: expected deltalog "
                 f"{version}, as the driver has, found {found} in {sys.executable}; "
                 "install one version on the driver and on every worker"
             )
-        kind, state = pickle.loads(content)  # noqa: S301  # the driver wrote it
+        kind, state = pickle.loads(content)  # noqa: S301  # the driver wrote these bytes
         one = kind.__new__(kind)
         one.__dict__.update(state)
         return one

@@ -31,7 +31,8 @@ class SharingSource(DataSource):
     """The format `deltalog_sharing`, which reads shared tables in batches and in streams."""
 
     _shown: SharedTable | None = None
-    """The table at the version of `schema`. Stored here, because PySpark uses this object again."""
+    """The table at the version whose schema `schema` has returned. PySpark later calls `reader` of the
+    same object, which then reads the same version."""
 
     @classmethod
     def name(cls) -> str:
@@ -40,7 +41,7 @@ class SharingSource(DataSource):
 
     def schema(self) -> StructType:
         """Return the schema of the requested version."""
-        from deltalog.spark.sharing import batch  # noqa: PLC0415  # see the module
+        from deltalog.spark.sharing import batch  # noqa: PLC0415  # needs an HTTP library
 
         options = parse_any_shared_options(self.options)
         self._shown = batch.open_shared(options)
@@ -48,7 +49,7 @@ class SharingSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return a reader of one version of the table, or of a range of its change feed."""
-        from deltalog.spark.sharing import batch  # noqa: PLC0415  # see the module
+        from deltalog.spark.sharing import batch  # noqa: PLC0415  # needs an HTTP library
 
         options = parse_shared_read_options(self.options)
         table = self._shown or batch.open_shared(options)
@@ -56,7 +57,7 @@ class SharingSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  # PySpark's name
         """Return a reader of a stream that follows the table."""
-        from deltalog.spark.sharing import batch, stream  # noqa: PLC0415  # see the module
+        from deltalog.spark.sharing import batch, stream  # noqa: PLC0415  # needs an HTTP library
 
         options = parse_shared_stream_options(self.options)
         shown = self._shown or batch.open_shared(parse_any_shared_options(self.options))

@@ -189,7 +189,7 @@ class _Pace:
         if not self._left and not self._fill():
             return []
         stream = options.stream
-        if stream.changes:  # the changes of a row in a commit must be in the same batch
+        if stream.changes:  # one batch must contain all changes of a commit
             return self._cut(len(self._left))
         return self._cut(_fitting(self._left, stream.max_files, stream.max_bytes))
 
@@ -213,7 +213,7 @@ class _Pace:
                 return False
             tasks = list(step.tasks)
             if lists_all:
-                tasks.sort(key=lambda task: task.path)  # the server's order may vary
+                tasks.sort(key=lambda task: task.path)  # the server may return files in any order
             self._left = tasks[self._skip :]
             self._skip = max(0, self._skip - len(tasks))
             if self._left:

@@ -119,7 +119,7 @@ class AskedWrite(NotedSink):
     def _replaces(self, overwrite: object) -> bool:
         return overwrite is None and self._mode == "overwrite"
 
-    def _insert(self, name: str, found: NamedPlace, overwrite: bool) -> None:  # noqa: FBT001  # ours
+    def _insert(self, name: str, found: NamedPlace, overwrite: bool) -> None:  # noqa: FBT001  # a private method
         if not found.has_table:
             raise TableNotFoundError(f"cannot insert into {name}: there is no such Delta table")
         _, _, options = self._options({**self._given(None), PATH: name}, overwrite=overwrite)
@@ -186,23 +186,23 @@ class NotingWriter(NotingSink):
     _asked: AskedWrite
 
     def mode(self, saveMode: str | None) -> Self:  # noqa: N803  # PySpark's name
-        super().mode(saveMode)  # type: ignore[misc]  # the next class is PySpark's
+        super().mode(saveMode)  # type: ignore[misc]  # PySpark's class defines this method
         if saveMode:
             self._asked.mode = saveMode
         return self
 
     def clusterBy(self, *cols: Any) -> Self:  # noqa: N802  # PySpark's name
-        super().clusterBy(*cols)  # type: ignore[misc]  # as above
+        super().clusterBy(*cols)  # type: ignore[misc]  # PySpark's class defines this method
         self._asked.cluster_by = flattened(cols)
         return self
 
     def bucketBy(self, numBuckets: int, col: Any, *cols: str) -> Self:  # noqa: N802, N803  # PySpark's name
-        super().bucketBy(numBuckets, col, *cols)  # type: ignore[misc]  # as above
+        super().bucketBy(numBuckets, col, *cols)  # type: ignore[misc]  # PySpark's class defines this method
         self._asked.buckets = "bucketBy"
         return self
 
     def sortBy(self, col: Any, *cols: str) -> Self:  # noqa: N802  # PySpark's name
-        super().sortBy(col, *cols)  # type: ignore[misc]  # as above
+        super().sortBy(col, *cols)  # type: ignore[misc]  # PySpark's class defines this method
         self._asked.buckets = "sortBy"
         return self
 
@@ -216,7 +216,7 @@ class NotingWriter(NotingSink):
     ) -> None:
         self._record(format, mode, partitionBy, options)
         if not self._asked.save(path):
-            super().save(path)  # type: ignore[misc]  # as above
+            super().save(path)  # type: ignore[misc]  # PySpark's class defines this method
 
     def saveAsTable(  # noqa: N802  # PySpark's name
         self,
@@ -228,11 +228,11 @@ class NotingWriter(NotingSink):
     ) -> None:
         self._record(format, mode, partitionBy, options)
         if not self._asked.save_as_table(name):
-            super().saveAsTable(name)  # type: ignore[misc]  # as above
+            super().saveAsTable(name)  # type: ignore[misc]  # PySpark's class defines this method
 
     def insertInto(self, tableName: str, overwrite: bool | None = None) -> None:  # noqa: FBT001, N802, N803  # PySpark's signature
         if not self._asked.insert_into(tableName, overwrite):
-            super().insertInto(tableName, overwrite)  # type: ignore[misc]  # as above
+            super().insertInto(tableName, overwrite)  # type: ignore[misc]  # PySpark's class defines this method
 
     def _record(
         self,
@@ -324,7 +324,7 @@ class NotingReader(NotingOptions):
     _asked: AskedRows
 
     def schema(self, schema: StructType | str) -> Self:
-        super().schema(schema)  # type: ignore[misc]  # the next class is PySpark's
+        super().schema(schema)  # type: ignore[misc]  # PySpark's class defines this method
         self._asked.schema = schema
         return self
 
@@ -341,11 +341,11 @@ class NotingReader(NotingOptions):
             self.schema(schema)
         self.options(**options)
         found = self._asked.frame(path)
-        return super().load(path) if found is None else found  # type: ignore[misc]  # as above
+        return super().load(path) if found is None else found  # type: ignore[misc]  # PySpark's class defines this method
 
     def table(self, tableName: str) -> DataFrame:  # noqa: N803  # PySpark's name
         found = self._asked.table(tableName)
-        return super().table(tableName) if found is None else found  # type: ignore[misc]  # as above
+        return super().table(tableName) if found is None else found  # type: ignore[misc]  # PySpark's class defines this method
 
 
 class NotingStreamReader:
@@ -358,8 +358,8 @@ class NotingStreamReader:
         formats = asked.own_formats()
         entry = entry_of(asked.spark, tableName, formats) if formats else None
         if entry is None:
-            return super().table(tableName)  # type: ignore[misc,no-any-return]  # the next class is PySpark's
-        return super().format(entry.provider).load(entry.location)  # type: ignore[misc,no-any-return]  # as above
+            return super().table(tableName)  # type: ignore[misc,no-any-return]  # PySpark's class defines this method
+        return super().format(entry.provider).load(entry.location)  # type: ignore[misc,no-any-return]  # PySpark's class defines this method
 
 
 # ruff: noqa: D102  # the docstrings are those of PySpark's own methods
@@ -440,7 +440,7 @@ class NotingStreamWriter(NotingSink):
         partitions = self._asked.partitions
         if partitions is not None:
             super().option("partitionBy", partitions)
-        return super().start(path, None, outputMode, None, queryName)  # type: ignore[misc,no-any-return]  # the next class is PySpark's
+        return super().start(path, None, outputMode, None, queryName)  # type: ignore[misc,no-any-return]  # PySpark's class defines this method
 
     def toTable(  # noqa: N802  # PySpark's name
         self,
@@ -457,10 +457,10 @@ class NotingStreamWriter(NotingSink):
             with as_analysis_errors():
                 found = self._asked.table(tableName)
         if found is None:
-            return super().toTable(tableName, None, outputMode, None, queryName)  # type: ignore[misc,no-any-return]  # as above
+            return super().toTable(tableName, None, outputMode, None, queryName)  # type: ignore[misc,no-any-return]  # PySpark's class defines this method
         provider, location = found
         super().format(provider)
-        return super().start(location, None, outputMode, None, queryName)  # type: ignore[misc,no-any-return]  # as above
+        return super().start(location, None, outputMode, None, queryName)  # type: ignore[misc,no-any-return]  # PySpark's class defines this method
 
     def _record(self, source: str | None, partitions: Any, options: dict[str, Any]) -> None:
         if source is not None:

@@ -76,17 +76,17 @@ class NotingOptions:
 
     def format(self, source: str) -> Self:
         self._asked.format = source
-        super().format(source)  # type: ignore[misc]  # the next class is PySpark's
+        super().format(source)  # type: ignore[misc]  # PySpark's class defines this method
         return self
 
     def option(self, key: str, value: Any) -> Self:
         self._asked.note({key: value})
-        super().option(key, value)  # type: ignore[misc]  # as above
+        super().option(key, value)  # type: ignore[misc]  # PySpark's class defines this method
         return self
 
     def options(self, **options: Any) -> Self:
         self._asked.note(options)
-        super().options(**options)  # type: ignore[misc]  # as above
+        super().options(**options)  # type: ignore[misc]  # PySpark's class defines this method
         return self
 
 
@@ -96,7 +96,7 @@ class NotingSink(NotingOptions):
     _asked: NotedSink
 
     def partitionBy(self, *cols: Any) -> Self:  # noqa: N802  # PySpark's name
-        super().partitionBy(*cols)  # type: ignore[misc]  # the next class is PySpark's
+        super().partitionBy(*cols)  # type: ignore[misc]  # PySpark's class defines this method
         self._asked.partition_by = flattened(cols)
         return self
 

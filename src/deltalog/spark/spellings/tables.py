@@ -205,48 +205,48 @@ class NotingTableWriter(NotingOptions):
     _asked: AskedTable
 
     def using(self, provider: str) -> Self:
-        super().using(provider)  # type: ignore[misc]  # the next class is PySpark's
+        super().using(provider)  # type: ignore[misc]  # PySpark's class defines this method
         self._asked.format = provider
         return self
 
     def tableProperty(self, property: str, value: str) -> Self:  # noqa: A002, N802  # PySpark's name
-        super().tableProperty(property, value)  # type: ignore[misc]  # as above
+        super().tableProperty(property, value)  # type: ignore[misc]  # PySpark's class defines this method
         self._asked.properties[property] = value
         return self
 
     def partitionedBy(self, col: Any, *cols: Any) -> Self:  # noqa: N802  # PySpark's name
-        super().partitionedBy(col, *cols)  # type: ignore[misc]  # as above
+        super().partitionedBy(col, *cols)  # type: ignore[misc]  # PySpark's class defines this method
         self._asked.partition_by = tuple(_column_name(one, self._asked) for one in (col, *cols))
         return self
 
     def clusterBy(self, col: str, *cols: str) -> Self:  # noqa: N802  # PySpark's name
-        super().clusterBy(col, *cols)  # type: ignore[misc]  # as above
+        super().clusterBy(col, *cols)  # type: ignore[misc]  # PySpark's class defines this method
         self._asked.cluster_by = flattened((col, *cols))
         return self
 
     def create(self) -> None:
         if not self._asked.make("create"):
-            super().create()  # type: ignore[misc]  # as above
+            super().create()  # type: ignore[misc]  # PySpark's class defines this method
 
     def replace(self) -> None:
         if not self._asked.make("replace"):
-            super().replace()  # type: ignore[misc]  # as above
+            super().replace()  # type: ignore[misc]  # PySpark's class defines this method
 
     def createOrReplace(self) -> None:  # noqa: N802  # PySpark's name
         if not self._asked.make("createOrReplace"):
-            super().createOrReplace()  # type: ignore[misc]  # as above
+            super().createOrReplace()  # type: ignore[misc]  # PySpark's class defines this method
 
     def append(self) -> None:
         if not self._asked.write():
-            super().append()  # type: ignore[misc]  # as above
+            super().append()  # type: ignore[misc]  # PySpark's class defines this method
 
     def overwrite(self, condition: Any) -> None:
         if not self._asked.write(overwrites=True, where=condition, dynamic=False):
-            super().overwrite(condition)  # type: ignore[misc]  # as above
+            super().overwrite(condition)  # type: ignore[misc]  # PySpark's class defines this method
 
     def overwritePartitions(self) -> None:  # noqa: N802  # PySpark's name
         if not self._asked.write(overwrites=True, dynamic=True):
-            super().overwritePartitions()  # type: ignore[misc]  # as above
+            super().overwritePartitions()  # type: ignore[misc]  # PySpark's class defines this method
 
 
 def _column_name(column: Any, asked: AskedTable) -> str:
@@ -407,7 +407,7 @@ def merge_into(frame: DataFrame, name: object, condition: Any) -> MergeIntoWrite
 
 # The first words of statements that Spark runs, because they rarely concern a deltalog table.
 _OF_SPARK: Final = frozenset(
-    "set reset add list uncache load declare begin call clear refresh analyze msck "  # noqa: SIM905  # words
+    "set reset add list uncache load declare begin call clear refresh analyze msck "  # noqa: SIM905  # shorter than a list
     "grant revoke".split()
 )
 # The words in `_OF_SPARK` whose statements deltalog runs if they may use a table, because Spark
@@ -456,7 +456,7 @@ def _may_concern(spark: SparkSession, text: str, formats: frozenset[str]) -> boo
     if word in _OF_SPARK and not (word in _READING and _BEFORE_TABLE.search(text)):
         return False
     if "delta" not in formats and _NAMES_DELTA.search(text):
-        return False  # a table of another library, such as Delta's jar
+        return False  # the table belongs to another library, such as Delta's jar
     if word not in _CREATING or _NAMES_OURS.search(text):
         return True
     return str(spark.conf.get(DEFAULT_FORMAT, "")).lower() in formats
@@ -481,7 +481,7 @@ class NotingCatalog:
         provider = asked.meant(asked.own_formats())
         if provider is None:
             more = {} if description is None else {"description": description}
-            return super().createTable(tableName, path, source, schema, **more, **options)  # type: ignore[misc,no-any-return]  # the next class is PySpark's
+            return super().createTable(tableName, path, source, schema, **more, **options)  # type: ignore[misc,no-any-return]  # PySpark's class defines this method
         spark = asked.spark
         with as_analysis_errors():
             asked.note({**options, **({} if path is None else {PATH: path})})
@@ -506,7 +506,7 @@ class NotingCatalog:
     ) -> None:
         formats = self._asked.own_formats()
         if not formats or entry_of(self._asked.spark, tableName, formats) is None:
-            super().dropTable(tableName, ifExists, purge)  # type: ignore[misc]  # as above
+            super().dropTable(tableName, ifExists, purge)  # type: ignore[misc]  # PySpark's class defines this method
             return
         forget_table(self._asked.spark, QualifiedName.parse(tableName))
 
@@ -597,9 +597,9 @@ def formatted(
     """
     other: string.Formatter = SQLStringFormatter(spark)
     if type(spark).__module__.startswith("pyspark.sql.connect"):
-        from pyspark.sql.connect import sql_formatter  # noqa: PLC0415  # needs gRPC
+        from pyspark.sql.connect import sql_formatter  # noqa: PLC0415  # this import needs gRPC
 
-        other = sql_formatter.SQLStringFormatter(spark)  # type: ignore[arg-type]  # its subclass
+        other = sql_formatter.SQLStringFormatter(spark)  # type: ignore[arg-type]  # the session is remote
     formatter = _Formatter(other)
     try:
         return formatter.format(text, **given), formatter.frames

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from deltalog.table.creating import TablePlace
 
 _QUERY: Final = "sql.streaming.queryId"
-"""The local property of Spark that contains the query id in tasks."""
+"""The local property of Spark from which a task gets the id of the streaming query."""
 
 
 class StreamWriter(InEnvelope, DataSourceStreamArrowWriter):
@@ -58,7 +58,7 @@ class StreamWriter(InEnvelope, DataSourceStreamArrowWriter):
     ) -> None:
         self._plan = plan_write(place, columns, options)
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskMessage:  # type: ignore[override]  # PySpark's own
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskMessage:  # type: ignore[override]  # PySpark passes Arrow batches
         """Write the rows of one task of a batch."""
         context = TaskContext.get()
         query = None if context is None else context.getLocalProperty(_QUERY)

@@ -332,7 +332,7 @@ class StreamReader(MicroBatchReader):
             ignore_deletes=given.ignore_deletes,
             ignore_changes=given.ignore_changes,
             skip_change_commits=given.skip_change_commits,
-            on_schema_change="evolve",  # do not raise here, because `shown_alike` checks it
+            on_schema_change="evolve",  # raise no error, because `shown_alike` checks the schema
         )
 
     def _follow(self, start: Offset, *, everything: bool, until: Offset | None) -> Follower:
@@ -381,7 +381,7 @@ def _what_is_left(latest: Snapshot, start: Offset) -> Offset:
     if not left or left[0] == start.version:
         return start
     for version in left:
-        with contextlib.suppress(DeltaError):  # the version is before the first checkpoint
+        with contextlib.suppress(DeltaError):  # a version before the first checkpoint fails
             load_snapshot(latest.context, version=version)
             return Offset(table_id=start.table_id, version=version)
     return start

@@ -69,7 +69,7 @@ _MODES: Final = ("error", "errorifexists", "append", "overwrite", "ignore")
 _ERRORS: Final = ("error", "errorifexists")
 
 
-def write(  # noqa: PLR0913  # each is the caller's choice
+def write(  # noqa: PLR0913  # callers need each parameter
     frame: DataFrame,
     table: str | PurePath | Store | NamedTable,
     *,
@@ -188,7 +188,7 @@ def write_frame(
         except CommitConflictError:
             if mode in _ERRORS:
                 raise
-            # Another writer has created the table in the meantime, so write to that table.
+            # Another writer has created the table in the meantime. So write to that table.
     if mode == "ignore":
         return None
     if mode in _ERRORS:
@@ -262,9 +262,8 @@ class OverwriteMatching(Write):
         replaced = engine.plan_change(transaction, request).apply()
         transaction.parameters.update(self.logged_parameters())
         tells = replaced.num_change_files > 0
-        # Tasks write change data files only if there is a predicate, so use a predicate that is
-        # always
-        # true.
+        # Tasks write change data files only if there is a predicate. So use a predicate that is
+        # always true.
         every = Constant(value=True, type=BOOLEAN) if tells else None
         written = self._add(transaction, engine, rows, predicate=every, tells_changes=tells)
         changes = len(transaction.cdc)

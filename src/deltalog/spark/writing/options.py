@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 PROPERTY_PREFIX: Final = "delta."
 _UNCOMPRESSED: Final = {"none": "uncompressed"}
-"""An alternative name of a compression in Spark → the name in Parquet."""
+"""Spark's additional names of compressions: name → name in Parquet."""
 _NULL_INTOLERANT: Final = "useNullIntolerantEqualityWithDPO"
 _WRITING: Final = (
     "path",
@@ -46,7 +46,7 @@ _WRITING: Final = (
     "optimizeWrite",
     "dataChange",
 )
-# Options of a streaming write that only Spark itself uses.
+# Options of a streaming write that Spark itself uses, and deltalog does not.
 _OF_STREAMS: Final = ("checkpointLocation", "queryName", "truncate")
 
 

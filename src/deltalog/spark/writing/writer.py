@@ -76,7 +76,7 @@ class BatchWriter(InEnvelope, DataSourceArrowWriter):
     ) -> None:
         self._plan = plan_write(place, columns, options)
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskMessage:  # type: ignore[override]  # PySpark's own
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskMessage:  # type: ignore[override]  # PySpark passes Arrow batches
         """Write the rows of one task."""
         if self._plan.is_done:
             return TaskMessage(encode_message(no_files(self._plan.job.spec)))
@@ -115,7 +115,7 @@ def remove_files(store: Store, messages: Sequence[bytes]) -> None:
     for message in messages:
         try:
             written = decode_message(message)
-        except DeltaError:  # the message is an error, and its task has deleted its files
+        except DeltaError:  # the task has failed, and has deleted its own files
             continue
         store.delete_many(list(written.paths))
 
