@@ -173,7 +173,7 @@ class LentOptions:
             now, ends = self._lender.clock.now_ms(), self._ends_ms()
             if ends is None or now >= ends:
                 raise
-            # Do not try again at every call, but only after half of the remaining time.
+            # Try the renewal again after half of the remaining time, and not at every call until then.
             self._renew_at_ms = min(ends, now + max(1, (ends - now) // 2))
             logger.warning("credentials are not renewed yet: %s", error)
 
@@ -213,7 +213,8 @@ class LentOptions:
 
     def __getstate__(self) -> dict[str, Any]:
         if is_sent_to_tasks():
-            # Renew before pickling. A task cannot use expired credentials, and may have no token.
+            # Renew the credentials before pickling. A task cannot use expired credentials, and may have
+            # no token to renew them.
             with suppress(DeltaError):  # the task will request them again, and report the error
                 self()
         with self._lock:

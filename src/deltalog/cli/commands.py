@@ -184,7 +184,7 @@ def diff(  # noqa: PLR0917  # callers need each parameter
     key: Annotated[
         list[str] | None, typer.Option("--key", "-k", help="A column that identifies rows.")
     ] = None,
-    rows: Annotated[bool, typer.Option("--rows", help="Print the rows that differ.")] = False,  # noqa: FBT002  # typer's form
+    rows: Annotated[bool, typer.Option("--rows", help="Print the rows that differ.")] = False,  # noqa: FBT002  # typer's signature
     form: As = OutputFormat.TABLE,
 ) -> None:
     """Show the differences between two versions."""
@@ -281,7 +281,7 @@ def doctor(
     form: As = OutputFormat.TABLE,
 ) -> None:
     """Find problems of the table and how to fix them, even if it cannot be opened."""
-    from deltalog.table.inspect.doctor import examine  # noqa: PLC0415  # only here
+    from deltalog.table.inspect.doctor import examine  # noqa: PLC0415  # only this command needs it
 
     context, at = open_table_context(table, storage_options(option), None, time_zone="UTC")
     snapshot = None if at is None else open_table(table, option).snapshot
@@ -308,7 +308,7 @@ def optimize(
     z_order: Annotated[
         list[str] | None, typer.Option("--z-order", "-z", help="A column to cluster by.")
     ] = None,
-    purge: Annotated[bool, typer.Option("--purge", help="Only drop deleted rows.")] = False,  # noqa: FBT002  # typer's form
+    purge: Annotated[bool, typer.Option("--purge", help="Only drop deleted rows.")] = False,  # noqa: FBT002  # typer's signature
     target_size: Annotated[int | None, typer.Option(help="Bytes per new file.", min=1)] = None,
     form: As = OutputFormat.TABLE,
 ) -> None:
@@ -333,8 +333,8 @@ def vacuum(
     retention_hours: Annotated[
         float | None, typer.Option(help="Hours to keep removed files; default: the table's.")
     ] = None,
-    full: Annotated[bool, typer.Option("--full", help="List all files in the store.")] = False,  # noqa: FBT002  # typer's form
-    delete: Annotated[bool, typer.Option("--delete", help="Delete the files.")] = False,  # noqa: FBT002  # typer's form
+    full: Annotated[bool, typer.Option("--full", help="List all files in the store.")] = False,  # noqa: FBT002  # typer's signature
+    delete: Annotated[bool, typer.Option("--delete", help="Delete the files.")] = False,  # noqa: FBT002  # typer's signature
     form: As = OutputFormat.TABLE,
 ) -> None:
     """List the files that no version needs any more, or delete them."""
@@ -447,7 +447,7 @@ def simulate(
     With one history, print its trace. The same seed always gives the same history. The exit code is
     1 if the table of a history is wrong.
     """
-    from deltalog.testing import simulation  # noqa: PLC0415  # only here
+    from deltalog.testing import simulation  # noqa: PLC0415  # only this command needs it
 
     right, versions, watch = 0, 0, Stopwatch()
     with _quiet():

@@ -273,7 +273,9 @@ def spark_schema(schema: str | spark_types.StructType) -> StructType:
 
 
 def _fields_of(text: str) -> list[Field]:
-    parsed: Any = spark_types.StructType.fromDDL(text)  # PySpark's stubs declare the result as `DataType`
+    parsed: Any = spark_types.StructType.fromDDL(
+        text
+    )  # PySpark's stubs declare the result as `DataType`
     return list(defined_schema(parsed).fields)
 
 

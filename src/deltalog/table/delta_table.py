@@ -475,7 +475,7 @@ class DeltaTable:
             schema: the Arrow types of the result, if they differ from the default types.
             as_large_types: whether to return large strings, binaries and lists.
         """
-        from deltalog.data.scan.dataset import DeltaDataset  # takes half a second
+        from deltalog.data.scan.dataset import DeltaDataset  # this import takes half a second
 
         arguments.warn_of_deprecated(partitions=partitions)
         schema = arguments.as_arrow_schema(schema, self.schema(), as_large_types=as_large_types)
@@ -1030,7 +1030,7 @@ class DeltaTable:
         new_values: Mapping[str, object] | None = None,
         predicate: Any = None,
         writer_properties: WriterProperties | None = None,
-        error_on_type_mismatch: bool = True,  # noqa: FBT001, FBT002  # deltalake's
+        error_on_type_mismatch: bool = True,  # noqa: FBT001, FBT002  # deltalake's signature
         *,
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
@@ -1082,12 +1082,12 @@ class DeltaTable:
         predicate: str | Expression,
         source_alias: str | None = None,
         target_alias: str | None = None,
-        merge_schema: bool = False,  # noqa: FBT001, FBT002  # deltalake's
-        error_on_type_mismatch: bool = True,  # noqa: FBT001, FBT002  # deltalake's
+        merge_schema: bool = False,  # noqa: FBT001, FBT002  # deltalake's signature
+        error_on_type_mismatch: bool = True,  # noqa: FBT001, FBT002  # deltalake's signature
         writer_properties: WriterProperties | None = None,
-        streamed_exec: bool = True,  # noqa: ARG002, FBT001, FBT002  # deltalake's
-        max_spill_size: int | None = None,  # noqa: ARG002  # deltalake's
-        max_temp_directory_size: int | None = None,  # noqa: ARG002  # deltalake's
+        streamed_exec: bool = True,  # noqa: ARG002, FBT001, FBT002  # deltalake's signature
+        max_spill_size: int | None = None,  # noqa: ARG002  # deltalake's signature
+        max_temp_directory_size: int | None = None,  # noqa: ARG002  # deltalake's signature
         *,
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
@@ -1419,7 +1419,7 @@ class DeltaTable:
         from deltalog.operations.restore import Restore
 
         self.update_incremental(same_table=True)
-        arguments.as_bound(target)  # raises for None
+        arguments.as_bound(target)  # raises an error if the target is None
         operation = Restore(
             target=self._load(self._snapshot.context, target),
             asked=target,
@@ -1581,7 +1581,7 @@ class DeltaTable:
         """Return the HTML that notebooks show."""
         return card(self._snapshot)
 
-    if not TYPE_CHECKING:  # so that type checkers report unknown names
+    if not TYPE_CHECKING:  # type checkers then report unknown names
 
         def __getattr__(self, name: str) -> NoReturn:
             """Raise an error that suggests deltalake's new name, or a similar name."""
@@ -1593,7 +1593,7 @@ def _options(
     post_commithook_properties: PostCommitHookProperties | None = None,
     on_conflict: Literal["retry", "raise"] = "retry",
 ) -> CommitOptions:
-    from deltalog.transaction.properties import CommitOptions  # the package for commits
+    from deltalog.transaction.properties import CommitOptions  # reads do not need this import
 
     return CommitOptions(
         properties=commit_properties, hooks=post_commithook_properties, on_conflict=on_conflict

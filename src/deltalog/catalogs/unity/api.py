@@ -101,8 +101,7 @@ class UnityApi:
         try:
             found = self.client.ask(question, _parse_config)
         except CatalogError as error:
-            # An older server does not have this path, and answers in another form than the Delta
-            # API.
+            # An older server lacks this path. Its error has another form than errors of the Delta API.
             if error.status not in _NO_ROUTE or error.error_code == "NoSuchCatalogException":
                 raise
             found = Endpoints()
@@ -379,7 +378,9 @@ def _of_table(
 
 def _older_path(name: Name) -> str:
     for part in name:
-        if "." in part:  # a dot separates the parts of a name there, so this would be another table
+        # In the path of a request, a dot separates the parts of a name. So a name with a dot would
+        # mean another table.
+        if "." in part:
             raise InvalidInputError(
                 f"cannot request {part!r} from an older server: names with a dot are not possible"
             )

@@ -122,8 +122,8 @@ class UnityClient:
         try:
             return parse(JsonObject(loads(body, "answer"), "answer", MalformedMessageError))
         except (MalformedLogError, InvalidInputError) as error:
-            # Raise a CatalogError. If a commit is being read back, the caller would mistake a
-            # MalformedLogError for a damaged log.
+            # Raise a CatalogError, because callers that read commits would mistake a MalformedLogError
+            # for a damaged log.
             text = redact(str(error), self.settings.secrets)
             raise CatalogError(f"cannot {question.what}: a malformed answer: {text}") from None
 
@@ -205,7 +205,7 @@ def path_of(template: str, **names: str) -> str:
         InvalidInputError: a name is `.` or `..`, which would lead to another path.
     """
     for name in names.values():
-        if name in {".", ".."}:  # a server may treat these as directories even if they are quoted
+        if name in {".", ".."}:  # a server may treat even the escaped names as directories
             raise InvalidInputError(
                 f"cannot use {name!r} in a request to a catalog: it means a directory"
             )
@@ -293,7 +293,7 @@ def _token_stayed(url: str, what: str) -> InvalidInputError:
 _API: Final = "/api/2.1/unity-catalog"
 _TOKENS: Final = "/oidc/v1/token"
 _SCOPE: Final = "all-apis"
-# Setting → environment variables. The first variable that is set is used.
+# Setting → its environment variables. The first variable that is set is used.
 _VARIABLES: Final = {
     "url": (
         "UNITY_CATALOG_URL",
@@ -312,7 +312,8 @@ _VARIABLES: Final = {
 }
 
 
-# Setting → the names of deltalake's storage options for it, which callers mix with store options.
+# Setting → the names of deltalake's storage options for it. Callers pass them in one mapping with
+# the options of the store.
 _OPTIONS: Final = {
     "url": "host workspace_url unity_workspace_url databricks_workspace_url databricks_host"
     " unity_catalog_url",
