@@ -71,7 +71,7 @@ def open_catalog(text: str, storage_options: StorageOptions | None = None) -> Ta
             storage_options = storage_options()
         return _catalog({**(storage_options or {}), "unity_catalog_url": text})
     if lower == "glue":
-        from deltalog.catalogs.glue import GlueCatalog  # noqa: PLC0415  # needs boto3, which is optional
+        from deltalog.catalogs.glue import GlueCatalog  # noqa: PLC0415  # boto3 is optional
 
         return GlueCatalog(storage_options=storage_options)
     return FileCatalog(text, storage_options)
@@ -104,7 +104,7 @@ def _catalog(storage_options: StorageOptions | None, *, within: str | None = Non
     given, rest = split_options(storage_options or {})
     http = HttpOptions(allow_http=truth("allow_http", given.pop("allow_http", False)))
     local = truth("allows_local_files", given.pop("allows_local_files", False))
-    # If the credentials are storage options, tasks receive them, as they receive all storage options.
+    # If the credentials are storage options, Spark tasks receive them with the other options.
     has_credentials = bool(given.get("token") or given.get("client_secret"))
     settings = unity_settings(given.pop("url", None), **given)
     own = _Options(rest if storage_options is not None else None)

@@ -173,7 +173,7 @@ class LentOptions:
             now, ends = self._lender.clock.now_ms(), self._ends_ms()
             if ends is None or now >= ends:
                 raise
-            # Try the renewal again after half of the remaining time, and not at every call until then.
+            # Try the renewal again only after half of the remaining time, and not at every call.
             self._renew_at_ms = min(ends, now + max(1, (ends - now) // 2))
             logger.warning("credentials are not renewed yet: %s", error)
 
@@ -213,9 +213,9 @@ class LentOptions:
 
     def __getstate__(self) -> dict[str, Any]:
         if is_sent_to_tasks():
-            # Renew the credentials before pickling. A task cannot use expired credentials, and may have
-            # no token to renew them.
-            with suppress(DeltaError):  # the task will request them again, and report the error
+            # Renew the credentials before pickling. A task cannot use expired credentials, and may
+            # have no token to renew them.
+            with suppress(DeltaError):  # the task requests credentials again, and reports the error
                 self()
         with self._lock:
             state = self.__dict__.copy()

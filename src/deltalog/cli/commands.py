@@ -195,7 +195,7 @@ def diff(  # noqa: PLR0917  # callers need each parameter
         print_batches(found.schema, found.to_batches(), form)
     elif form is OutputFormat.TABLE:
         print_text(repr(found))
-        if len(found.schema) > 1:  # the rows can be compared
+        if len(found.schema) > 1:  # there are common columns, so rows can be compared
             counts = found.summary()
             typer.echo("  rows: " + ", ".join(f"{count} {name}" for name, count in counts.items()))
     else:

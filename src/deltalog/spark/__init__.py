@@ -68,5 +68,5 @@ __all__ = [
     "write",
 ]
 
-if not TYPE_CHECKING:  # type checkers then report unknown names
+if not TYPE_CHECKING:  # so that type checkers report unknown names
     __getattr__, __dir__ = names_on_demand(__name__, _ORIGINS)

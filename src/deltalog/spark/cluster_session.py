@@ -155,7 +155,7 @@ class ClusterSession:
         found = self._table(name)
         if found is None:
             return None
-        # All reads of a table in a statement are of the same version.
+        # All reads of a table in one statement must return the same version.
         core = self._seen.setdefault(found.core.snapshot.store.root, found.core)
         return at_version(core, name.known_version)
 

@@ -273,9 +273,8 @@ def spark_schema(schema: str | spark_types.StructType) -> StructType:
 
 
 def _fields_of(text: str) -> list[Field]:
-    parsed: Any = spark_types.StructType.fromDDL(
-        text
-    )  # PySpark's stubs declare the result as `DataType`
+    # PySpark's stubs declare the result as `DataType`.
+    parsed: Any = spark_types.StructType.fromDDL(text)
     return list(defined_schema(parsed).fields)
 
 

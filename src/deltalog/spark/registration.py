@@ -133,8 +133,8 @@ _OF_SESSIONS: Final = {
     "readStream": (NotingStreamReader, Noted),
     "catalog": (NotingCatalog, Noted),
 }
-"""Property of a session → the class that replaces methods of the property's value, and the class that
-records calls of these methods."""
+"""Property of a session → the class that replaces methods of the property's value, and the class
+that records calls of these methods."""
 _OF_FRAMES: Final = {
     "write": (NotingWriter, AskedWrite),
     "writeStream": (NotingStreamWriter, AskedStream),

@@ -38,8 +38,8 @@ class DeltalogSource(DataSource):
     """The format `deltalog`, which reads and writes Delta tables in batches and in streams."""
 
     _shown: tuple[str | NamedTable, int | None] | None = None
-    """The table at the version whose schema `schema` has returned. PySpark later calls `reader` of the
-    same object, which then reads the same version."""
+    """The table at the version whose schema `schema` has returned. PySpark later calls `reader` of
+    the same object, which then reads the same version."""
 
     @classmethod
     def name(cls) -> str:

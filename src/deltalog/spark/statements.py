@@ -314,7 +314,7 @@ def _read_executed(
 
     def act() -> DataFrame | None:
         (text, *found) = spark.sql(
-            f"SELECT {', '.join((expression, *(value for value, _ in values)))}"  # the user's expressions
+            f"SELECT {', '.join((expression, *(value for value, _ in values)))}"  # by the user
         ).collect()[0]
         names = [name for _, name in values if name is not None]
         given: Parameters = dict(zip(names, found, strict=True)) if names else found or None
@@ -502,7 +502,7 @@ def _name(spark: SparkSession, expression: str, given: Any) -> QualifiedName | N
         with left_to_spark():
             found = spark.sql(f"SELECT {expression}", args=values).collect()
         return QualifiedName.parse(found[0][0])
-    except Exception:  # noqa: BLE001  # Spark reports the error
+    except Exception:  # noqa: BLE001  # Spark will report the error
         return None
 
 

@@ -232,8 +232,8 @@ class Appender:
         with self._changed:
             if self._is_closed:
                 raise self._closed()
-            # The caller may be the callback of a future. Callbacks run in the committer's thread, which
-            # cannot wait for itself.
+            # The caller may be the callback of a future. Callbacks run in the committer's thread,
+            # which cannot wait for itself.
             is_urgent = threading.get_ident() == self._committer_thread
             if not is_urgent and (self._outside or not self._has_space(request)):
                 self._outside.append(request)

@@ -327,7 +327,7 @@ class CatalogTransaction:
             except CommitConflictError as error:
                 if done:
                     raise self._incomplete(str(error), staged, done) from error
-                # A recovery cannot have made this commit, because it would have met the same conflict.
+                # No recovery can have made this commit: it would have met the same conflict.
                 self._undo(staged, error)
                 raise
             except DeltaError as error:

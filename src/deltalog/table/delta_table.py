@@ -1581,7 +1581,7 @@ class DeltaTable:
         """Return the HTML that notebooks show."""
         return card(self._snapshot)
 
-    if not TYPE_CHECKING:  # type checkers then report unknown names
+    if not TYPE_CHECKING:  # so that type checkers report unknown names
 
         def __getattr__(self, name: str) -> NoReturn:
             """Raise an error that suggests deltalake's new name, or a similar name."""

@@ -429,7 +429,7 @@ class TableVacuum:
             with shown(progress, "deleting files") as tell:
                 deleted = delete_planned(store, plan, self._table.engine, progress=tell)
         except BaseException:
-            with suppress(DeltaError):  # raise the original error instead
+            with suppress(DeltaError):  # the original error is more important
                 self._table.execute(VacuumEnd(num_deleted=None), options)
             raise
         self._table.execute(VacuumEnd(num_deleted=deleted), options)

@@ -101,7 +101,8 @@ class UnityApi:
         try:
             found = self.client.ask(question, _parse_config)
         except CatalogError as error:
-            # An older server lacks this path. Its error has another form than errors of the Delta API.
+            # An older server lacks this path. Its error has another form than an error of the Delta
+            # API.
             if error.status not in _NO_ROUTE or error.error_code == "NoSuchCatalogException":
                 raise
             found = Endpoints()
@@ -308,7 +309,7 @@ class UnityApi:
             method="POST",
             path="/delta/preview/commits",
             body=body,
-            waits=False,  # because 429 means here that commits must be published first
+            waits=False,  # here, status 429 means that commits must be published first
         )
         self.client.send(question)
 

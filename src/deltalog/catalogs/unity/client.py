@@ -41,7 +41,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 PicklesSecrets = bool | Literal["tasks"]
-"""Whether pickles contain secrets: never, always, or only pickles for tasks (`sent_to_tasks`)."""
+"""Whether pickles contain secrets: never (False), always (True), or only inside `sent_to_tasks`
+("tasks")."""
 
 FAULTS: Final = HttpFaults(
     refused=CatalogError,
@@ -122,8 +123,8 @@ class UnityClient:
         try:
             return parse(JsonObject(loads(body, "answer"), "answer", MalformedMessageError))
         except (MalformedLogError, InvalidInputError) as error:
-            # Raise a CatalogError, because callers that read commits would mistake a MalformedLogError
-            # for a damaged log.
+            # Raise a CatalogError, because callers that read commits would mistake a
+            # MalformedLogError for a damaged log.
             text = redact(str(error), self.settings.secrets)
             raise CatalogError(f"cannot {question.what}: a malformed answer: {text}") from None
 

@@ -68,7 +68,7 @@ PART_ROWS: Final = 1_000_000
 """The default maximum number of file actions in a part or sidecar of a checkpoint."""
 _PART: Final = "__deltalog_part"
 _KIND: Final = "__deltalog_kind"
-# The values of the column `_KIND`: the position of the kind in the result of `file_rows`.
+# The values of the column `_KIND`. Each is the index of a kind in the result of `file_rows`.
 _REMOVES: Final = 0
 _ADDS: Final = 1
 

@@ -226,9 +226,8 @@ class _JoinPlan:
                 if value is not None
             ]
             if said:
-                _ = frame.select(
-                    *said
-                ).schema  # makes Spark check the columns now, also on Spark Connect
+                # `schema` makes Spark check the columns now, also on Spark Connect.
+                _ = frame.select(*said).schema
 
     def decided(self, target: DataFrame, source: DataFrame) -> DataFrame:
         """Return the rows that change, each with its clause, file, position and new values."""

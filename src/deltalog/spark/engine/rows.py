@@ -91,7 +91,7 @@ _MASTER: Final = "spark.master"
 _ONE_MACHINE: Final = re.compile(r"local(-cluster)?(\[|$)")
 _TIMESTAMPS: Final = "spark.sql.parquet.outputTimestampType"
 _HELD: Final = "spark.deltalog.outputTimestampType.held"
-"""Session setting: the number of writes in progress that need `_TIMESTAMPS` to be `_MICROS`, and the
+"""Session setting: the number of writes in progress for which `_TIMESTAMPS` is `_MICROS`, and the
 value that `_TIMESTAMPS` had before these writes. An example is `2:INT96`."""
 _MICROS: Final = "TIMESTAMP_MICROS"
 _MILLIS: Final = "TIMESTAMP_MILLIS"

@@ -410,7 +410,7 @@ def _partition(spec: ReadSpec, values: FileValues, name: str) -> Column:
 def _shown(field: Field, mode: Mode) -> Column | str:
     stored = physical_name(field, mode)
     if stored == field.name and not (field.type in _FLOATS or has_structs(field.type)):
-        return quoted(stored)  # a string is faster, because a `Column` needs a dozen calls to Spark
+        return quoted(stored)  # a string is faster: a `Column` needs a dozen calls to Spark
     column = F.col(quoted(stored))
     if mode is not Mode.NONE and has_structs(field.type):
         column = column.cast(to_spark_type(field.type))

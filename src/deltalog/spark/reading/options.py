@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from deltalog.log.snapshot import Snapshot
 
 STORAGE_PREFIX: Final = "storage."
-# Options that jobs often set for any format, but that have no effect on reads of a
-# Delta table.
+# Options that jobs often set for any format, but that have no effect on reads of a Delta table.
 _WITHOUT_EFFECT: Final = frozenset({"mergeschema", "inferschema", "overwriteschema"})
 MAX_PARTITION_BYTES: Final = 128 << 20
 """The default of `spark.sql.files.maxPartitionBytes`."""
@@ -61,7 +60,7 @@ _ELSEWHERE: Final = {
     ),
 }
 _LOWERED: Final = {name.lower(): name for name in _ELSEWHERE}
-"""The names in `_ELSEWHERE`: name in lower case → name. Spark passes the names of options to a format
+"""The names in `_ELSEWHERE`: name in lower case → name. Spark passes names of options to a format
 in lower case."""
 # Options that Spark's catalog passes to a format in addition to the table's properties.
 _OF_A_CATALOG: Final = frozenset({"owner", "provider"})
@@ -97,8 +96,8 @@ STREAM_OPTIONS: Final = (
     "withEventTimeOrder",
 )
 ALL_METADATA: Final = ("*",)
-"""The parsed value of `metadataColumns` that requests all metadata columns of the table. Their names
-depend on the version of the table."""
+"""The parsed value of `metadataColumns` that requests all metadata columns of the table. Their
+names depend on the version of the table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

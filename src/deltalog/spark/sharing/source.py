@@ -31,8 +31,8 @@ class SharingSource(DataSource):
     """The format `deltalog_sharing`, which reads shared tables in batches and in streams."""
 
     _shown: SharedTable | None = None
-    """The table at the version whose schema `schema` has returned. PySpark later calls `reader` of the
-    same object, which then reads the same version."""
+    """The table at the version whose schema `schema` has returned. PySpark later calls `reader` of
+    the same object, which then reads the same version."""
 
     @classmethod
     def name(cls) -> str:

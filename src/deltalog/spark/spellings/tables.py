@@ -407,7 +407,7 @@ def merge_into(frame: DataFrame, name: object, condition: Any) -> MergeIntoWrite
 
 # The first words of statements that Spark runs, because they rarely concern a deltalog table.
 _OF_SPARK: Final = frozenset(
-    "set reset add list uncache load declare begin call clear refresh analyze msck "  # noqa: SIM905  # shorter than a list
+    "set reset add list uncache load declare begin call clear refresh analyze msck "  # noqa: SIM905  # shorter than a list of strings
     "grant revoke".split()
 )
 # The words in `_OF_SPARK` whose statements deltalog runs if they may use a table, because Spark

@@ -98,7 +98,9 @@ class PlanningEngine(LocalEngine):
         tells_changes: bool = False,
     ) -> WrittenFiles:
         """Record how rows will be written."""
-        del rows, tells_changes  # known only when the commit has found the rows to replace
+        # Tasks will write the rows. Whether change data files are needed is known only after the
+        # commit has found the rows to replace.
+        del rows, tells_changes
         feed = predicate is not None and spec.configuration.change_data_feed_enabled
         self.job = WriteJob(spec=spec, predicate=predicate, tells_changes=feed)
         return no_files(spec)

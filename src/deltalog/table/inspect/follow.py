@@ -109,9 +109,8 @@ class Follower:
         self._known: CommitTable | None = None
         self._known_from, self._known_to = 0, -1
         self._snapshot_files: pa.Table | None = None
-        self._before: tuple[int, FileInfo] | None = (
-            None  # version and file of the last processed commit
-        )
+        # The version and the file of the last processed commit.
+        self._before: tuple[int, FileInfo] | None = None
 
     @property
     def offset(self) -> Offset:

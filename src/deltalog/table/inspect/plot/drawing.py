@@ -100,7 +100,7 @@ class Plot:
             require_library("matplotlib", extra="plot").rc_context(_STYLE),
             warnings.catch_warnings(),
         ):
-            # matplotlib warns about characters that its font lacks, but the font of the page has them.
+            # matplotlib warns about characters that its font lacks. The page's font has them.
             warnings.filterwarnings("ignore", "Glyph", UserWarning)
             self._drawn().savefig(text, format="svg", metadata=_NO_FACTS)
         svg = text.getvalue().decode("utf-8")
@@ -168,7 +168,7 @@ def draw_commits(figure: Any, data: pa.Table) -> None:
 
 
 def _moment(time_ms: int) -> datetime:
-    # A timestamp outside of the range of Python's `datetime` is drawn at the nearer end of the range.
+    # Draw a timestamp outside of the range of `datetime` at the nearer end of this range.
     ends = (datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC))
     least, most = (round(end.timestamp() * 1000) for end in ends)
     return datetime.fromtimestamp(min(max(time_ms, least), most - 1000) / 1000, UTC)

@@ -176,7 +176,7 @@ class TablePlots:
 
 
 _PER_DOUBLING: Final = 2
-"""Number of size bins for each power of two."""
+"""The number of bins of file sizes for each power of two."""
 _MOST_MOMENTS: Final = 60
 _MOST_OPERATIONS: Final = 7
 _MOST_VERSIONS: Final = 200
