@@ -184,7 +184,7 @@ class LentOptions:
         try:
             lent = self._lender.lend()
         except CatalogError as error:
-            # If the catalog refuses, the caller's own credentials are used, if there are any.
+            # If the catalog refuses to lend credentials, use the caller's own credentials, if any.
             if error.status is None or self._own is None or not names_credentials(self._own):
                 raise
             logger.warning(

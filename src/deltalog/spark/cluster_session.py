@@ -66,9 +66,6 @@ if TYPE_CHECKING:
     from deltalog.table import DeltaTable
 
 
-# --- conditions and plans
-
-
 # --- the session
 
 

@@ -225,7 +225,7 @@ def _moment(millis: Any) -> datetime | None:
         return None
 
 
-# --- vacuum, restore and convert, for which settings of the session matter
+# --- operations that use settings of the session: vacuum, restore and convert
 
 
 def vacuumed(

@@ -215,7 +215,7 @@ def _by_spark(
 # --- statements that only Spark's grammar contains: EXECUTE IMMEDIATE, CREATE VIEW, CACHE TABLE
 
 
-# After these words, `TABLE name` is not a query.
+# Words before `TABLE`. After another word, `TABLE name` is a query that returns the table's rows.
 _BEFORE_TABLE: Final = ("INTO", "OVERWRITE", "CREATE", "REPLACE", "EXTERNAL")
 
 
@@ -515,8 +515,8 @@ _BY_ITSELF: Final = re.compile(
     r"PYTHON_DATA_SOURCE_ERROR|NOT_SUPPORTED_COMMAND_FOR_V2_TABLE|INVALID_PARTITION_OPERATION"
     r"|UNSUPPORTED_FEATURE\.TABLE_OPERATION|[Tt]able does not support"
 )
-# Matches the position and the message of a parser error, unless the error is at the first word. In
-# that case, the message only lists all statements.
+# Matches the position and the message of a parser error, unless the error is at the first word. An
+# error at the first word only lists the names of all statements.
 _PLACE: Final = re.compile(r"at line (?!1, character 1:)\d+, character \d+: .*", re.DOTALL)
 _EXCERPT: Final = 80
 _KIND_WORDS: Final = 6

@@ -222,7 +222,7 @@ class Appender:
     async def __aexit__(self, *_: object) -> None:
         await asyncio.to_thread(self.close)
 
-    # --- callers
+    # --- methods that run in the threads of callers
 
     def _hand_over(self, request: _Request) -> None:
         if os.getpid() != self._pid:
@@ -268,7 +268,7 @@ class Appender:
             f"cannot append to {self._table.snapshot.store.root}: the appender is closed"
         )
 
-    # --- the committer's thread
+    # --- methods that run in the committer's thread
 
     def _run(self) -> None:
         """Commit one window after the other until the appender is closed and no rows are queued."""

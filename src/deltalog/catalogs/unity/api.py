@@ -429,7 +429,7 @@ _OLDER_CREDENTIALS: Final = (
 )
 
 
-# --- lenders of a Unity Catalog: for a table, a staged table, or a location
+# --- sources of credentials from a Unity Catalog: for a table, a staged table, or a location
 
 
 @dataclass(frozen=True, slots=True)

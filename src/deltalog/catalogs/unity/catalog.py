@@ -510,7 +510,7 @@ class UnityNames:
         try:
             self.client.send(Question(what=what, method="POST", path=path, body=body))
         except CatalogError as error:
-            # The status for an existing name depends on the server.
+            # If the name exists, the status of the answer depends on the server.
             if error.status not in _MAY_EXIST or not self.has(name):
                 raise
             raise CatalogError(f"cannot {what}: it exists", status=409) from error

@@ -86,8 +86,8 @@ if TYPE_CHECKING:
 
 _FLOATS: Final = (FLOAT, DOUBLE)
 _MOST_NAMESAKES: Final = 4
-"""The maximum number of groups of files that Spark reads. Files with the same name must be in
-different groups, because the name identifies a file in its group."""
+"""The maximum number of groups into which `by_name` divides files. Files with the same name must be
+in different groups, because the name identifies a file in its group."""
 # Options that override the session's settings. With them, Spark rebases dates only in files whose
 # footers require it, and never skips corrupt or missing files.
 _READER_OPTIONS: Final = {

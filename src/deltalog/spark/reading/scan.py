@@ -356,7 +356,7 @@ def objection_to_native(store: Store, *, native: bool | None = None) -> str | No
     return None
 
 
-# --- versions with too many files for the driver: list the files, and read the rows, in tasks
+# --- versions with too many files for the driver: tasks list the files and read the rows
 
 
 _MOST_TASKS: Final = 20_000

@@ -215,7 +215,7 @@ def _answer(numbers: Sequence[int], work: Callable[[int], Any], place: int) -> A
     try:
         return work(numbers[place])
     except (CheckpointUnreadableError, ObjectNotFoundError) as error:
-        return error  # the driver raises it, because Spark would retry a task that raises
+        return error  # the driver raises the error; Spark would retry a task that raises it
 
 
 def _ask(spark: SparkSession, spec: PruneSpec, numbers: Sequence[int]) -> list[PieceAccount]:

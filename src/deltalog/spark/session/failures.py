@@ -132,7 +132,7 @@ def _analysis_class(kind: type[DeltaError]) -> type[DeltaError]:
         "__doc__": kind.__doc__,
         "__module__": kind.__module__,
         "__reduce__": reduce,
-        "__str__": Exception.__str__,  # Spark's `__str__` would recurse through `getMessage`
+        "__str__": Exception.__str__,  # Spark's `__str__` calls `getMessage`, which would recurse
         "_condition": "PYTHON_DATA_SOURCE_ERROR",
         "_sql_state": "38000",
     }

@@ -151,7 +151,7 @@ def _escaped(text: str) -> str:
     return text.replace("{", "{{").replace("}", "}}")
 
 
-# --- complete statements with full table names and the session's settings
+# --- completion of statements with full table names and the session's settings
 
 
 CHANGES: Final = (DeleteStatement, InsertStatement, MergeStatement, UpdateStatement)
@@ -181,7 +181,7 @@ def completed(
     return replace(statement, **known)
 
 
-# --- conditions that only Spark can parse: convert them to strings for Spark
+# --- conversion of conditions that only Spark can parse to strings for Spark
 
 
 _NAMES = frozenset({"word", "quoted"})

@@ -425,7 +425,7 @@ class History:
             default=self.clock.time_ms,
         )
 
-    # --- steps
+    # --- the steps of a run
 
     def _step(self, writer: Writer) -> None:
         if self.shared.delayed and self.schedule.is_next(0.1):

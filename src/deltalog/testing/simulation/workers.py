@@ -257,7 +257,7 @@ def _torn(listing: Any, fate: Fate) -> Any:
     return listing
 
 
-# --- detection of hangs: a process that hangs needs no processor time, a slow process does
+# --- detection of hangs: unlike a slow process, a process that hangs uses no processor time
 
 
 _STALL_SECONDS: Final = 60.0

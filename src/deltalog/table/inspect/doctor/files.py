@@ -324,7 +324,7 @@ def _check(store: Store, path: str, size_bytes: int | None) -> None:
         reader.close()
 
 
-# --- Checks of statistics against the rows of sampled files; wrong statistics lose rows in queries
+# --- Checks of statistics against the rows of sampled files
 
 
 _ADVICE: Final = "queries may lose rows: optimize.compact or an update of all rows rewrites it"
