@@ -310,8 +310,8 @@ def _write_part(
             for table in tables(file):
                 file.write(table)
     except AlreadyExistsError:
-        # Another attempt of this task has already written the file. Both attempts write the same
-        # rows, because the range of paths determines the rows.
+        # Another attempt of this task has written the file. Its rows are the same, because the
+        # range of paths determines them.
         return store.stat(path), counts
     return file.info, counts
 

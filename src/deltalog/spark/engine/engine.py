@@ -283,8 +283,8 @@ def list_by_tasks(spark: SparkSession, store: Store, configuration: TableConfigu
         what = f"listing {store.root}"
         for message in run_numbered(spark, count, partial(list_task, spec), what):
             part = decode_message(message)
-            # A tuple contains the directories that the task could not list, because the task does not
-            # see the same files as the driver.
+            # A tuple contains the directories that the task could not list, because the task
+            # does not see the same files as the driver.
             if isinstance(part, tuple):
                 found += [listed_below(store, one, configuration) for one in part]
             else:

@@ -262,7 +262,7 @@ class OverwriteMatching(Write):
         replaced = engine.plan_change(transaction, request).apply()
         transaction.parameters.update(self.logged_parameters())
         tells = replaced.num_change_files > 0
-        # Tasks write change data files only if there is a predicate. So use a predicate that is
+        # Tasks write change data files only if there is a predicate, so use a predicate that is
         # always true.
         every = Constant(value=True, type=BOOLEAN) if tells else None
         written = self._add(transaction, engine, rows, predicate=every, tells_changes=tells)
