@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     )
     from deltalog.catalogs.unity import UnityCatalog
 
-# Class → module. Classes are imported on first use, because some need optional libraries.
+# Module → its classes. A class is imported on first use, because some need optional libraries.
 _ORIGINS = {
     "deltalog.catalogs.files": ["FileCatalog"],
     "deltalog.catalogs.glue": ["GlueCatalog"],
@@ -53,5 +53,5 @@ __all__ = [
     "UnityCatalog",
 ]
 
-if not TYPE_CHECKING:  # type checkers must not see it, so that they report unknown names
+if not TYPE_CHECKING:  # so that type checkers report unknown names
     __getattr__, __dir__ = names_on_demand(__name__, _ORIGINS)

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from deltalog.catalogs.unity.client import PicklesSecrets
     from deltalog.storage.fsspec_store import StorageOptions
 
-# A name without quotes, or a name in backticks, in which two backticks mean one.
+# Matches one part of a table's name: a string without quotes, or a string in backticks. Inside
+# backticks, two backticks mean one.
 _PART: Final = re.compile(r"(?:`(?P<quoted>(?:[^`]|``)+)`|(?P<plain>[^`./@]+))(?P<dot>\.|$)")
 
 _SERVER: Final = re.compile(r"https?://", re.IGNORECASE)
@@ -70,7 +71,7 @@ def open_catalog(text: str, storage_options: StorageOptions | None = None) -> Ta
             storage_options = storage_options()
         return _catalog({**(storage_options or {}), "unity_catalog_url": text})
     if lower == "glue":
-        from deltalog.catalogs.glue import GlueCatalog  # noqa: PLC0415  # boto3 is an extra
+        from deltalog.catalogs.glue import GlueCatalog  # noqa: PLC0415  # boto3 is optional
 
         return GlueCatalog(storage_options=storage_options)
     return FileCatalog(text, storage_options)
@@ -103,7 +104,7 @@ def _catalog(storage_options: StorageOptions | None, *, within: str | None = Non
     given, rest = split_options(storage_options or {})
     http = HttpOptions(allow_http=truth("allow_http", given.pop("allow_http", False)))
     local = truth("allows_local_files", given.pop("allows_local_files", False))
-    # If the token is a storage option, it is passed to tasks, as other storage options are.
+    # If the credentials are storage options, Spark tasks receive them with the other options.
     has_credentials = bool(given.get("token") or given.get("client_secret"))
     settings = unity_settings(given.pop("url", None), **given)
     own = _Options(rest if storage_options is not None else None)
@@ -130,7 +131,7 @@ def _shared(
     settings: UnitySettings,
     within: str | None,
     http: HttpOptions,
-    local: bool,  # noqa: FBT001  # a part of the key
+    local: bool,  # noqa: FBT001  # part of the cache key
     options: _Options,
     pickles_secrets: PicklesSecrets,
 ) -> UnityCatalog:

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from deltalog.log.snapshot import Snapshot
 
 _SEPARATORS: Final = frozenset("/\\:")
-_JOURNALS: Final = "_transactions"  # cannot be a schema, because `_is_safe` refuses the name
+_JOURNALS: Final = "_transactions"  # no schema has this name, because `_is_safe` refuses it
 
 
 class FileCatalog(OffersTransactions):

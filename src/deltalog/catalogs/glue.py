@@ -50,10 +50,10 @@ if TYPE_CHECKING:
 
 _PROVIDER: Final = "spark.sql.sources.provider"
 _DELTA: Final = "delta"
-# The location that Spark writes if the real location is in the parameter `path`.
+# The location that Spark writes into an entry whose real location is in the parameter `path`.
 _PLACEHOLDER: Final = "__PLACEHOLDER__"
 _STATE: Final = ("delta.lastUpdateVersion", "delta.lastCommitTimestamp")
-# The formats that Athena needs. Engines that support Delta ignore them.
+# The formats that Athena requires in an entry. Engines that support Delta ignore them.
 _FORMAT: Final = {
     "InputFormat": "org.apache.hadoop.mapred.SequenceFileInputFormat",
     "OutputFormat": "org.apache.hadoop.hive.ql.io.HiveSequenceFileOutputFormat",
@@ -125,7 +125,7 @@ class GlueCatalog(OffersTransactions):
         check_parts(schema, 1, "a database of Glue")
         try:
             tables = [] if cascade else self.list_tables(schema)
-        except TableNotFoundError:  # the schema does not exist; the request to drop it will fail
+        except TableNotFoundError:  # the request to drop the missing schema will fail
             tables = []
         if tables:
             raise InvalidInputError(
@@ -174,7 +174,8 @@ class GlueCatalog(OffersTransactions):
         try:
             self._glue.create(staged.name, entry)
         except TableExistsError:
-            found = self.find(staged.name)  # an earlier attempt may have succeeded
+            # An earlier attempt of this call may have created the entry.
+            found = self.find(staged.name)
 
             if found is None or found.location.rstrip("/") != staged.location.rstrip("/"):
                 raise
@@ -298,7 +299,7 @@ def _updated(entry: dict[str, Any], metadata: Metadata, state: Mapping[str, str]
         for field in parse_schema(metadata.schema_string)
     ]
     storage = {**(entry.get("StorageDescriptor") or {}), "Columns": columns}
-    # Take Delta's properties only from the table, so that outdated ones in the entry are removed.
+    # Copy Delta's properties only from the table, so that outdated properties of the entry vanish.
     kept = {
         key: text
         for key, text in (entry.get("Parameters") or {}).items()
@@ -362,7 +363,7 @@ _BUSY: Final = frozenset(
     }
 )
 _SECRETS: Final = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token")
-# The members that `get_table` returns and that `update_table` accepts.
+# The members of an entry that `get_table` returns and that `update_table` accepts.
 _INPUT: Final = (
     "Name",
     "Description",
@@ -514,7 +515,7 @@ class GlueRequests:
 
 def _client(options: Mapping[str, Any]) -> Any:
     try:
-        import boto3  # noqa: PLC0415  # an extra
+        import boto3  # noqa: PLC0415  # boto3 is optional
     except ImportError as error:  # pragma: no cover -- tests have it
         raise InvalidInputError(
             "cannot use AWS Glue: boto3 is not installed; pip install 'deltalog[glue]'"

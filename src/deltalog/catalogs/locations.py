@@ -173,7 +173,7 @@ class LentOptions:
             now, ends = self._lender.clock.now_ms(), self._ends_ms()
             if ends is None or now >= ends:
                 raise
-            # Do not try again at every call, but only after half of the remaining time.
+            # Try the renewal again only after half of the remaining time, and not at every call.
             self._renew_at_ms = min(ends, now + max(1, (ends - now) // 2))
             logger.warning("credentials are not renewed yet: %s", error)
 
@@ -184,7 +184,7 @@ class LentOptions:
         try:
             lent = self._lender.lend()
         except CatalogError as error:
-            # If the catalog refuses, the caller's own credentials are used, if there are any.
+            # If the catalog refuses to lend credentials, use the caller's own credentials, if any.
             if error.status is None or self._own is None or not names_credentials(self._own):
                 raise
             logger.warning(
@@ -213,8 +213,9 @@ class LentOptions:
 
     def __getstate__(self) -> dict[str, Any]:
         if is_sent_to_tasks():
-            # Renew before pickling. A task cannot use expired credentials, and may have no token.
-            with suppress(DeltaError):  # the task will request them again, and report the error
+            # Renew the credentials before pickling. A task cannot use expired credentials, and may
+            # have no token to renew them.
+            with suppress(DeltaError):  # the task requests credentials again, and reports the error
                 self()
         with self._lock:
             state = self.__dict__.copy()

@@ -39,16 +39,16 @@ def open_table_store(
     ):
         raise InvalidInputError(
             "cannot use storage_options: expected a mapping, or a callable that returns one, found "
-            f"a {type(storage_options).__name__}"  # its value may be a secret
+            f"a {type(storage_options).__name__}"  # the value may contain secrets
         )
     if not isinstance(table_uri, str):
         return open_store(table_uri, storage_options, filesystem=filesystem), None
-    # Parse the version before escapes are decoded: `@v3` is a version, but `%40v3` is not.
     if table_uri.lower().startswith(BY_NAME):
         raise InvalidInputError(
             f"cannot use {table_uri!r} here: expected a location, found the name of a table in a "
             "catalog; DeltaTable, DeltaTable.create and write_deltalake accept names"
         )
+    # Parse the version before escapes are decoded: `@v3` is a version, but `%40v3` is not.
     location = parse_table_uri(table_uri)
     whole, bare = (
         decode_location(text) if filesystem is None else text for text in (table_uri, location.uri)
@@ -120,7 +120,7 @@ def named_table(
         isinstance(table_uri, str) and not table_uri.lower().startswith(BY_NAME)
     ):
         return None
-    from deltalog.catalogs.protocol import NamedTable  # noqa: PLC0415  # few tables have names
+    from deltalog.catalogs.protocol import NamedTable  # noqa: PLC0415  # needed only for tables by name
 
     if not isinstance(table_uri, str | NamedTable):
         return None
@@ -135,7 +135,7 @@ def named_table(
             )
         return table_uri
 
-    from deltalog.catalogs.addresses import resolve_address  # noqa: PLC0415  # needs HTTP
+    from deltalog.catalogs.addresses import resolve_address  # noqa: PLC0415  # imports an HTTP client
 
     return resolve_address(table_uri, storage_options)
 

@@ -109,7 +109,7 @@ def print_batches(schema: pa.Schema, batches: Iterable[pa.RecordBatch], form: Ou
 
 
 def _write_csv(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
-    from pyarrow import csv  # noqa: PLC0415  # only here
+    from pyarrow import csv  # noqa: PLC0415  # only this function needs it
 
     # Files and programs receive the values unchanged. For a terminal, control characters are
     # escaped.
@@ -252,7 +252,7 @@ def _plain(value: Any) -> Any:
         case None | bool() | int() | str():
             return value
         case float():
-            return value if value == value and abs(value) != float("inf") else str(value)  # noqa: PLR0124  # NaN
+            return value if value == value and abs(value) != float("inf") else str(value)  # noqa: PLR0124  # NaN differs from itself
         case bytes():
             return value.hex()
         case datetime():
@@ -286,7 +286,7 @@ _HUMANE: Final[dict[str, Callable[[Any], str]]] = {
     "createdAt": _moment_text,
     "lastModified": _moment_text,
 }
-"""Name of a fact → the function that converts its value to a string for people."""
+"""Name of a value that a command prints → the function that formats the value for people."""
 
 
 # --- the application, shared options and errors
@@ -319,7 +319,7 @@ app: typer.Typer = typer.Typer(
 )
 
 
-def _tell_version(is_asked: bool) -> None:  # noqa: FBT001  # typer's form
+def _tell_version(is_asked: bool) -> None:  # noqa: FBT001  # typer's signature
     if is_asked:
         typer.echo(f"deltalog {__version__}")
         raise typer.Exit

@@ -74,7 +74,7 @@ def schema(table: Location, option: Options = None, form: As = OutputFormat.TABL
 
 
 @command("scan")
-def scan(  # each is the caller's choice
+def scan(
     table: Location,
     option: Options = None,
     column: Columns = None,
@@ -89,7 +89,7 @@ def scan(  # each is the caller's choice
 
 
 @command("head")
-def head(  # each is the caller's choice
+def head(
     table: Location,
     option: Options = None,
     column: Columns = None,
@@ -133,7 +133,7 @@ def explain(
 
 
 @command("cdf")
-def cdf(  # noqa: PLR0917  # each is the caller's choice
+def cdf(  # noqa: PLR0917  # callers need each parameter
     table: Location,
     start: Annotated[str, typer.Argument(help="The first version, or a timestamp.")],
     end: Annotated[str | None, typer.Argument(help="The last version; default: latest.")] = None,
@@ -176,7 +176,7 @@ def _first(batches: Iterable[pa.RecordBatch], limit: int | None) -> Iterator[pa.
 
 
 @command("diff")
-def diff(  # noqa: PLR0917  # each is the caller's choice
+def diff(  # noqa: PLR0917  # callers need each parameter
     table: Location,
     before: Annotated[str, typer.Argument(help="A version or a timestamp.")],
     after: Annotated[str | None, typer.Argument(help="Another version; default: latest.")] = None,
@@ -184,7 +184,7 @@ def diff(  # noqa: PLR0917  # each is the caller's choice
     key: Annotated[
         list[str] | None, typer.Option("--key", "-k", help="A column that identifies rows.")
     ] = None,
-    rows: Annotated[bool, typer.Option("--rows", help="Print the rows that differ.")] = False,  # noqa: FBT002  # typer's form
+    rows: Annotated[bool, typer.Option("--rows", help="Print the rows that differ.")] = False,  # noqa: FBT002  # typer's signature
     form: As = OutputFormat.TABLE,
 ) -> None:
     """Show the differences between two versions."""
@@ -195,7 +195,7 @@ def diff(  # noqa: PLR0917  # each is the caller's choice
         print_batches(found.schema, found.to_batches(), form)
     elif form is OutputFormat.TABLE:
         print_text(repr(found))
-        if len(found.schema) > 1:  # the rows can be compared
+        if len(found.schema) > 1:  # there are common columns, so rows can be compared
             counts = found.summary()
             typer.echo("  rows: " + ", ".join(f"{count} {name}" for name, count in counts.items()))
     else:
@@ -281,7 +281,7 @@ def doctor(
     form: As = OutputFormat.TABLE,
 ) -> None:
     """Find problems of the table and how to fix them, even if it cannot be opened."""
-    from deltalog.table.inspect.doctor import examine  # noqa: PLC0415  # only here
+    from deltalog.table.inspect.doctor import examine  # noqa: PLC0415  # only this command needs it
 
     context, at = open_table_context(table, storage_options(option), None, time_zone="UTC")
     snapshot = None if at is None else open_table(table, option).snapshot
@@ -308,7 +308,7 @@ def optimize(
     z_order: Annotated[
         list[str] | None, typer.Option("--z-order", "-z", help="A column to cluster by.")
     ] = None,
-    purge: Annotated[bool, typer.Option("--purge", help="Only drop deleted rows.")] = False,  # noqa: FBT002  # typer's form
+    purge: Annotated[bool, typer.Option("--purge", help="Only drop deleted rows.")] = False,  # noqa: FBT002  # typer's signature
     target_size: Annotated[int | None, typer.Option(help="Bytes per new file.", min=1)] = None,
     form: As = OutputFormat.TABLE,
 ) -> None:
@@ -333,8 +333,8 @@ def vacuum(
     retention_hours: Annotated[
         float | None, typer.Option(help="Hours to keep removed files; default: the table's.")
     ] = None,
-    full: Annotated[bool, typer.Option("--full", help="List all files in the store.")] = False,  # noqa: FBT002  # typer's form
-    delete: Annotated[bool, typer.Option("--delete", help="Delete the files.")] = False,  # noqa: FBT002  # typer's form
+    full: Annotated[bool, typer.Option("--full", help="List all files in the store.")] = False,  # noqa: FBT002  # typer's signature
+    delete: Annotated[bool, typer.Option("--delete", help="Delete the files.")] = False,  # noqa: FBT002  # typer's signature
     form: As = OutputFormat.TABLE,
 ) -> None:
     """List the files that no version needs any more, or delete them."""
@@ -447,7 +447,7 @@ def simulate(
     With one history, print its trace. The same seed always gives the same history. The exit code is
     1 if the table of a history is wrong.
     """
-    from deltalog.testing import simulation  # noqa: PLC0415  # only here
+    from deltalog.testing import simulation  # noqa: PLC0415  # only this command needs it
 
     right, versions, watch = 0, 0, Stopwatch()
     with _quiet():
@@ -493,7 +493,7 @@ _PROMPTS: Final = ("deltalog> ", "     ...> ")
 
 
 @command("sql")
-def sql(  # noqa: PLR0917  # each is the caller's choice
+def sql(  # noqa: PLR0917  # callers need each parameter
     statement: Annotated[
         str | None, typer.Argument(help="Statements, separated by semicolons. - reads stdin.")
     ] = None,

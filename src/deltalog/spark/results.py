@@ -72,7 +72,8 @@ _PARALLELISM: Final = _counted(
     *("maxClusterActiveParallelism", "minClusterActiveParallelism"),
     *("maxSessionActiveParallelism", "minSessionActiveParallelism"),
 )
-# All metrics of Delta's OPTIMIZE. Metrics that deltalog does not measure are NULL.
+# All metrics that Delta's OPTIMIZE returns: name → SQL type. Metrics that deltalog does not measure
+# are NULL.
 _METRICS: Final = {
     "numFilesAdded": "BIGINT",
     "numFilesRemoved": "BIGINT",
@@ -224,7 +225,7 @@ def _moment(millis: Any) -> datetime | None:
         return None
 
 
-# --- vacuum, restore and convert, for which settings of the session matter
+# --- operations that use settings of the session: vacuum, restore and convert
 
 
 def vacuumed(
@@ -297,7 +298,7 @@ def forget_table(spark: SparkSession, name: QualifiedName) -> bool:
     store = None
     if entry.is_managed and entry.location is not None:
         store = open_to_write(entry.location).context.store
-        check_deletable(store)  # raise an error before the entry in the catalog is removed
+        check_deletable(store)  # must raise an error before the catalog's entry is dropped
     drop_entry(spark, name)
     if store is not None:
         delete_table_files(store)

@@ -216,7 +216,7 @@ def _by_spark(
 # --- statements that only Spark's grammar contains: EXECUTE IMMEDIATE, CREATE VIEW, CACHE TABLE
 
 
-# After these words, `TABLE name` is not a query.
+# Words before `TABLE`. After another word, `TABLE name` is a query that returns the table's rows.
 _BEFORE_TABLE: Final = ("INTO", "OVERWRITE", "CREATE", "REPLACE", "EXTERNAL")
 
 

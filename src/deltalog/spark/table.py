@@ -437,7 +437,7 @@ class DeltaTable:
             },
         )
 
-    # --- copies
+    # --- clones
 
     def clone(
         self,

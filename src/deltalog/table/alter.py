@@ -92,7 +92,7 @@ class TableAlterer:
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
         """Drop columns without rewriting files; the table needs column mapping."""
-        # A tuple is one path; a list contains several paths.
+        # A tuple is the path of one column. A list contains the paths of several columns.
         paths: list[ColumnPath] = names if isinstance(names, list) else [names]
         self._do(alter.DropColumns(paths), commit_properties, post_commithook_properties)
 
@@ -296,7 +296,7 @@ class TableAlterer:
     def add_feature(
         self,
         feature: str | Sequence[str],
-        allow_protocol_versions_increase: bool = False,  # noqa: FBT001, FBT002  # deltalake's
+        allow_protocol_versions_increase: bool = False,  # noqa: FBT001, FBT002  # deltalake's signature
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
@@ -315,7 +315,7 @@ class TableAlterer:
     def drop_feature(
         self,
         feature: str,
-        truncate_history: bool = False,  # noqa: FBT001, FBT002  # as Delta Spark's TRUNCATE HISTORY
+        truncate_history: bool = False,  # noqa: FBT001, FBT002  # as TRUNCATE HISTORY in Delta Spark
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:

@@ -117,8 +117,8 @@ class Appender:
         self._file_options = FileOptions(writer_properties=writer_properties)
         self._options = options
         self._changed = threading.Condition()
-        self._outside: deque[_Request] = deque()  # wait until the queue has space
-        self._inside: deque[_Request] = deque()  # queued for the next versions
+        self._outside: deque[_Request] = deque()  # requests that wait for space in the queue
+        self._inside: deque[_Request] = deque()  # requests in the queue
         self._committing: list[_Request] = []
         self._inside_rows = 0
         self._held_bytes = 0
@@ -222,7 +222,7 @@ class Appender:
     async def __aexit__(self, *_: object) -> None:
         await asyncio.to_thread(self.close)
 
-    # --- callers
+    # --- methods that run in the threads of callers
 
     def _hand_over(self, request: _Request) -> None:
         if os.getpid() != self._pid:
@@ -232,7 +232,8 @@ class Appender:
         with self._changed:
             if self._is_closed:
                 raise self._closed()
-            # A future's callback runs in the committer's thread, which cannot wait for itself.
+            # The caller may be the callback of a future. Callbacks run in the committer's thread,
+            # which cannot wait for itself.
             is_urgent = threading.get_ident() == self._committer_thread
             if not is_urgent and (self._outside or not self._has_space(request)):
                 self._outside.append(request)
@@ -267,7 +268,7 @@ class Appender:
             f"cannot append to {self._table.snapshot.store.root}: the appender is closed"
         )
 
-    # --- the committer's thread
+    # --- methods that run in the committer's thread
 
     def _run(self) -> None:
         """Commit one window after the other until the appender is closed and no rows are queued."""

@@ -100,7 +100,7 @@ class CatalogTransactions:
     ) -> None:
         self._catalog = catalog
         if journals is not None:
-            store = open_store(journals, storage_options)  # type: ignore[arg-type]  # open_store accepts paths
+            store = open_store(journals, storage_options)  # type: ignore[arg-type]  # `open_store` also accepts paths
         elif isinstance(catalog, KeepsJournals):
             store = catalog.journal_store()
         else:
@@ -327,7 +327,7 @@ class CatalogTransaction:
             except CommitConflictError as error:
                 if done:
                     raise self._incomplete(str(error), staged, done) from error
-                # No recovery can have made this commit, because it would have the same conflict.
+                # No recovery can have made this commit: it would have met the same conflict.
                 self._undo(staged, error)
                 raise
             except DeltaError as error:

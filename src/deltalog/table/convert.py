@@ -60,7 +60,7 @@ class IcebergTable(Protocol):
         ...
 
 
-def convert_to_deltalake(  # noqa: PLR0913, PLR0917  # deltalake's signature and some more
+def convert_to_deltalake(  # noqa: PLR0913, PLR0917  # deltalake's parameters, and more
     uri: str | PurePath | Store | IcebergTable,
     mode: Literal["error", "ignore"] = "error",
     partition_by: Any = None,

@@ -196,7 +196,7 @@ class DeltaTable:
         return has_table(context.store)
 
     @classmethod
-    def create(  # noqa: PLR0913, PLR0917  # deltalake's signature and some more
+    def create(  # noqa: PLR0913, PLR0917  # deltalake's parameters, and more
         cls,
         table_uri: str | PurePath | Store | NamedTable,
         schema: Schema | Sequence[Field] | Any,
@@ -475,7 +475,7 @@ class DeltaTable:
             schema: the Arrow types of the result, if they differ from the default types.
             as_large_types: whether to return large strings, binaries and lists.
         """
-        from deltalog.data.scan.dataset import DeltaDataset  # takes half a second
+        from deltalog.data.scan.dataset import DeltaDataset  # this import takes half a second
 
         arguments.warn_of_deprecated(partitions=partitions)
         schema = arguments.as_arrow_schema(schema, self.schema(), as_large_types=as_large_types)
@@ -783,7 +783,7 @@ class DeltaTable:
                 progress=tell,
             )
 
-    def follow(  # noqa: PLR0913  # each is the caller's choice
+    def follow(  # noqa: PLR0913  # callers need each parameter
         self,
         start: Offset | Mapping[str, Any] | Version | None = None,
         *,
@@ -1042,13 +1042,13 @@ class DeltaTable:
             operation, commit_properties, post_commithook_properties, progress, dry_run=dry_run
         )
 
-    def update(  # noqa: PLR0913  # each is the caller's choice
+    def update(  # noqa: PLR0913  # callers need each parameter
         self,
         updates: Mapping[str, str | Expression] | None = None,
         new_values: Mapping[str, object] | None = None,
         predicate: Any = None,
         writer_properties: WriterProperties | None = None,
-        error_on_type_mismatch: bool = True,  # noqa: FBT001, FBT002  # deltalake's
+        error_on_type_mismatch: bool = True,  # noqa: FBT001, FBT002  # deltalake's signature
         *,
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
@@ -1094,18 +1094,18 @@ class DeltaTable:
             operation, commit_properties, post_commithook_properties, progress, dry_run=dry_run
         )
 
-    def merge(  # noqa: PLR0913, PLR0917  # deltalake's signature and some more
+    def merge(  # noqa: PLR0913, PLR0917  # deltalake's parameters, and more
         self,
         source: Rows,
         predicate: str | Expression,
         source_alias: str | None = None,
         target_alias: str | None = None,
-        merge_schema: bool = False,  # noqa: FBT001, FBT002  # deltalake's
-        error_on_type_mismatch: bool = True,  # noqa: FBT001, FBT002  # deltalake's
+        merge_schema: bool = False,  # noqa: FBT001, FBT002  # deltalake's signature
+        error_on_type_mismatch: bool = True,  # noqa: FBT001, FBT002  # deltalake's signature
         writer_properties: WriterProperties | None = None,
-        streamed_exec: bool = True,  # noqa: ARG002, FBT001, FBT002  # deltalake's
-        max_spill_size: int | None = None,  # noqa: ARG002  # deltalake's
-        max_temp_directory_size: int | None = None,  # noqa: ARG002  # deltalake's
+        streamed_exec: bool = True,  # noqa: ARG002, FBT001, FBT002  # deltalake's signature
+        max_spill_size: int | None = None,  # noqa: ARG002  # deltalake's signature
+        max_temp_directory_size: int | None = None,  # noqa: ARG002  # deltalake's signature
         *,
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
@@ -1323,7 +1323,7 @@ class DeltaTable:
 
         return TableOptimizer(self)
 
-    def vacuum(  # deltalake's signature and some more
+    def vacuum(
         self,
         retention_hours: float | None = None,
         dry_run: bool = True,  # noqa: FBT001, FBT002  # deltalake's signature
@@ -1437,7 +1437,7 @@ class DeltaTable:
         from deltalog.operations.restore import Restore
 
         self.update_incremental(same_table=True)
-        arguments.as_bound(target)  # raises for None
+        arguments.as_bound(target)  # raises an error if the target is None
         operation = Restore(
             target=self._load(self._snapshot.context, target),
             asked=target,
@@ -1469,7 +1469,7 @@ class DeltaTable:
         found = self.do(Repair(), commit_properties, post_commithook_properties, dry_run=dry_run)
         return found or {"dry_run": False, "files_removed": []}
 
-    def clone(  # each is the caller's choice
+    def clone(
         self,
         target: str | PurePath | Store | NamedTable,
         *,
@@ -1611,7 +1611,7 @@ def _options(
     post_commithook_properties: PostCommitHookProperties | None = None,
     on_conflict: Literal["retry", "raise"] = "retry",
 ) -> CommitOptions:
-    from deltalog.transaction.properties import CommitOptions  # the package for commits
+    from deltalog.transaction.properties import CommitOptions  # reads do not need this import
 
     return CommitOptions(
         properties=commit_properties, hooks=post_commithook_properties, on_conflict=on_conflict

@@ -52,7 +52,7 @@ class TableMerger:
     def __init__(self, target: OperationTarget, merge: Merge, **options: Any) -> None:
         self._target = target
         self._merge = merge
-        self._kept = ExitStack()  # closes the copy of a source that can be read only once
+        self._kept = ExitStack()  # deletes the copy of a source that can be read only once
         self._is_merged = False
         self._options = options
         source = merge.request.source

@@ -116,7 +116,7 @@ class TableOptimizer:
         options = self._options(
             target_size, max_concurrent_tasks, min_commit_interval, writer_properties
         )
-        _limits(max_spill_size, max_temp_directory_size)  # only to raise for invalid values
+        _limits(max_spill_size, max_temp_directory_size)  # raises an error for invalid values
         operation = Compact(filters=partition_filters, options=options)
         return self._run(operation, commit_properties, post_commithook_properties, progress)
 
@@ -162,7 +162,7 @@ class TableOptimizer:
         )
         return self._run(operation, commit_properties, post_commithook_properties, progress)
 
-    def cluster(  # noqa: PLR0913  # each is the caller's choice
+    def cluster(  # noqa: PLR0913  # callers need each parameter
         self,
         full: bool = False,  # noqa: FBT001, FBT002  # as `OPTIMIZE … FULL`
         *,
@@ -396,9 +396,8 @@ class TableVacuum:
                 "cannot vacuum with both full and inventory, because the inventory replaces the "
                 "listing: give one of them"
             )
-        self._table.update_incremental(
-            same_table=True
-        )  # newer versions may need other files than this object's version
+        # Newer versions may need other files than this object's version.
+        self._table.update_incremental(same_table=True)
         return plan_vacuum(
             self._table.snapshot,
             mode="full" if full else "lite" if inventory is None else "inventory",
@@ -430,7 +429,7 @@ class TableVacuum:
             with shown(progress, "deleting files") as tell:
                 deleted = delete_planned(store, plan, self._table.engine, progress=tell)
         except BaseException:
-            with suppress(DeltaError):  # the original error is raised instead
+            with suppress(DeltaError):  # the original error is more important
                 self._table.execute(VacuumEnd(num_deleted=None), options)
             raise
         self._table.execute(VacuumEnd(num_deleted=deleted), options)

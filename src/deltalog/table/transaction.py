@@ -53,8 +53,9 @@ class StagedOperations:
         self._pending: PendingTransaction | None = None
         self._operations: list[str] = []
         self._failed: str | None = None
-        # For each staged operation, whether it wrote change data files. If a commit has `cdc`
-        # actions, they must contain all changes of the commit, so all operations must agree.
+        # Contains True if a staged operation wrote change data files, and False if a staged
+        # operation did not. If a commit has `cdc` actions, they must contain all changes of the
+        # commit. So the set must not contain both values.
         self._tells_changes: set[bool] = set()
 
     @property

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 _Function = TypeVar("_Function", bound="Callable[..., Any]")
 
-# Values of the `mode` argument → names of modes in the history.
+# Value of the argument `mode` → name of the mode in the history.
 _MODES: Final = {
     "error": "ErrorIfExists",
     "append": "Append",
@@ -80,7 +80,7 @@ class WriteArguments(TypedDict, total=False):
 
 
 _DEFAULTS: Final[WriteArguments] = {"mode": "error", "partition_overwrite": "static"}
-"""The default values of arguments. The default of all other arguments is None."""
+"""The default values of arguments. Arguments that are missing here default to None."""
 
 
 def _showing_arguments(function: _Function) -> _Function:
@@ -208,7 +208,7 @@ def write_by(
                 description=given.get("description"),
             )
         except CommitConflictError:
-            # Another writer has created the table concurrently: write to that table.
+            # Another writer has created the table in the meantime. So write to that table.
             if mode in {"append", "overwrite"} and not write.is_repeatable:
                 raise
             table = DeltaTable.from_context(context)
@@ -308,7 +308,8 @@ def _check_fits(
     for key, value in (configuration or {}).items():
         if value is None or known.get(key) == value:
             continue
-        # The log does not store properties that request features, so compare the resulting table.
+        # A property that only requests a table feature is not stored. So check whether setting the
+        # property would change the table.
         if changed_table(current, configuration={**known, canonical_key(key): value}) != current:
             raise InvalidInputError(
                 f"cannot write to {table.table_uri} with {key}={value!r}: the table's value is "

@@ -101,7 +101,7 @@ class UnityApi:
         try:
             found = self.client.ask(question, _parse_config)
         except CatalogError as error:
-            # An older server does not have this path, and answers in another form than the Delta
+            # An older server lacks this path. Its error has another form than an error of the Delta
             # API.
             if error.status not in _NO_ROUTE or error.error_code == "NoSuchCatalogException":
                 raise
@@ -309,7 +309,7 @@ class UnityApi:
             method="POST",
             path="/delta/preview/commits",
             body=body,
-            waits=False,  # because 429 means here that commits must be published first
+            waits=False,  # here, status 429 means that commits must be published first
         )
         self.client.send(question)
 
@@ -379,7 +379,9 @@ def _of_table(
 
 def _older_path(name: Name) -> str:
     for part in name:
-        if "." in part:  # a dot separates the parts of a name there, so this would be another table
+        # In the path of a request, a dot separates the parts of a name. So a name with a dot would
+        # mean another table.
+        if "." in part:
             raise InvalidInputError(
                 f"cannot request {part!r} from an older server: names with a dot are not possible"
             )
@@ -427,7 +429,7 @@ _OLDER_CREDENTIALS: Final = (
 )
 
 
-# --- lenders of a Unity Catalog: for a table, a staged table, or a location
+# --- sources of credentials from a Unity Catalog: for a table, a staged table, or a location
 
 
 @dataclass(frozen=True, slots=True)

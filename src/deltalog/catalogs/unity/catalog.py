@@ -326,7 +326,7 @@ class UnityCatalog(OffersTransactions):
                 ) from error
             if error.status != 404:
                 raise
-            after = self._loaded(new)  # perhaps an earlier attempt succeeded
+            after = self._loaded(new)  # an earlier attempt may have succeeded
             if before is None or after is None or before.table_id != after.table_id:
                 raise TableNotFoundError(
                     f"there is no table {shown_name(name)} in the catalog"
@@ -510,7 +510,7 @@ class UnityNames:
         try:
             self.client.send(Question(what=what, method="POST", path=path, body=body))
         except CatalogError as error:
-            # The status for an existing name depends on the server.
+            # If the name exists, the status of the answer depends on the server.
             if error.status not in _MAY_EXIST or not self.has(name):
                 raise
             raise CatalogError(f"cannot {what}: it exists", status=409) from error
@@ -554,7 +554,9 @@ def _path(name: Name) -> str:
     if len(name) == 1:
         return path_of("/catalogs/{name}", name=name[0])
     for part in name:
-        if "." in part:  # a dot separates parts of a name there, so this would be another schema
+        # In the path of a request, a dot separates the parts of a name. So a name with a dot would
+        # mean another schema.
+        if "." in part:
             raise InvalidInputError(
                 f"cannot request {part!r} from the server: it does not support names with a dot"
             )

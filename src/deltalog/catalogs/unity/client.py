@@ -41,7 +41,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 PicklesSecrets = bool | Literal["tasks"]
-"""Whether pickles contain secrets: never, always, or only pickles for tasks (`sent_to_tasks`)."""
+"""Whether pickles contain secrets: never (False), always (True), or only inside `sent_to_tasks`
+("tasks")."""
 
 FAULTS: Final = HttpFaults(
     refused=CatalogError,
@@ -122,7 +123,7 @@ class UnityClient:
         try:
             return parse(JsonObject(loads(body, "answer"), "answer", MalformedMessageError))
         except (MalformedLogError, InvalidInputError) as error:
-            # Raise a CatalogError. If a commit is being read back, the caller would mistake a
+            # Raise a CatalogError, because callers that read commits would mistake a
             # MalformedLogError for a damaged log.
             text = redact(str(error), self.settings.secrets)
             raise CatalogError(f"cannot {question.what}: a malformed answer: {text}") from None
@@ -205,7 +206,7 @@ def path_of(template: str, **names: str) -> str:
         InvalidInputError: a name is `.` or `..`, which would lead to another path.
     """
     for name in names.values():
-        if name in {".", ".."}:  # a server may treat these as directories even if they are quoted
+        if name in {".", ".."}:  # a server may treat even the escaped names as directories
             raise InvalidInputError(
                 f"cannot use {name!r} in a request to a catalog: it means a directory"
             )
@@ -293,7 +294,7 @@ def _token_stayed(url: str, what: str) -> InvalidInputError:
 _API: Final = "/api/2.1/unity-catalog"
 _TOKENS: Final = "/oidc/v1/token"
 _SCOPE: Final = "all-apis"
-# Setting → environment variables. The first variable that is set is used.
+# Setting → its environment variables. The first variable that is set is used.
 _VARIABLES: Final = {
     "url": (
         "UNITY_CATALOG_URL",
@@ -312,7 +313,8 @@ _VARIABLES: Final = {
 }
 
 
-# Setting → the names of deltalake's storage options for it, which callers mix with store options.
+# Setting → the names of deltalake's storage options for it. Callers pass them in one mapping with
+# the options of the store.
 _OPTIONS: Final = {
     "url": "host workspace_url unity_workspace_url databricks_workspace_url databricks_host"
     " unity_catalog_url",

@@ -184,7 +184,7 @@ class UnityCommitter:
     def _report(self, commit: WinningCommit) -> None:
         try:
             self.coordinator.report(commit)
-        except Exception:  # a failed report does not concern the commit, which has succeeded
+        except Exception:  # the commit has succeeded, even if its report fails
             logger.exception("version %d was not reported, but it is committed", commit.version)
 
     def log_tail(self, _store: Store) -> LogTail:
@@ -324,8 +324,8 @@ class UnityTeller:
         """Send all differences between the table and the entry in the catalog."""
         loaded = self.api.load(self.name)
         metadata = snapshot.metadata
-        # Remove properties that only the catalog has, but only if they can be properties of a
-        # table.
+        # The catalog's entry may have properties that the table lacks. Remove only those that can
+        # be properties of a table.
         known = {
             key: text
             for key, text in loaded.properties.items()
@@ -582,7 +582,7 @@ def uniform_of(snapshot: Snapshot, *, is_asked: bool = False) -> dict[str, Any] 
             "and then delta.universalFormat.enabledFormats = iceberg in a second statement"
         )
     try:
-        from deltalog.iceberg import sync  # noqa: PLC0415  # PyIceberg is an extra, and slow
+        from deltalog.iceberg import sync  # noqa: PLC0415  # needs PyIceberg, which is optional
     except ModuleNotFoundError as error:
         raise InvalidInputError(
             f"cannot report the Iceberg metadata of {snapshot.store.root} to its catalog: "

@@ -189,7 +189,7 @@ class Options:
             lower = name.lower()
             if lower.startswith(STORAGE_PREFIX):
                 self.storage[name[len(STORAGE_PREFIX) :]] = value
-            elif split_option(name)[0] is not None:  # the name has the prefix of a cloud
+            elif split_option(name)[0] is not None:  # the prefix belongs to a store, such as `aws_`
                 self.storage[name] = value
             elif lower in self._names:
                 self._values[lower] = value

@@ -116,9 +116,9 @@ def _analysis_error(
     kind: type[DeltaError], args: tuple[Any, ...], state: dict[str, Any]
 ) -> DeltaError:
     """Return an error of class `kind` that is also an `AnalysisException`, and can be pickled."""
-    cls = _analysis_class(kind)  # type: ignore[arg-type]  # a class can be hashed
+    cls = _analysis_class(kind)  # type: ignore[arg-type]  # a class is hashable, as `cache` requires
     found = cls.__new__(cls, *args)
-    _Analysis.__init__(found, *args)  # type: ignore[arg-type]  # `kind` accepts other arguments
+    _Analysis.__init__(found, *args)  # type: ignore[arg-type]  # `found` is also an `_Analysis`
     found.__setstate__(state)
     return found
 
@@ -132,7 +132,7 @@ def _analysis_class(kind: type[DeltaError]) -> type[DeltaError]:
         "__doc__": kind.__doc__,
         "__module__": kind.__module__,
         "__reduce__": reduce,
-        "__str__": Exception.__str__,  # Spark's `__str__` calls `getMessage`
+        "__str__": Exception.__str__,  # Spark's `__str__` calls `getMessage`, which would recurse
         "_condition": "PYTHON_DATA_SOURCE_ERROR",
         "_sql_state": "38000",
     }

@@ -155,7 +155,7 @@ REFUSED: Final = {
     "write.txnVersion.autoReset.enabled": _OFF,
     "write.utcTimestampPartitionValues": _ON,
 }
-"""The settings that deltalog refuses: name → the accepted values."""
+"""The settings of which deltalog refuses some values: name → the accepted values."""
 
 _ALWAYS_CHECKED: Final = """
 alterTable.changeColumn.checkExpressions changeColumn.checkDependentExpressionsUseV2

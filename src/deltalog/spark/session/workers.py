@@ -77,7 +77,7 @@ def mapped(
     """
     names = frame.columns
     if any("." in name or "`" in name for name in names):
-        # PySpark looks up columns by unquoted names, which fails for names such as `a.b`.
+        # `mapInArrow` looks up columns by unquoted names, which fails for names such as `a.b`.
         frame = frame.toDF(*(f"c{number}" for number in range(len(names))))
         sent = _SentFunction(_naming(names, work))
     else:

@@ -178,7 +178,7 @@ class SharedBatchReader(FilteringReader):
 
 
 _MOST_ROWS: Final = 2**31 - 1
-"""The largest limit that Spark accepts."""
+"""The largest number of rows that Spark accepts as a limit."""
 
 
 def scan_frame(scan: SharedScan, spark: SparkSession | None = None) -> DataFrame:

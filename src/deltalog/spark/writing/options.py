@@ -46,7 +46,7 @@ _WRITING: Final = (
     "optimizeWrite",
     "dataChange",
 )
-# Options of a streaming write that only Spark itself uses.
+# Options of a streaming write that Spark itself uses, and deltalog does not.
 _OF_STREAMS: Final = ("checkpointLocation", "queryName", "truncate")
 
 

@@ -305,7 +305,7 @@ def _extremes(lows: Any, highs: Any) -> tuple[Any, Any]:
     least, most = readable_values(pa.array([compute.min(lows)], lows.type)) + readable_values(
         pa.array([compute.max(highs)], highs.type)
     )
-    # Writers store the lower bound -0.0 both for 0.0 and for -0.0.
+    # Writers store the lower bound -0.0 for both 0.0 and -0.0, so show 0.0 instead of -0.0.
     return (0.0 if isinstance(least, float) and least == 0 else least), most
 
 

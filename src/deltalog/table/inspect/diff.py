@@ -231,7 +231,7 @@ class TableDiff(Rows):
             for table in (old, new)
         )
         both = compute.is_in(old.column("canonical"), value_set=new.column("canonical"))
-        paths: list[Any] = old.filter(both).column("canonical").to_pylist()  # never null
+        paths: list[Any] = old.filter(both).column("canonical").to_pylist()  # paths are never NULL
         return old, new, frozenset(paths)
 
     def _tasks(
@@ -385,7 +385,7 @@ def diff_snapshots(
 def _have_row_ids(before: Snapshot, after: Snapshot) -> bool:
     same = before.metadata.id == after.metadata.id
     both = before.configuration.row_ids_enabled and after.configuration.row_ids_enabled
-    # Row ids cannot be returned if the table itself has a column of this name.
+    # Row ids cannot be returned if a column of the table already has the name `ROW_ID`.
     is_taken = any(ROW_ID in one.configuration.schema.names for one in (before, after))
     return same and both and not is_taken
 
@@ -435,8 +435,8 @@ def shared_columns(before: TableConfiguration, after: TableConfiguration) -> Sha
     mode = after.column_mapping_mode
     by_identity = {_identity(field, mode): field for field in before.schema}
     by_name = {name_key(field.name): field for field in before.schema}
-    # When column mapping is enabled, the physical names are the column names of that time, so
-    # files of the earlier version can be read with the later schema.
+    # If column mapping is enabled for an existing table, the current name of each column becomes
+    # its physical name. So files of the earlier version can be read with the later schema.
     then_mode = before.column_mapping_mode
     alike = then_mode in {mode, Mode.NONE} and before.partition_columns == after.partition_columns
     for field in after.schema:
@@ -575,7 +575,7 @@ def _remarks(field: Field) -> str | None:
     return dumps(shown).decode() if shown else None
 
 
-def _truth(value: bool) -> str:  # noqa: FBT001  # the value to show
+def _truth(value: bool) -> str:  # noqa: FBT001  # a value, not an option
     return "true" if value else "false"
 
 

@@ -51,7 +51,7 @@ class ShownFacts(dict[str, Any]):
 
     def _repr_html_(self) -> str:
         """Return the notebook card."""
-        from deltalog._util import cards  # only in notebooks
+        from deltalog._util import cards  # only notebooks need it
 
         return cards.card(self.title, _grid_of(self))
 
@@ -64,19 +64,19 @@ def as_facts(result: ResultT, title: str) -> ResultT:
 
 
 def _grid_of(facts: Mapping[str, Any]) -> CardPiece:
-    from deltalog._util import cards  # only in notebooks
+    from deltalog._util import cards  # only notebooks need it
 
     return cards.grid((name, _value(name, value)) for name, value in facts.items())
 
 
 def _value(name: str, value: Any) -> object:
     """Format a value: a size with its unit, a number with grouped digits, rows as a table."""
-    from deltalog._util import cards  # only in notebooks
+    from deltalog._util import cards  # only notebooks need it
 
     if isinstance(value, dict):
         return _grid_of(value)
     if isinstance(value, pa.Table):
-        from deltalog.schema.check import readable_tuples  # only in notebooks
+        from deltalog.schema.check import readable_tuples  # only notebooks need it
 
         shown = cards.grid(readable_tuples(value.slice(0, _MOST_SHOWN)), value.column_names)
         return cards.folding(f"{value.num_rows:,} rows", shown)
@@ -154,7 +154,7 @@ def card(snapshot: Snapshot) -> str:
 
     Cost: reads size and number of rows of all files from the log, and the first rows of one file.
     """
-    from deltalog._util import cards  # only in notebooks
+    from deltalog._util import cards  # only notebooks need it
 
     metadata = snapshot.metadata
     schema = snapshot.configuration.schema
@@ -168,9 +168,9 @@ def card(snapshot: Snapshot) -> str:
 
 def _some_rows(snapshot: Snapshot) -> Iterator[CardPiece]:
     """Yield a few rows of the first columns, or the reason why rows cannot be shown."""
-    from deltalog._util import cards  # only in notebooks
-    from deltalog.data.scan.plan import plan_scan  # only in notebooks
-    from deltalog.schema.check import readable_tuples  # only in notebooks
+    from deltalog._util import cards  # only notebooks need it
+    from deltalog.data.scan.plan import plan_scan  # only notebooks need it
+    from deltalog.schema.check import readable_tuples  # only notebooks need it
 
     names = snapshot.configuration.schema.names[:_MAX_COLUMNS]
     try:
@@ -202,8 +202,8 @@ def _facts(snapshot: Snapshot) -> dict[str, str]:
 
 def _num_rows(snapshot: Snapshot) -> str:
     """Return the number of rows from the log; "" if the log does not contain it exactly."""
-    from deltalog.data.scan.plan import check_rows_readable  # only in notebooks
-    from deltalog.data.scan.prune import prune  # only in notebooks
+    from deltalog.data.scan.plan import check_rows_readable  # only notebooks need it
+    from deltalog.data.scan.prune import prune  # only notebooks need it
 
     try:
         check_rows_readable(snapshot)
@@ -224,6 +224,6 @@ def _column(field: Field, snapshot: Snapshot) -> tuple[str, str, str, str]:
 
 
 def _moment(time_ms: int) -> str:
-    from deltalog.schema.check import readable_moment  # only in notebooks
+    from deltalog.schema.check import readable_moment  # only notebooks need it
 
     return readable_moment(time_ms)

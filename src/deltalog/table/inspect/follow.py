@@ -109,7 +109,8 @@ class Follower:
         self._known: CommitTable | None = None
         self._known_from, self._known_to = 0, -1
         self._snapshot_files: pa.Table | None = None
-        self._before: tuple[int, FileInfo] | None = None  # the last processed commit
+        # The version and the file of the last processed commit.
+        self._before: tuple[int, FileInfo] | None = None
 
     @property
     def offset(self) -> Offset:
@@ -139,7 +140,8 @@ class Follower:
             try:
                 self._take_commits(budget)
             except DeltaError:
-                if not budget.tasks:  # otherwise return the tasks now; the next poll raises again
+                # If there are tasks, return them now. The next poll will raise the error again.
+                if not budget.tasks:
                     raise
         if not budget.tasks:
             return None

@@ -208,7 +208,7 @@ def _changes(path: str, first: int, last: int) -> pa.Table:
 
 
 def _deltalake(path: str, version: int | None) -> Any:
-    import deltalake  # noqa: PLC0415  # only if it is scored
+    import deltalake  # noqa: PLC0415  # an optional library
 
     return deltalake.DeltaTable(path, version=version)
 
@@ -219,7 +219,7 @@ def _deltalake_changes(path: str, first: int, last: int) -> pa.Table:
 
 
 def _polars(path: str, version: int | None) -> pa.Table:
-    import polars as pl  # noqa: PLC0415  # only if it is scored
+    import polars as pl  # noqa: PLC0415  # an optional library
 
     return pl.scan_delta(path, version=version).collect().to_arrow()
 
@@ -382,7 +382,8 @@ def _has_type(*names: str) -> Callable[[Facts], bool]:
     return lambda facts: not set(names).isdisjoint(facts["types"])
 
 
-# The rows of the board: name → test of the manifest's entry for a table.
+# The rows of the board, each with a function. The function decides from a table's entry in the
+# manifest whether reads of this table count for the row.
 _TABLES: Final[tuple[tuple[str, Callable[[Facts], bool]], ...]] = (
     ("partitions", lambda facts: bool(facts["partition_columns"])),
     ("nested types", _has_type("struct", "array", "map")),
@@ -438,7 +439,7 @@ def _of_releases(directory: Path) -> Iterator[Trial]:
 
 def _digest_of(expected: Path) -> str:
     """Return the digest of expected rows that are in Parquet files. pyarrow reads the files."""
-    import pyarrow.parquet as pq  # noqa: PLC0415, TID251  # see above; slow, and only for this layout
+    import pyarrow.parquet as pq  # noqa: PLC0415, TID251  # a slow import, which only this layout needs
 
     content = expected / "table_content"
     if not content.exists():

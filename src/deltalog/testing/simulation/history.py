@@ -65,7 +65,8 @@ if TYPE_CHECKING:
 FIRST_ROWS: Final = 8
 HOUR_MS: Final = 3_600_000
 MOST_SKEW_MS: Final = 5 * 60_000
-# A writer may pause for one night. Old versions and files are retained for longer than that.
+# A writer may pause for one night (`NIGHT_MS`). Old versions and files are retained for a longer
+# time (`KEPT_MS`).
 NIGHT_MS: Final = 13 * HOUR_MS
 KEPT_MS: Final = 24 * HOUR_MS
 # A period without writes, after which old versions and files may be deleted.
@@ -101,7 +102,8 @@ _PROPERTIES: Final[Mapping[str, tuple[str, ...]]] = {
     "delta.columnMapping.mode": ("none", "none", "name"),
     "deltalog.maxDeletedRowsRatio": ("0.3", "1"),
 }
-# The kinds of statements in a history: all kinds, kinds that change the same files, or maintenance.
+# Sets of kinds of statements. A history uses only the kinds of one set: all kinds, kinds that
+# change the same files, or maintenance.
 _THEMES: Final[tuple[frozenset[Kind], ...]] = (
     frozenset(_KINDS),
     frozenset({"append", "delete", "update", "upsert", "merge delete", "compact", "purge"}),
@@ -235,7 +237,8 @@ class Schedule:
         match kind:
             case "append" | "overwrite":
                 rows = [self._row(n) for n in new]
-            case "append once":  # all writers append the same rows for the same application version
+            # All writers append the same rows for the same version of the application transaction.
+            case "append once":
                 rows = [{"id": 1000 + app_version, "p": "a", "v": app_version}]
             case "append wide":
                 rows = [self._row(n, w=n) for n in new]
@@ -422,7 +425,7 @@ class History:
             default=self.clock.time_ms,
         )
 
-    # --- steps
+    # --- the steps of a run
 
     def _step(self, writer: Writer) -> None:
         if self.shared.delayed and self.schedule.is_next(0.1):

@@ -284,7 +284,7 @@ _ASKED: Final = (
 )
 
 
-# --- the simulated store, whose files are in memory and whose times are simulated; the catalog
+# --- the simulated store, with files in memory and simulated times, and the simulated catalog
 
 
 class SimulatedStore:

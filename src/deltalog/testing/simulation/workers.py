@@ -171,7 +171,7 @@ class Worker:
     def _run(self, work: Callable[[SteppedStore], Any], store: SteppedStore) -> None:
         try:
             self.result = work(store)
-        except BaseException as error:  # noqa: BLE001  # the owner of the worker examines it
+        except BaseException as error:  # noqa: BLE001  # the owner of the worker examines the error
             self.error = error
         self.is_done = True
         self._arrived.release()
@@ -201,7 +201,7 @@ class Worker:
         if self._is_killed and not self.is_done:
             raise CrashedError
         if self.is_done or threading.current_thread() is not self._thread:
-            return Fate.FINE  # another thread makes the call, or the worker has finished
+            return Fate.FINE  # not a call of the worker's thread, or the worker has finished
         self.at = verb, paths
         self._arrived.release()
         self._go.acquire()
@@ -257,7 +257,7 @@ def _torn(listing: Any, fate: Fate) -> Any:
     return listing
 
 
-# --- detection of hangs: a process that hangs needs no processor time, a slow process does
+# --- detection of hangs: unlike a slow process, a process that hangs uses no processor time
 
 
 _STALL_SECONDS: Final = 60.0
@@ -291,7 +291,7 @@ def all_stacks() -> str:
     names = {thread.ident: thread.name for thread in threading.enumerate()}
     return "\n".join(
         f"{names.get(number, 'a thread of a library')}:\n{''.join(traceback.format_stack(frame))}"
-        for number, frame in sys._current_frames().items()  # noqa: SLF001  # the only way
+        for number, frame in sys._current_frames().items()  # noqa: SLF001  # there is no public function
     )
 
 

@@ -172,7 +172,7 @@ def check_vectors(patient: Patient) -> Iterator[Finding]:
             "have the table feature",
             advice="add_feature('deletionVectors')",
         )
-    # Reading a vector costs a request, so only a sample is read.
+    # Reading a deletion vector costs a request, so only a sample of the vectors is read.
     chosen: list[dict[str, Any]] = patient.sample(files).to_pylist()
     for problems in map_in_pool(lambda row: _vector_problems(patient, row), chosen):
         yield from problems
@@ -324,7 +324,7 @@ def _check(store: Store, path: str, size_bytes: int | None) -> None:
         reader.close()
 
 
-# --- Checks of statistics against the rows of sampled files; wrong statistics lose rows in queries
+# --- Checks of statistics against the rows of sampled files
 
 
 _ADVICE: Final = "queries may lose rows: optimize.compact or an update of all rows rewrites it"
@@ -354,7 +354,7 @@ class _Leaf:
         if not has_bounds(self.field):
             return
         if pa.types.is_floating(column.type):
-            column = column.filter(compute.invert(compute.is_nan(column)))  # NaN has no bounds
+            column = column.filter(compute.invert(compute.is_nan(column)))  # bounds ignore NaN
         if column.null_count == len(column):
             return
         ends = compute.min_max(column)

@@ -123,7 +123,7 @@ def check_commits(patient: Patient) -> Iterator[Finding]:
             tables = [read_commits(patient.store, some, commit_infos=True)]
         except DeltaError:
             tables = []
-            for file in some:  # read the commits one by one, to find the damaged commit
+            for file in some:  # read each commit separately to find the damaged commit
                 try:
                     tables.append(read_commits(patient.store, [file], commit_infos=True))
                 except MalformedLogError as error:
@@ -291,7 +291,7 @@ def _differences(patient: Patient, files: CheckpointFiles) -> Iterator[str]:
     try:
         expected = _facts(LogState(store, build_segment(listing, version, unreadable=others)))
     except DeltaError:
-        return  # the earlier commits were cleaned up, so the checkpoint cannot be compared
+        return  # the checkpoint cannot be compared without the earlier commits
     for name, value in facts.items():
         if name == "files":
             extra, missing = value - expected[name], expected[name] - value

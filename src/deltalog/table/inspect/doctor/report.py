@@ -143,7 +143,8 @@ def in_order(findings: list[Finding]) -> tuple[Finding, ...]:
 
 
 MANY: Final = 20
-"""Maximum number of findings of one kind. One more finding contains the number of the rest."""
+"""The maximum number of findings of one kind. If there are more problems of this kind, one further
+finding contains the number of omitted problems."""
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _INK: Final = "#010203"
-"""Colour of text and lines: nearly black in a file; in a notebook, the page's colour instead."""
+"""The colour of text and lines. It is nearly black in files. In notebooks, it is replaced by the
+text colour of the page."""
 _COLOURS: Final = (
     "#3b82c4", "#e08a3c", "#4aa36b", "#b35fa8", "#c75d5d", "#7a6fd0", "#9c8f3a", "#8a8a8a",
 )  # fmt: skip
@@ -99,7 +100,7 @@ class Plot:
             require_library("matplotlib", extra="plot").rc_context(_STYLE),
             warnings.catch_warnings(),
         ):
-            # matplotlib's font lacks some characters, but the font of the page contains them.
+            # matplotlib warns about characters that its font lacks. The page's font has them.
             warnings.filterwarnings("ignore", "Glyph", UserWarning)
             self._drawn().savefig(text, format="svg", metadata=_NO_FACTS)
         svg = text.getvalue().decode("utf-8")
@@ -167,7 +168,7 @@ def draw_commits(figure: Any, data: pa.Table) -> None:
 
 
 def _moment(time_ms: int) -> datetime:
-    # Draw a timestamp that is out of the range of Python's datetime at the end of the axis.
+    # Draw a timestamp outside of the range of `datetime` at the nearer end of this range.
     ends = (datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC))
     least, most = (round(end.timestamp() * 1000) for end in ends)
     return datetime.fromtimestamp(min(max(time_ms, least), most - 1000) / 1000, UTC)
@@ -221,7 +222,7 @@ def draw_clustering(figure: Any, data: pa.Table) -> None:
             [*(100 * row["position"] for row in own), 100],
             [row["files"] for row in (*own, own[-1])],
             where="post",
-            clip_on=False,  # keeps a line at 0 visible
+            clip_on=False,  # so that a line at 0 is visible
             zorder=3,
             color=_COLOURS[place % len(_COLOURS)],
             label=label(name),

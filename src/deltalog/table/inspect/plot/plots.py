@@ -176,7 +176,7 @@ class TablePlots:
 
 
 _PER_DOUBLING: Final = 2
-"""Number of size bins for each power of two."""
+"""The number of bins of file sizes for each power of two."""
 _MOST_MOMENTS: Final = 60
 _MOST_OPERATIONS: Final = 7
 _MOST_VERSIONS: Final = 200
@@ -398,7 +398,8 @@ def _overlap(snapshot: Snapshot, path: tuple[str, ...], field: Field) -> pa.Tabl
         return CLUSTERING.empty_table()
     begun, ended = (compute.cumulative_sum(steps[f"{side}_sum"]) for side in ("low", "high"))
     # For each value: the number of files whose minimum is at most the value, minus the number of
-    # files whose maximum is less than the value.
+    # files whose maximum is less than the value. So this is the number of files that may contain
+    # the value.
     held = compute.add(compute.subtract(begun, compute.subtract(ended, steps["high_sum"])), unknown)
     places = pa.chunked_array([arrow.arange(0, steps.num_rows)])
     width = -(-steps.num_rows // _MOST_POINTS)
