@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from deltalog.transaction import PendingTransaction
 
 
-# Properties that Unity Catalog requires of its managed tables. The prefix includes the table's id.
+# The prefix and the names of properties that Unity Catalog requires of its managed tables. One of
+# the properties with the prefix contains the table's id.
 _UNITY_CATALOG: Final = "io.unitycatalog."
 _OF_CATALOGS: Final = frozenset(
     {

@@ -198,8 +198,8 @@ def considered_files(snapshot: Snapshot, predicate: Expression | None) -> pa.Tab
         sort_keys=[
             (_PARTITION, "ascending"),
             ("modificationTime", "ascending"),
-            # Files with the same time stay in the order of the log. Sorting them by path would make
-            # the order random.
+            # Files with the same modification time are in the order of the log. In the order of
+            # their paths, which are random, rows of similar age would be in different bins.
             (_PLACE, "ascending"),
         ],
     )
@@ -210,7 +210,7 @@ def crowded(files: pa.Table, max_deleted_share: float) -> Any:
     """Return for each file whether its share of deleted rows is above the limit."""
     deleted = _deleted(files)
     share = compute.divide(_as_float(deleted), _as_float(files.column(_RECORDS)))
-    # Without `numRecords`, the share is unknown. A rewrite also adds statistics.
+    # Without `numRecords`, the share is unknown. The file is rewritten to add statistics.
     too_many = compute.fill_null(compute.greater(share, max_deleted_share), fill_value=True)
     return compute.and_(compute.greater(deleted, 0), too_many)
 
@@ -268,7 +268,7 @@ def _partitions(snapshot: Snapshot, files: pa.Table) -> Any:
     values = files.column("partitionValues")
     numbers = arrow.repeat(pa.scalar(0, pa.int64()), files.num_rows)
     for name in snapshot.configuration.physical_partition_columns:
-        # Partition Value Serialization: the empty string is null.
+        # In partition values, the empty string means null (Partition Value Serialization).
         texts = compute.fill_null(extract(values, name), "")
         encoded = one_piece(texts).dictionary_encode()
         joined = compute.add(

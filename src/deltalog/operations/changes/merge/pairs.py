@@ -36,7 +36,7 @@ Ends: TypeAlias = tuple[Array | None, Array | None]
 
 _EXAMPLES: Final = 5
 MOST_PAIRS: Final = 1 << 20
-"""The maximum number of pairs to evaluate at a time if a merge's condition has no keys."""
+"""The maximum number of pairs of rows to evaluate at a time if a merge condition has no keys."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -383,7 +383,7 @@ class KeyIndex:
             codes = code
         rows = compute.indices_nonzero(codes.is_valid()).cast(pa.int64())
         groups = codes.drop_null()
-        # `unique` numbers keys in the order of their first rows, and so does `value_counts`.
+        # Both `unique` and `value_counts` return keys in the order of their first rows.
         counts = compute.value_counts(groups)
         self.num_keys: int = len(counts)
         self._rows = rows
@@ -461,8 +461,8 @@ class _Range:
         self._first = pa.scalar(low, pa.int64())
         places = self._places(distinct)
         self.is_small = high - low < _WINDOW_PLACES
-        # Process the range in windows, because the kernel needs four bytes per integer of the
-        # range, but the resulting bitmap only one bit.
+        # To limit the memory, process the range in windows: for each integer of the range, the
+        # kernel needs four bytes, but the resulting bitmap needs only one bit.
         windows = [
             _placed(places, first, min(_WINDOW_PLACES, high - low + 1 - first))
             for first in range(0, high - low + 1, _WINDOW_PLACES)
@@ -549,11 +549,11 @@ def _combined(codes: Array, more: Array, distinct: Array) -> Array:
 
 
 _FEW: Final = 16
-"""Up to this many ranges, comparing each with all values is faster than sorting the values."""
+"""For at most this number of ranges, comparing all values with each is faster than sorting them."""
 _DENSE: Final = 4
-"""If at least one in this many pairs is in a range, evaluating every pair is as fast."""
+"""If at least 1/`_DENSE` of all pairs match, evaluating every pair is as fast as the index."""
 _LEAST: Final = 32
-"""Up to this many values, comparing each with all ranges is faster than sorting the ranges."""
+"""For at most this number of values, comparing all ranges with each is faster than sorting them."""
 
 
 class RangeIndex:
@@ -657,7 +657,7 @@ class RangeIndex:
         """Find the values of each range by sorting the values, so that they are adjacent."""
         order: Array = None
         starts: Array = pa.repeat(0, len(near))
-        counts: Array = starts  # replaced below, because at least one kind of bound exists
+        counts: Array = starts  # replaced below, because `_lows` or `_highs` exists
         if self._lows is not None:
             order, starts = _ranked(values, self._lows.take(near), with_equal=False)
             counts = compute.subtract(len(values) - values.null_count, starts)
@@ -725,7 +725,7 @@ def _ranked(values: Array, ends: Array, *, with_equal: bool) -> tuple[Array, Arr
     Returns:
         The row numbers of the sorted values, and the count of each bound.
     """
-    # The sort is stable, so the order of `parts` decides whether values precede equal bounds.
+    # The sort is stable, so the order of `parts` determines whether a value precedes an equal bound.
     parts = [values, ends] if with_equal else [ends, values]
     order = compute.array_sort_indices(pa.concat_arrays(parts)).cast(pa.int64())
     count = len(parts[0])

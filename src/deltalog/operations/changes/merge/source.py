@@ -128,7 +128,7 @@ class MergeSource:
             tell_of_cut(name)
         seen = copy(self)
         seen.schema = StructType(fields)
-        seen._cut = frozenset(cut)  # noqa: SLF001  # of this class
+        seen._cut = frozenset(cut)  # noqa: SLF001  # also a `MergeSource`
         return seen
 
     @property
