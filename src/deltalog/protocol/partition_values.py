@@ -170,7 +170,7 @@ def extract(partition_values: pa.Array[Any] | pa.ChunkedArray[Any], name: str) -
     """
     kind: Any = partition_values.type
     key = pa.scalar(name, kind.key_type)
-    # Use the last value of a repeated JSON key.
+    # If a JSON object contains a key repeatedly, its last value is valid.
     found: Any = pc.map_lookup(partition_values, key, "last")
     if isinstance(found, pa.ChunkedArray):
         found = found.combine_chunks()
@@ -201,7 +201,7 @@ def _invalid(text: str | None, data_type: DataType, column: str) -> InvalidParti
 
 NULL_DIRECTORY: Final = "__HIVE_DEFAULT_PARTITION__"
 
-# The characters that Hive escapes; other engines escape the same characters.
+# The characters that Hive escapes. Other engines escape the same characters.
 _ESCAPED: Final = re.compile("[\x00-\x1f\x7f\"#%'*/:=?\\\\{\\[\\]^]")
 
 

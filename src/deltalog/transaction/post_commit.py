@@ -188,7 +188,7 @@ def _is_shown_as_iceberg(done: _PostCommit) -> bool:
 
 def _show_as_iceberg(done: _PostCommit) -> None:
     try:
-        from deltalog.iceberg import sync  # noqa: PLC0415  # PyIceberg is optional, and slow to import
+        from deltalog.iceberg import sync  # noqa: PLC0415  # needs PyIceberg, which is slow to import
     except ModuleNotFoundError as error:
         logger.warning(
             "cannot write Iceberg metadata for version %d of %s: %s is not installed; install "

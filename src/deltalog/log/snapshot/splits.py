@@ -39,9 +39,12 @@ if TYPE_CHECKING:
 _Result = TypeVar("_Result")
 
 SHARE_BYTES: Final = 16 << 20
-"""Target size of a share of the checkpoint: some hundred thousand live files without statistics."""
+"""The target size of a share of a checkpoint in bytes.
+
+A share of this size has several hundred thousand live files if they have no statistics.
+"""
 _FEWEST_BYTES: Final = 8
-"""Minimum number of bytes in a checkpoint for one live file, with any compression."""
+"""The minimum number of bytes that a live file needs in a checkpoint, with any compression."""
 _ONE_SHARE: Final = 1 << 62
 
 
@@ -255,7 +258,7 @@ class _PieceState(LogState):
     ) -> None:
         segment = replace(whole.segment, checkpoint=None, commits=(), compactions=(), checksum=None)
         super().__init__(whole.store, segment, checkpoint=checkpoint)
-        # Set the values of the cached properties.
+        # Set the cached properties `commits` and `survivors`, so that they are not computed.
         self.__dict__["commits"] = newer
         self.__dict__["survivors"] = Survivors(
             adds=_all_rows(newer.adds), removes=_all_rows(newer.removes), keys=named

@@ -365,7 +365,7 @@ def _spliced(old: Array, mask: Array, new: Array) -> Array:
     is_other = isinstance(kind, pa.BaseExtensionType) or pa.types.is_duration(kind)
     if not (pa.types.is_nested(kind) or is_other):
         return compute.replace_with_mask(old, mask, new)
-    # `replace_with_mask` does not support these types, so take values from the two arrays in sequence.
+    # `replace_with_mask` does not support these types, so take values from a concatenation.
     after = compute.cumulative_sum(mask.cast(pa.int64()))
     places = arrow.arange(0, len(old))
     picks = compute.if_else(mask, compute.add(after, len(old) - 1), places)

@@ -35,8 +35,8 @@ DEFAULT_MEMORY_BYTES: Final = 512 * 1024 * 1024
 _CHUNK_BYTES: Final = 4 * 1024 * 1024
 _MOST_RUNS: Final = 64
 _SLICE_ROWS: Final = 512 * 1024
-# The maximum size of a sorted run in memory. It is below 2 GiB, because Arrow's 32-bit offsets limit
-# an array of strings or binary values to 2 GiB.
+# The maximum size of a sorted run in memory. It is below 2 GiB, because Arrow's 32-bit offsets
+# limit an array of strings or binary values to 2 GiB.
 _MAX_RUN_BYTES: Final = 1024 * 1024 * 1024
 
 

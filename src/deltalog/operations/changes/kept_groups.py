@@ -543,8 +543,8 @@ def copy_rows(
     if kept is None:
         tasks = progress.each(tasks)
     else:
-        # The empty bitmap means that no row changes. The rows to omit are in the deletion vectors of
-        # the tasks.
+        # The empty bitmap means that no row changes. The rows to omit are in the deletion vectors
+        # of the tasks.
         numbered = enumerate(progress.each(tasks))
         tasks = kept.tasks((number, task, DeletionBitmap()) for number, task in numbered)
     copied = 0

@@ -41,7 +41,7 @@ DELETION_VECTOR_TYPE: Final = pa.struct(
     ]
 )
 _STRINGS: Final = pa.list_(pa.field("element", pa.string()))
-# Types of members by name; a name has the same type in every action.
+# The Arrow types of the members of actions, by name. A name has the same type in every action.
 _MEMBERS: Final[dict[str, pa.DataType]] = {
     **dict.fromkeys(("path", "stats", "clusteringProvider", "appId", "domain"), pa.string()),
     **dict.fromkeys(("id", "name", "description", "schemaString"), pa.string()),
@@ -70,7 +70,7 @@ FILE_SCHEMA: Final = pa.schema(
         *("deletionVector", *_ROW_IDS, "clusteringProvider"),
     )
 )
-"""The `add` action."""
+"""The columns of a table of `add` actions."""
 
 REMOVE_SCHEMA: Final = pa.schema(
     _struct(
@@ -78,7 +78,10 @@ REMOVE_SCHEMA: Final = pa.schema(
         *("size", "stats", "tags", "deletionVector", *_ROW_IDS),
     )
 )
-"""The `remove` action of a commit; in checkpoints it has no stats and tags (requirement B-26)."""
+"""The columns of a table of `remove` actions from commits.
+
+In checkpoints, a `remove` has no `stats` and no `tags` (requirement B-26).
+"""
 
 CDC_SCHEMA: Final = pa.schema(_struct("path", "partitionValues", "size", "dataChange", "tags"))
 

@@ -322,7 +322,7 @@ class TableProperties:
     checkpoint_write_stats_as_json: Final = _flag(
         "delta.checkpoint.writeStatsAsJson", "Checkpoints store statistics as JSON.", default=True
     )
-    # The default of Delta Spark; the protocol's default is false (requirement B-25).
+    # True is the default of Delta Spark. The protocol's default is false (requirement B-25).
     checkpoint_write_stats_as_struct: Final = _flag(
         "delta.checkpoint.writeStatsAsStruct",
         "Checkpoints store statistics and partition values as typed columns.",
@@ -418,7 +418,7 @@ class TableProperties:
     column_mapping_has_dropped_or_renamed: Final = Property(
         "delta.columnMapping.hasDroppedOrRenamed",
         parse_boolean,
-        False,  # noqa: FBT003  # the value
+        False,  # noqa: FBT003  # the default
         "Whether a column was ever dropped or renamed.",
         settable=False,
     )
@@ -506,7 +506,7 @@ class TableProperties:
             if key.lower().startswith(CONSTRAINT_PREFIX)
         }
 
-    if not TYPE_CHECKING:  # type checkers must report wrong names
+    if not TYPE_CHECKING:  # type checkers must report unknown names themselves
 
         def __getattr__(self, name: str) -> NoReturn:
             """Raise AttributeError that suggests a similar property."""

@@ -146,8 +146,8 @@ def _objects(
         else:
             texts = _texts(column)
             has_any = pc.is_valid(texts)
-        # Do not use one join that skips NULLs: it drops rows whose members are all NULL (pyarrow
-        # 26).
+        # Join the members one by one. A single join that skips NULLs would drop rows whose members
+        # are all NULL (pyarrow 26).
         member = join(f"{dumps(field.name).decode()}:", texts)
         comma = pc.if_else(
             pc.and_(pc.not_equal(inner, pa.scalar("")), pc.is_valid(member)), ",", ""
@@ -367,7 +367,7 @@ class _ColumnStats:
         if pt.is_dictionary(values.type):
             values = values.dictionary_decode()
         if self.collation is not None:
-            from deltalog.expressions.comparing import keys  # noqa: PLC0415  # few columns
+            from deltalog.expressions.comparing import keys  # noqa: PLC0415  # for few columns
 
             # A collation key equals its string under the collation, so it is a valid bound.
             values = keys(values, self.collation)

@@ -182,7 +182,7 @@ def child_of(parent: Array, name: str) -> Array | None:
     if index < 0:
         return None
     if isinstance(parent, pa.StructArray) and not parent.null_count:
-        return parent.field(index)  # faster than a kernel
+        return parent.field(index)  # faster than `struct_field`
     return pc.struct_field(parent, [index])
 
 

@@ -223,8 +223,8 @@ def point_to(store: Store, info: CheckpointInfo) -> None:
     known = read_hint(store)
     if known is not None and known.version > info.version:
         newer = list_log(store, from_version=info.version + 1).checkpoints
-        # Do not replace the hint if its checkpoint, or a newer one, exists. A hint at a missing
-        # checkpoint is replaced, because it costs every reader a second listing.
+        # Do not replace the hint if its checkpoint or a newer checkpoint exists. But replace a hint
+        # to a missing checkpoint, because it costs every reader a second listing.
         if any(files.version >= known.version for files in newer):
             return
     files = info.files
@@ -311,7 +311,7 @@ def _verified(store: Store, written: WrittenCheckpoint) -> CheckpointInfo:
             return info
     except CheckpointUnreadableError as error:
         found = error
-    # Delete the top-level files before the sidecars.
+    # Delete the top-level files first, so that none of them refers to a deleted sidecar.
     store.delete_many([file.path for file in written.files.files])
     store.delete_many(written.paths)
     raise InternalError(

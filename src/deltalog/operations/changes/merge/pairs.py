@@ -549,11 +549,17 @@ def _combined(codes: Array, more: Array, distinct: Array) -> Array:
 
 
 _FEW: Final = 16
-"""For at most this number of ranges, comparing all values with each is faster than sorting them."""
+"""The maximum number of ranges that are compared with every value.
+
+For more ranges, it is faster to sort the values.
+"""
 _DENSE: Final = 4
 """If at least 1/`_DENSE` of all pairs match, evaluating every pair is as fast as the index."""
 _LEAST: Final = 32
-"""For at most this number of values, comparing all ranges with each is faster than sorting them."""
+"""The maximum number of values that are compared with every range.
+
+For more values, it is faster to sort the ranges.
+"""
 
 
 class RangeIndex:
@@ -725,7 +731,7 @@ def _ranked(values: Array, ends: Array, *, with_equal: bool) -> tuple[Array, Arr
     Returns:
         The row numbers of the sorted values, and the count of each bound.
     """
-    # The sort is stable, so the order of `parts` determines whether a value precedes an equal bound.
+    # The sort is stable, so the order of `parts` decides whether a value precedes an equal bound.
     parts = [values, ends] if with_equal else [ends, values]
     order = compute.array_sort_indices(pa.concat_arrays(parts)).cast(pa.int64())
     count = len(parts[0])
