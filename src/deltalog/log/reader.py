@@ -38,8 +38,8 @@ _VERSION_FIELD: Final = pa.field(VERSION_COLUMN, pa.int64())
 _BATCH_BYTES: Final = 32 << 20
 _BATCH_FILES: Final = 512
 _GROUP_BYTES: Final = 16 << 20
-# The minimum size of commits that are parsed together. Smaller commits are parsed faster line by
-# line.
+# The minimum total size in bytes of commits that are parsed together. Fewer bytes are parsed faster
+# line by line.
 _TOGETHER_BYTES: Final = 64 << 10
 
 

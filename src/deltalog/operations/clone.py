@@ -311,7 +311,7 @@ class Clone(Operation[Cloned]):
         paths: Any = canonical_paths(files.column("path"), root)
         outside = paths.filter(compute.match_substring_regex(paths, ABSOLUTE)).to_pylist()[:1]
         vectors: Any = files.column("deletionVector")
-        # Only deletion vectors of storage type `p` have an absolute path, which may be outside.
+        # Only deletion vectors of type `p` have absolute paths, which may be outside of the root.
         by_path = compute.equal(compute.struct_field(vectors, "storageType"), "p")
         for row in vectors.filter(by_path).to_pylist():
             descriptor = descriptor_of(row)

@@ -31,7 +31,7 @@ HAS_DROPPED_OR_RENAMED_PROPERTY: Final = "delta.columnMapping.hasDroppedOrRename
 USAGE_TRACKING: Final = "columnMappingUsageTracking"
 
 _MAX_ID: Final = 2**31 - 1
-# Characters with a special meaning in schema strings of older Parquet readers.
+# The characters that have a special meaning in the schema strings of older Parquet readers.
 _PUNCTUATION: Final = re.compile(r"[ ,;{}()\n\t=]")
 
 
@@ -124,7 +124,7 @@ class PhysicalNames(Enum):
     BY_ID = auto()
     """Names that contain the column's id, which is never reused."""
     RANDOM = auto()
-    """Random names, so that a new column never reads data of a dropped column of that name."""
+    """Random names, so that a new column never reads data of a dropped column."""
 
 
 def assign(

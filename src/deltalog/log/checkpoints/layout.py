@@ -141,7 +141,7 @@ class ParquetCheckpointFile:
         return self._open().leaves
 
     def _open(self) -> ParquetReader:
-        # Each call opens a reader, because threads cannot share a reader. All share the footer.
+        # Threads cannot share a reader, so each call opens a reader. All readers share the footer.
         size = self._info.size_bytes or None
         reader = open_parquet(self._store, self._info.path, size_bytes=size, footer=self._footer)
         footer = reader.footer

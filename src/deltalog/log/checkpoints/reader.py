@@ -176,8 +176,8 @@ def _stored_as(path: tuple[str, ...], have: Collection[tuple[str, ...]]) -> tupl
 
 
 _STATS_AHEAD: Final = 2
-# The maximum size of a small checkpoint. From it, all kinds except file actions are read together,
-# because the additional bytes cost less than another request.
+# The maximum size in bytes of a small checkpoint. From a small checkpoint, all kinds except file
+# actions are read together, because the additional bytes cost less than another request.
 _SMALL_BYTES: Final = 1024 * 1024
 _MOST_RECENT_VALUES: Final = 100  # the maximum number of actions to cache for one checkpoint
 _RECENT_VALUES: Final = Recent[Mapping[str, list[dict[str, Any]]]](32)

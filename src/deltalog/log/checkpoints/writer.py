@@ -45,7 +45,8 @@ if TYPE_CHECKING:
 
 
 _BATCH_ROWS: Final = 1 << 15
-# The number of batches that are encoded while a row group is written. Both take about equally long.
+# The number of batches that are encoded while a row group is written. Encoding them takes about as
+# long as writing the row group.
 _BATCHES_AHEAD: Final = 3
 _SIDECAR_ROWS: Final = 1_000_000
 _CLASSIC_KINDS: Final = ("txn", "add", "remove", "metaData", "protocol", "domainMetadata")

@@ -229,8 +229,8 @@ def list_after(
 
 def is_same_commit(one: FileInfo, other: FileInfo, *, knows_time: bool = True) -> bool:
     """Return whether the entries of two listings may be the same commit."""
-    # When a staged commit is published, its path and its modification time change. Then compare only
-    # the sizes.
+    # When a staged commit is published, its path and its modification time change. Then compare
+    # only the sizes.
     if one.path != other.path or not knows_time:
         return one.size_bytes == other.size_bytes
     return one == other

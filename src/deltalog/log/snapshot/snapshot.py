@@ -359,7 +359,7 @@ class Snapshot:
         if [file.version for file in new] != [self.version + 1 + n for n in range(len(new))]:
             return None
         if listing.checkpoints and (not state.holds_columns or len(new) > _MANY_COMMITS):
-            return None  # nothing is cached, so opening from a newer checkpoint is faster
+            return None  # opening from the newer checkpoint is faster
         checksum = listing.checksums.get(new[-1].version)
         return self.read_log(lambda state: state.extended(new, checksum))
 

@@ -72,7 +72,7 @@ def encode_actions(actions: Iterable[model.Action]) -> bytes:
 
 def protocol_from_json(node: JsonObject) -> model.Protocol:
     """Protocol: Protocol Evolution."""
-    # In its examples, the protocol uses the names on the right (requirement B-05).
+    # The protocol's examples contain `readerVersion` and `writerVersion` (requirement B-05).
     reader = node.optional("minReaderVersion", int)
     writer = node.optional("minWriterVersion", int)
     reader = node.required("readerVersion", int) if reader is None else reader

@@ -570,7 +570,7 @@ def _as_text(known: Property[Any], value: object) -> str:
 # --- Checks of the table properties that a user sets
 
 
-# Prefixes of keys of other engines and tools, which deltalog stores without checks.
+# The prefixes of table properties of other engines and tools. They are stored without checks.
 _OPEN_PREFIXES: Final = (
     "delta.universalFormat.",
     "delta.compatibility.",
@@ -648,7 +648,7 @@ def _check_value(key: str, text: str) -> None:
     except InvalidMetadataError as error:
         raise InvalidInputError(str(error)) from None
     if found is TableProperties.parquet_compression_codec and text.lower() not in PARQUET_CODECS:
-        # Spark also supports LZO. A table may have it, but deltalog cannot write such files.
+        # Spark also supports LZO, but deltalog cannot write such files.
         raise InvalidInputError(
             f"table property {key}: expected one of {', '.join(PARQUET_CODECS)}, found {text!r}"
         )

@@ -167,7 +167,7 @@ def _texts(values: Array) -> Array:
     return values.cast(pa.string()) if texts is None else texts(values)
 
 
-def _encode(value: Any) -> str:  # one case for each type
+def _encode(value: Any) -> str:
     match value:
         case Mapping():
             members = (

@@ -39,7 +39,8 @@ from deltalog.protocol.stats.schema import (
     schema_of_leaves,
 )
 
-# Large enough to use all cores, small enough to limit the memory for the copy of the strings.
+# The size in bytes of the slices of JSON strings that are parsed separately. Larger slices would
+# use fewer cores, and more memory for the copy of the strings.
 _SLICE_BYTES: Final = 32 << 20
 _BLOCK_BYTES: Final = 1 << 20
 _FEW_ROWS: Final = 16

@@ -73,10 +73,10 @@ if TYPE_CHECKING:
 
 _NEGATED: Final = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 _MANY_OPTIONS: Final = 64
-# An OR of at most this number of claims is not simplified. A claim with at most this number of spans
-# tests every span. With more spans, it searches for the span that is nearest to a file's range.
+# An OR of at most this number of claims is not simplified. A claim with at most this number of
+# spans tests every span. With more spans, it searches for the span nearest to a file's range.
 _FEW: Final = 16
-# The maximum number of claims in an AND or OR. Each claim is evaluated for every file.
+# The maximum number of claims in an AND or OR, because each claim is evaluated for every file.
 _MOST_PARTS: Final = 128
 _MOST_NESTED: Final = 50
 

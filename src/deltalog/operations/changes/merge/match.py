@@ -371,7 +371,7 @@ def _around(plan: MergePlan, ends: Ends) -> list[Expression]:
             continue
         found = compute.min_max(values)[extreme]
         if found.is_valid:
-            with suppress(pa.ArrowException, ValueError, OverflowError):  # see `_claims`
+            with suppress(pa.ArrowException, ValueError, OverflowError):  # no Python value
                 literal = Literal(from_scalar(found), data_type)
                 parts.append(Comparison(operator, within.target, literal))
     return parts

@@ -520,8 +520,8 @@ def _placed(places: Array, first: int, count: int) -> Array:
     """Return for each of the `count` places from `first` on its index in `places`, or NULL."""
     inside = compute.subtract(places, first)
     near = compute.and_(compute.greater_equal(inside, 0), compute.less(inside, count))
-    # Replace places outside the range by an extra last place, which is cut off. Filtering them
-    # would change the indices of the other places.
+    # Replace places outside the range by an extra last place, which is cut off. Removing them
+    # here would change the indices of the other places.
     inside = compute.if_else(near, inside, count)
     options = compute.InversePermutationOptions(max_index=count, output_type=pa.int32())
     return compute.call_function("inverse_permutation", [inside], options).slice(0, count)

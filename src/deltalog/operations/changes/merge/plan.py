@@ -215,7 +215,7 @@ def _resolved(
 
 
 class _Planner:
-    def __init__(  # see `plan_merge`
+    def __init__(  # for the arguments, see `plan_merge`
         self,
         request: ChangeRequest,
         target: StructType,

@@ -82,7 +82,7 @@ class MergeSource:
                 for field in to_arrow_schema(self.schema)
             ]
         )
-        # The caller has tables and batches in memory anyway, so spilling them would free nothing.
+        # A table or batch remains in memory anyway, so do not write it to a temporary file.
         budget = None if isinstance(data, pa.Table | pa.RecordBatch) else memory_bytes
         try:
             batches = self._gather(reader, budget)
