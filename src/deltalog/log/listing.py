@@ -240,7 +240,7 @@ def _with_missed_commits(store: Store, listing: LogListing) -> LogListing:
     seen = [version for version in listing.commits if version >= start]
     if not seen or len(seen) == seen[-1] - seen[0] + 1:
         return listing
-    # Iterate lazily: a malicious log may contain commit 0, commit 3,000,000,000 and no others.
+    # Iterate lazily, because a malicious log may contain only commit 0 and commit 3,000,000,000.
     gaps = chain.from_iterable(range(one + 1, other) for one, other in pairwise(seen))
     missing = list(islice(gaps, _MAX_MISSING))
     found: dict[int, LogFile] = {}

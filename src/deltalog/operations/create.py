@@ -104,7 +104,7 @@ class Replace(Operation[Nothing]):
             protocol=wanted.protocol,
             replaces_data=True,
         )
-        # Replace name and description. If the new table has no name or description, remove it.
+        # Replace the name and the description of the old table, even if the new table has none.
         metadata = replace(
             changed.metadata, name=wanted.metadata.name, description=wanted.metadata.description
         )

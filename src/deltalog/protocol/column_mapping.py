@@ -76,7 +76,7 @@ def field_id(field: Field) -> int | None:
     value = field.metadata.get(ID_KEY)
     if isinstance(value, int) and not isinstance(value, bool):
         return value
-    # Some writers quote numbers in field metadata.
+    # Some writers write numbers in field metadata as strings.
     return int(value) if isinstance(value, str) and value.isdecimal() else None
 
 

@@ -382,7 +382,7 @@ class Checkpoint:
         if missing:
             with self._unreadable():
                 files = [part for file in self._sources("add") for part in file.parts("add")]
-                # Few files at a time, because JSON strings need much more memory than columns.
+                # Read few files at a time, because JSON strings need much more memory than columns.
                 parts = list(
                     read_ahead(lambda file: read_stats(file, missing), files, depth=_STATS_AHEAD)
                 )

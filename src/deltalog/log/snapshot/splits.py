@@ -432,7 +432,7 @@ class PartialCheckpoint(Checkpoint):
         if kind not in self._parts:
             found: list[CheckpointFile] = []
             for one in self._split:
-                # Without a minimum size, each row group with actions of this kind is one part.
+                # With `least_bytes=0`, each row group with actions of this kind is one part.
                 parts = open_checkpoint_file(self._store, one.file).parts(kind, least_bytes=0)
                 first = len(parts) * one.number // one.count
                 found += parts[first : len(parts) * (one.number + 1) // one.count]

@@ -244,8 +244,8 @@ def _stage_leftovers(transaction: PendingTransaction, feature: str) -> None:
         transaction.remove_domain(ROW_TRACKING_DOMAIN)
     files = _files_with_ids(snapshot)
     if files.num_rows:
-        # Remove the row ids of all files. If row tracking is added again later, new row ids start at
-        # 0. Without the removal, they could equal the row ids of existing files.
+        # Remove the row ids of all files. If row tracking is added again later, new row ids start
+        # at 0. Without the removal, they could equal the row ids of existing files.
         transaction.record_read(None)
         transaction.add_again(files)
 

@@ -90,8 +90,8 @@ def _version(text: str) -> tuple[int, ...]:
 # The prefix of `created_by` and the first version of each writer whose row groups may be copied
 # into a file of deltalog. Readers work around known faults of older versions: parquet-mr before 1.8
 # wrote wrong bounds of strings and wrong DELTA_BYTE_ARRAY pages, and parquet-mr before 1.2.9 wrote
-# wrong lengths of column chunks. Readers would not expect these faults in a copied row group, because
-# `created_by` of the new file contains deltalog.
+# wrong lengths of column chunks. Readers would not expect these faults in a copied row group,
+# because `created_by` of the new file contains deltalog.
 _WRITERS: Final[tuple[tuple[str, tuple[int, ...]], ...]] = (
     ("parquet-cpp-arrow version ", (3, 0)),
     ("parquet-mr version ", (1, 10)),

@@ -470,7 +470,7 @@ def _number(value: int) -> Any:
 
 
 SAMPLE_ROWS: Final = 256 * 1024
-# Only PyArrow versions after 22 have `search_sorted`.
+# None if the version of PyArrow is too old and has no `search_sorted`.
 _search_sorted: Final[Any] = getattr(pc, "search_sorted", None)
 
 

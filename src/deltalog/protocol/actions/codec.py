@@ -82,7 +82,8 @@ def protocol_from_json(node: JsonObject) -> model.Protocol:
     return model.Protocol(
         min_reader_version=reader,
         min_writer_version=writer,
-        # Some writers write empty lists below reader version 3 and writer version 7: ignore them.
+        # Ignore empty lists of features, which some writers write although the protocol versions
+        # are too low for table features.
         reader_features=(reader_features or None) if reader < 3 else reader_features,
         writer_features=(writer_features or None) if writer < 7 else writer_features,
     )

@@ -141,7 +141,7 @@ def _identity_column(field: Field) -> IdentityColumn:
         start=start,
         step=step,
         high_water_mark=_number(field, IDENTITY_HIGH_WATER_MARK_KEY),
-        # Some writers quote booleans in field metadata.
+        # Some writers write booleans in field metadata as strings.
         allow_explicit_insert=str(allowed).lower() == "true",
     )
 

@@ -158,7 +158,8 @@ def _objects(
 
 
 def _no_text() -> pa.StringScalar:
-    # This is no module constant, because pyarrow imports pandas for the first scalar of a process.
+    # A module constant would slow down the import of deltalog, because pyarrow imports pandas for
+    # the first scalar of a process.
     return pa.scalar(None, pa.string())
 
 

@@ -393,7 +393,7 @@ def _widened(array: Array, data_type: PrimitiveType, sign: int, limit: Any) -> A
         return array
     wide = _wide(data_type)
     margin = pc.multiply(pc.abs(array.cast(pa.float64())), sign * _DOUBLE_ERROR)
-    # The margin must have the scale of the column.
+    # Convert the margin to the scale of the column, so that the sum has this scale, too.
     margin = pc.cast(margin, pa.decimal256(data_type.precision, data_type.scale))
     moved = pc.add(array.cast(margin.type), margin).cast(wide)
     choose = pc.max_element_wise if sign < 0 else pc.min_element_wise

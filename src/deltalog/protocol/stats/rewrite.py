@@ -374,7 +374,7 @@ def _any_of(claims: list[Claim]) -> Claim | None:
     if len(flat) <= _FEW:
         return AnyOf(tuple(flat))
     flat = [claim for claim in flat if not isinstance(claim, Never)] or flat[:1]
-    # If all parts are conditions on a single range each, the merged spans can replace the parts.
+    # If each part is a condition on only one range, the merged spans can replace the parts.
     is_same = all(len({one.key for one in wanted_of(part)}) == 1 for part in flat)
     if is_same or len(flat) > _MOST_PARTS:
         merged = any_of(flat)
@@ -482,8 +482,8 @@ class Spans:
                 highs, low = (pc.add(side, pa.scalar(0.0, side.type)) for side in (highs, low))
             position = pc.call_function("search_sorted", [highs, low])
         except (pa.ArrowKeyError, pa.ArrowInvalid, pa.ArrowNotImplementedError):
-            # pyarrow before 26 has no `search_sorted`. Newer versions do not support decimals and
-            # different time units.
+            # Older versions of pyarrow have no `search_sorted`. In newer versions, it does not support
+            # decimals and different time units.
             position = _searched(ends.spans, low)
         if position is None:
             return pc.and_kleene(compare("<=", low, highs[-1]), compare(">=", high, lows[0]))

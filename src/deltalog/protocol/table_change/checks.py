@@ -330,7 +330,7 @@ def stored_configuration(
         if before is None:
             found.setdefault(HAS_DROPPED_OR_RENAMED_PROPERTY, "false")
         elif not before.supports(USAGE_TRACKING):
-            # It is unknown whether columns of an existing table were dropped or renamed before.
+            # Columns of an existing table may have been dropped or renamed before.
             found[HAS_DROPPED_OR_RENAMED_PROPERTY] = "true"
     if before is None or before.in_commit_timestamps is None:
         for key in _ENABLEMENT:

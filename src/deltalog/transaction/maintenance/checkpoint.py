@@ -160,8 +160,8 @@ def create_checkpoint(
         try:
             info = _verified(store, snapshot.read_log(write))
         except AlreadyExistsError:
-            # Another writer has written the checkpoint, or its write was interrupted and the file
-            # is empty.
+            # Another writer has written the checkpoint, or a write was interrupted and has left an
+            # empty file.
             info = _find_existing(snapshot, kind, count)
             if info is None and _remove_empty(store, snapshot.version):
                 info = _verified(store, snapshot.read_log(write))
@@ -186,8 +186,8 @@ def check_can_checkpoint(snapshot: Snapshot) -> None:
         has_log_tail=snapshot.log_tail is not None,
     )
     commit = snapshot.segment.target_commit
-    # For a version that the catalog lists, the snapshot has the staged file, even if the commit is
-    # already published.
+    # If the catalog still lists the version, the snapshot contains the path of the staged commit,
+    # even if the commit is already published.
     is_staged = commit is not None and commit.path != commit_path(snapshot.version)
     if is_staged and not _is_published(snapshot):
         raise InvalidInputError(
