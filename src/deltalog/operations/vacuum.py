@@ -69,7 +69,7 @@ START: Final = "VACUUM START"
 END: Final = "VACUUM END"
 _HOUR_MS: Final = 3_600_000
 _LAST_VACUUM_PATH: Final = "_delta_log/_last_vacuum_info"
-_LAST_VERSION: Final = "latestCommitVersionOutsideOfRetentionWindow"  # Delta Spark's key
+_LAST_VERSION: Final = "latestCommitVersionOutsideOfRetentionWindow"  # as in Delta Spark
 _LAST_CUTOFF: Final = "deltalogCutoffMs"
 
 

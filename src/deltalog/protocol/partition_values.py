@@ -96,7 +96,7 @@ def parse_column(
     if row is None or row.codec.parse is None:
         raise _invalid(distinct.drop_null()[0].as_py(), data_type, column)
     if row.has_zone:
-        offset_micros_of(time_zone, 0)  # raises if the caller's zone is unknown
+        offset_micros_of(time_zone, 0)  # raises if the caller's time zone is unknown
     try:
         typed: pa.Array[Any] = row.codec.parse(distinct, arrow_type, time_zone)
     except (pa.ArrowInvalid, ValueError, OverflowError) as error:

@@ -518,7 +518,7 @@ def _reason(decision: FileDecision, ratio: float) -> str:
 
 
 MOST_HELD_BYTES: Final = 64 * 1024 * 1024
-"""The maximum size in bytes of the matching rows that the search holds in memory."""
+"""The maximum size in bytes of the columns of matching rows that the search stores in memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -51,7 +51,7 @@ def length_limits(schema: StructType) -> tuple[LengthLimit, ...]:
         text = field.metadata.get(CHAR_VARCHAR_KEY)
         if text is None:
             continue
-        # Import the type parser only if needed, because it is slow to import and few columns have limits.
+        # Import the slow type parser only here, because few tables have columns with limits.
         from deltalog.expressions.sql import length_limits as limits_of_type  # noqa: PLC0415
 
         try:

@@ -482,8 +482,8 @@ class Spans:
                 highs, low = (pc.add(side, pa.scalar(0.0, side.type)) for side in (highs, low))
             position = pc.call_function("search_sorted", [highs, low])
         except (pa.ArrowKeyError, pa.ArrowInvalid, pa.ArrowNotImplementedError):
-            # Older versions of pyarrow have no `search_sorted`. In newer versions, it does not support
-            # decimals and different time units.
+            # Older versions of pyarrow have no `search_sorted`. In newer versions, it does not
+            # support decimals and different time units.
             position = _searched(ends.spans, low)
         if position is None:
             return pc.and_kleene(compare("<=", low, highs[-1]), compare(">=", high, lows[0]))
