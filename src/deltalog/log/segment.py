@@ -182,7 +182,7 @@ def sort_listing(
         elif file.kind is LogFileKind.CHECKSUM:
             checksums[file.version] = info
         elif info.size_bytes == 0:
-            continue  # the write was interrupted (requirement B-17)
+            continue  # an interrupted write has left an empty file (requirement B-17)
         elif file.kind is LogFileKind.COMPACTION:
             compactions.append(file)
         elif file.kind is LogFileKind.CHECKPOINT_PART:

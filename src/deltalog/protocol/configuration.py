@@ -143,7 +143,7 @@ class TableConfiguration:
             return None
         found = []
         for column in chosen:
-            with contextlib.suppress(InvalidInputError):  # the column was dropped
+            with contextlib.suppress(InvalidInputError):  # omit dropped columns
                 found.append(
                     column_mapping.physical_path(self.schema, column, self.column_mapping_mode)
                 )

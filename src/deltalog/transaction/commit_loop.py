@@ -335,7 +335,7 @@ class CommitLoop:
     def _snapshot(self) -> Snapshot:
         """Return the snapshot of the new version, from commits in memory. Cost: no I/O."""
         made, file = self._assembled, self._file
-        assert file is not None  # noqa: S101  # it was committed
+        assert file is not None  # noqa: S101  # the commit has succeeded
         own = (LogFile(LogFileKind.COMMIT, made.version, file), made.data)
         tail = None if self._tail is None else self._tail_with(self._tail, made.version, file)
         before = self._pending.snapshot

@@ -317,7 +317,7 @@ class Checkpoint:
             for number, field in enumerate(wanted):
                 chunks = [chunk for part in parts for chunk in part[number].chunks]
                 held[kind, field.name] = chunked(chunks, field.type)
-        with self._unreadable():  # fails if columns differ in length, because of a corrupt footer
+        with self._unreadable():  # a corrupt footer leads to columns of different lengths
             return pa.Table.from_arrays([held[kind, name] for name in names], list(names))
 
     def iter_adds(self, leaves: Sequence[StatsLeaf], *, batch_rows: int) -> Iterator[AddBatch]:

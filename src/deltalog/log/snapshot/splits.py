@@ -275,7 +275,7 @@ class _PieceState(LogState):
         keys = self._keys(self.checkpoint.columns("add", KEY_COLUMNS).filter(where))
         kept: Any = not_mentioned(keys, self.survivors.keys)
         live: Any = compute.replace_with_mask(where, where, _as_one(kept))
-        return live  # type: ignore[no-any-return]  # booleans
+        return live  # type: ignore[no-any-return]  # a `BooleanArray`
 
     @property
     def held_bytes(self) -> int:
@@ -316,7 +316,7 @@ class _PieceState(LogState):
 
 def _as_one(column: pa.ChunkedArray[Any]) -> pa.Array[Any]:
     whole: Any = column.combine_chunks()
-    return whole  # type: ignore[no-any-return]  # an array
+    return whole  # type: ignore[no-any-return]  # an `Array`
 
 
 def _all_rows(table: pa.Table) -> pa.Int64Array:

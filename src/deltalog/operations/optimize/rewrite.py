@@ -153,7 +153,8 @@ _RECORDS: Final = "numRecords"
 _PARTITION: Final = "partition"
 _LIVE_SIZE: Final = "liveSize"
 _PLACE: Final = "place"
-_MOST: Final = 2.0**62  # limit in bytes for estimated file sizes, so that they fit 64-bit integers
+# The maximum of estimated file sizes in bytes, so that they fit 64-bit integers.
+_MOST: Final = 2.0**62
 
 
 def partition_condition(transaction: PendingTransaction, filters: Any) -> Expression | None:

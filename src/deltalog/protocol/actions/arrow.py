@@ -196,7 +196,7 @@ def map_array(values: Sequence[Any]) -> pa.MapArray[Any, Any]:
     filled = [value for value in values if value]
     keys = list(chain.from_iterable(filled))
     items = list(chain.from_iterable(value.values() for value in filled))
-    maps: pa.MapArray[Any, Any] = pa.MapArray.from_arrays(  # type: ignore[call-overload]  # the stubs want 64-bit offsets, Arrow wants 32
+    maps: pa.MapArray[Any, Any] = pa.MapArray.from_arrays(  # type: ignore[call-overload]  # Arrow requires 32-bit offsets, but the stubs 64-bit
         pa.array(offsets, pa.int32()), pa.array(keys, pa.string()), pa.array(items, pa.string())
     )
     return maps

@@ -519,7 +519,7 @@ class TableProperties:
 
     def _repr_html_(self) -> str:
         """Return the notebook card: the properties that are set, then other defaults."""
-        from deltalog._util.cards import card, folding, grid  # noqa: PLC0415  # only in notebooks
+        from deltalog._util.cards import card, folding, grid  # noqa: PLC0415  # needed only in notebooks
 
         known = {key: one for one in PROPERTIES.values() for key in (one.key, *one.aliases)}
         given = [

@@ -368,7 +368,7 @@ class _ColumnStats:
         if pt.is_dictionary(values.type):
             values = values.dictionary_decode()
         if self.collation is not None:
-            from deltalog.expressions.comparing import keys  # noqa: PLC0415  # for few columns
+            from deltalog.expressions.comparing import keys  # noqa: PLC0415  # few columns have a collation
 
             # A collation key equals its string under the collation, so it is a valid bound.
             values = keys(values, self.collation)

@@ -240,7 +240,7 @@ def checked_configuration(
         InvalidInputError: a changed property is unknown, may be set only by writers, or has an
             invalid value.
     """
-    given: Mapping[str, object] = asked  # callers may ignore the types
+    given: Mapping[str, object] = asked  # callers may pass other types
     odd = {key: value for key, value in given.items() if not isinstance(value, str)}
     if odd:
         raise InvalidInputError(f"expected table properties as strings, found {odd}")

@@ -604,7 +604,7 @@ class RangeIndex:
         if self._is_dense(members.num_pairs, len(values)):
             return None
         pairs = members.pairs()
-        by_row = compute.array_sort_indices(pairs.rows)  # a stable sort: ranges remain ascending
+        by_row = compute.array_sort_indices(pairs.rows)  # stable, so ranges remain ascending
         return pairs.rows.take(by_row), self._rows.take(near).take(pairs.ranges.take(by_row))
 
     def edges(self, values: Array, most: int) -> list[int] | None:
