@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from deltalog.transaction import PendingTransaction
 
 
-# The prefix and the names of properties that Unity Catalog requires of its managed tables. One of
-# the properties with the prefix contains the table's id.
+# The prefix of the properties of Unity Catalog, for example of the table's id.
 _UNITY_CATALOG: Final = "io.unitycatalog."
+# The other properties that Unity Catalog requires of its managed tables.
 _OF_CATALOGS: Final = frozenset(
     {
         TableProperties.checkpoint_policy.key,

@@ -274,7 +274,7 @@ class _FileEditor:
         if changed.is_updated is not None:
             ids = [column.filter(changed.is_updated) for column in ids]
         if ids:
-            # NULL means the default row commit version of the new file (Row Tracking).
+            # In an updated row, NULL means the default row commit version of the new file.
             ids[1] = pa.nulls(changed.rows.num_rows, pa.int64())
         self._put(place, changed.rows, ids)
 

@@ -121,8 +121,8 @@ class LocalChange:
     @cached_property
     def _decisions(self) -> tuple[FileDecision, ...]:
         asked = self._request.use_deletion_vectors
-        # If the change data feed is enabled, an UPDATE always writes change data files. A DELETE
-        # writes them only if it rewrites files.
+        # `tells_rows`: if the change data feed is enabled, an UPDATE always writes change data
+        # files. A DELETE writes them only if it rewrites files.
         return decide_files(
             self._snapshot, self._selected, asked=asked, tells_rows=not self._deletes
         )
