@@ -67,7 +67,7 @@ def parse_checksum(data: bytes, where: str = "checksum") -> VersionChecksum | No
         metadata = node.child("metadata", codec.metadata_from_json)
         if protocol is None or metadata is None:
             return None
-        # Older versions of Delta Spark write histogramOpt (requirement B-19).
+        # Older versions of Delta Spark write `histogramOpt` instead (requirement B-19).
         histogram = node.values.get("fileSizeHistogram", node.values.get("histogramOpt"))
         return VersionChecksum(
             table_size_bytes=node.required("tableSizeBytes", int),
@@ -143,7 +143,8 @@ _MIB: Final = 1 << 20
 _GIB: Final = 1 << 30
 _FEW: Final = 1000
 
-# The bins of Delta Spark, which are narrow around the usual target file sizes.
+# The lower bounds of the bins in bytes, as in Delta Spark. Around the usual target file sizes, the
+# bins are narrow.
 FILE_SIZE_BOUNDARIES: Final = (
     0,
     *(8 * _KIB << step for step in range(10)),
@@ -179,7 +180,7 @@ def histogram(values: pa.ChunkedArray[Any], boundaries: Sequence[int]) -> tuple[
         )
     above: list[tuple[int, int]] = []
     rest: Any = values.drop_null()
-    for start in boundaries:  # `rest` contains the values of at least `start`
+    for start in boundaries:  # reduce `rest` to the values that are at least `start`
         rest = rest.filter(compute.greater_equal(rest, start))
         above.append((len(rest), compute.sum(rest).as_py() or 0))
     above.append((0, 0))

@@ -136,7 +136,8 @@ def read_commit_time_ms(
             return own
     if commit is not None:
         return commit.modified_ms
-    # The commit was cleaned up: the modification time of the version's checkpoint is an estimate.
+    # The commit was cleaned up. The modification time of the version's checkpoint is an estimate of
+    # its time.
     return segment.checkpoint.files[0].modified_ms if segment.checkpoint is not None else 0
 
 

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
     from deltalog.log.context import LogTail
 
-# If more commits are missing, the log is damaged. If fewer are missing, the listing may have been
-# made during concurrent writes.
+# The maximum number of commits missing from a listing that are looked up by name. They may have
+# been written during the listing. If more commits are missing, the log is damaged.
 _MAX_MISSING: Final = 100
 _NAMES_AT_ONCE: Final = (4, 10)
 # A log with at most this number of files is listed while `_last_checkpoint` is read.
@@ -173,7 +173,7 @@ def _find_commits(store: Store, versions: Sequence[int]) -> list[LogFile | None]
     if not is_local(store):
         return map_in_pool(partial(_find_commit, store), versions)
     found: list[LogFile | None] = []
-    for version in versions:  # on a local disk, threads would take longer
+    for version in versions:  # on a local disk, threads would be slower
         found.append(_find_commit(store, version))
         if found[-1] is None:
             break
@@ -240,7 +240,7 @@ def _with_missed_commits(store: Store, listing: LogListing) -> LogListing:
     seen = [version for version in listing.commits if version >= start]
     if not seen or len(seen) == seen[-1] - seen[0] + 1:
         return listing
-    # Iterate lazily: a malicious log may contain commit 0, commit 3,000,000,000 and no others.
+    # Iterate lazily, because a malicious log may contain only commit 0 and commit 3,000,000,000.
     gaps = chain.from_iterable(range(one + 1, other) for one, other in pairwise(seen))
     missing = list(islice(gaps, _MAX_MISSING))
     found: dict[int, LogFile] = {}

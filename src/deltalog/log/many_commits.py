@@ -38,7 +38,7 @@ _SLICE_BYTES: Final = 2 << 20
 
 _SLICES_AHEAD: Final = 3
 
-_MOST_BYTES: Final = (1 << 31) - 2  # limit of arrays with 32-bit offsets
+_MOST_BYTES: Final = (1 << 31) - 2  # the maximum size of arrays with 32-bit offsets
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +145,7 @@ def _slices(lines: pa.StringArray) -> Iterator[pa.StringArray]:
 
 
 FILE_SCHEMAS: Final = {"add": FILE_SCHEMA, "remove": REMOVE_SCHEMA, "cdc": CDC_SCHEMA}
-"""The kinds of file actions, with the schema of each kind."""
+"""Kind of file action → the schema of a table of such actions."""
 
 _BLOCK_BYTES: Final = 1 << 20
 _SAMPLES: Final = 8
@@ -173,7 +173,8 @@ def files_of_lines(lines: pa.StringArray, kind: str) -> pa.Table | None:
     Cost: one pass of `pyarrow.json`, and a few kernels for each column.
     """
     schema = FILE_SCHEMAS[kind]
-    # The value of the first member. If it is a valid object, the line has no other member.
+    # The text between the first key and the last brace of each line. If the text is a valid object,
+    # the line has no other member.
     inner: Any = pc.binary_slice(lines.cast(pa.binary()), len(_start_of(kind)), -1).cast(
         pa.string()
     )
@@ -233,7 +234,7 @@ def _read(data: pa.Buffer, objects: pa.StringArray, schema: pa.Schema) -> pa.Tab
     longest = compute.max(pc.binary_length(objects)).as_py()
     try:
         table = pj.read_json(
-            pa.BufferReader(data),  # type: ignore[arg-type]  # the stubs lack Arrow's files
+            pa.BufferReader(data),  # type: ignore[arg-type]  # the stubs lack Arrow's own files
             read_options=pj.ReadOptions(
                 use_threads=False, block_size=max(_BLOCK_BYTES, 2 * longest + 2)
             ),
@@ -243,7 +244,7 @@ def _read(data: pa.Buffer, objects: pa.StringArray, schema: pa.Schema) -> pa.Tab
         )
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return None
-    # Different numbers mean that a line was not exactly one object.
+    # If the numbers of rows and lines differ, a line was not exactly one object.
     return table if table.num_rows == len(objects) else None
 
 

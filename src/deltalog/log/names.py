@@ -21,7 +21,7 @@ LAST_CHECKPOINT_NAME: Final = "_last_checkpoint"
 LAST_CHECKPOINT_PATH: Final = f"{LOG_DIRECTORY}/{LAST_CHECKPOINT_NAME}"
 
 MAX_VERSION: Final = 2**63 - 1
-"""Versions are signed 64-bit integers, although the 20 digits of a name allow more."""
+"""The maximum version: versions are signed 64-bit integers, although file names have 20 digits."""
 _DIGITS: Final = 20
 _UUID: Final = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 _OTHER: Final = re.compile(
@@ -81,7 +81,7 @@ def parse_log_name(info: FileInfo) -> LogFile | None:
     """Parse the name of a file; None for a name that the protocol does not define."""
     name = info.name
     stem = name[:_DIGITS]
-    # Fast path without the pattern: most files are commits and checksums.
+    # Most files are commits and checksums. Detect them without the slow pattern.
     if len(name) == _DIGITS + 5 and name.endswith(".json") and _is_number(stem):
         return LogFile(LogFileKind.COMMIT, int(stem), info)
     if len(name) == _DIGITS + 4 and name.endswith(".crc") and _is_number(stem):

@@ -38,7 +38,9 @@ _VERSION_FIELD: Final = pa.field(VERSION_COLUMN, pa.int64())
 _BATCH_BYTES: Final = 32 << 20
 _BATCH_FILES: Final = 512
 _GROUP_BYTES: Final = 16 << 20
-_TOGETHER_BYTES: Final = 64 << 10  # parse fewer bytes line by line, which is faster
+# The minimum total size in bytes of commits that are parsed together. Fewer bytes are parsed faster
+# line by line.
+_TOGETHER_BYTES: Final = 64 << 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -278,8 +280,8 @@ class _ActionLists:
             self.add_line(version, line, values)
 
     def add_line(self, version: int, line: int, values: Mapping[str, Any]) -> None:
-        # "Unrecognized actions … are never required in order to correctly interpret the transaction
-        # log", so unknown kinds are skipped.
+        # Skip unknown kinds. The protocol: "Unrecognized actions … are never required in order to
+        # correctly interpret the transaction log."
         for kind, value in values.items():
             if value is None:
                 continue

@@ -58,7 +58,8 @@ def reconcile(
         _keyed(add_keys, _order(add_versions, oldest, is_remove=0)),
         _keyed(remove_keys, _order(remove_versions, oldest, is_remove=1)),
     ]
-    # "Scan all file actions and keep only the newest reference for each logical file."
+    # The protocol: "Scan all file actions and keep only the newest reference for each logical
+    # file."
     newest = _first_of_each_key(pa.concat_tables(columns).sort_by([("order", "descending")]))
     order = newest.column("order")
     kind = compute.bit_wise_and(compute.shift_right(order, _ROW_BITS), 1)
@@ -81,13 +82,14 @@ def _keyed(keys: StringColumn, order: Column) -> pa.Table:
 
 
 def _first_of_each_key(table: pa.Table) -> pa.Table:
-    # `group_by` would load Arrow's query engine, which takes a tenth of a second.
+    # Do not use `group_by`, because it would load Arrow's query engine, which takes a tenth of a
+    # second.
     codes: Any = table.column("key").combine_chunks().dictionary_encode()
     if isinstance(codes, pa.ChunkedArray):
         codes = codes.combine_chunks()
     if not len(codes):
         return table
-    # Codes are assigned in ascending order, so the first row of a key has a new highest code.
+    # Each new key is assigned the next code. So the first row of a key has a new highest code.
     highest = compute.cumulative_max(codes.indices)
     risen = compute.greater(highest[1:], highest[:-1])
     first = pa.concat_arrays([pa.array([True]), risen])

@@ -91,7 +91,9 @@ class LogSegment:
     def files_newest_first(self) -> list[LogFile]:
         """Return commits and compactions that cover `commits` exactly once, newest first."""
         by_end: dict[int, LogFile] = {}
-        for compaction in self.compactions:  # ascending, so the longest with the same end is first
+        # Compactions are ordered by first version. So the first of those with the same last version
+        # replaces the most commits.
+        for compaction in self.compactions:
             by_end.setdefault(compaction.end_version, compaction)
         commits = {commit.version: commit for commit in self.commits}
         chosen: list[LogFile] = []
@@ -174,12 +176,13 @@ def sort_listing(
         info = file.info
         begins = begins or file.kind in BEGINNINGS
         if file.kind is LogFileKind.COMMIT:
-            # "Readers must use that catalog-supplied commit and ignore any published Delta file".
+            # The protocol: "Readers must use that catalog-supplied commit and ignore any published
+            # Delta file".
             commits.setdefault(file.version, file)
         elif file.kind is LogFileKind.CHECKSUM:
             checksums[file.version] = info
         elif info.size_bytes == 0:
-            continue  # the write was interrupted (requirement B-17)
+            continue  # an interrupted write has left an empty file (requirement B-17)
         elif file.kind is LogFileKind.COMPACTION:
             compactions.append(file)
         elif file.kind is LogFileKind.CHECKPOINT_PART:
@@ -189,7 +192,8 @@ def sort_listing(
             kind = CheckpointKind.V2 if is_v2 else CheckpointKind.CLASSIC
             checkpoints.append(CheckpointFiles(version=file.version, kind=kind, files=(info,)))
     for (version, count), found in parts.items():
-        # "Readers must only use a complete checkpoint, wherein all fragments are present."
+        # The protocol: "Readers must only use a complete checkpoint, wherein all fragments are
+        # present."
         if len(found) == count:
             in_order = tuple(found[part] for part in sorted(found))
             kind = CheckpointKind.MULTI_PART

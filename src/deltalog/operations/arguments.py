@@ -157,7 +157,7 @@ def check_number(name: str, value: object, *, least: int = 0) -> None:
     if value is None:
         return
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number or not isfinite(value) or value < least:  # type: ignore[arg-type, operator]  # is_number
+    if not is_number or not isfinite(value) or value < least:  # type: ignore[arg-type, operator]  # `is_number` is true
         raise InvalidInputError(f"{name}: expected a number of {least} or more, found {value!r}")
 
 

@@ -311,7 +311,7 @@ class Clone(Operation[Cloned]):
         paths: Any = canonical_paths(files.column("path"), root)
         outside = paths.filter(compute.match_substring_regex(paths, ABSOLUTE)).to_pylist()[:1]
         vectors: Any = files.column("deletionVector")
-        # Only vectors of storage type `p` have an absolute path; other vectors are in the root.
+        # Only deletion vectors of type `p` have absolute paths, which may be outside of the root.
         by_path = compute.equal(compute.struct_field(vectors, "storageType"), "p")
         for row in vectors.filter(by_path).to_pylist():
             descriptor = descriptor_of(row)
@@ -361,7 +361,8 @@ def _clone_clustering(pending: PendingTransaction, source: Snapshot) -> None:
 
 
 ABSOLUTE: Final = r"^(?:/|[A-Za-z][A-Za-z0-9+.-]*:/)"
-_COPIED_AT_ONCE: Final = 2  # each file is completely in memory while it is copied
+# The maximum number of files that are copied at the same time. Each is completely in memory.
+_COPIED_AT_ONCE: Final = 2
 _NUM_RECORDS: Final = pa.schema([("numRecords", pa.int64())])
 
 
@@ -560,7 +561,7 @@ def copy_files(
             background.submit(partial(work, path, wanted))
         background.wait()
     except BaseException:
-        # Wait for running copies, so that `own_paths` contains their files, which are then deleted.
+        # Wait for the copies in progress. Their files are then in `own_paths`, and are deleted.
         background.cancel()
         raise
     return Copied(len(sizes), sum(sizes))

@@ -72,7 +72,7 @@ def plan_iceberg_conversion(context: TableContext, metadata_name: str | None = N
     deletes, it also reads their columns from all older data files.
     """
     try:
-        from deltalog.iceberg.deleted_rows import (  # noqa: PLC0415  # PyIceberg is an extra
+        from deltalog.iceberg.deleted_rows import (  # noqa: PLC0415  # needs PyIceberg
             read_deleted_rows,
         )
         from deltalog.iceberg.source import read_source  # noqa: PLC0415
@@ -339,7 +339,7 @@ def _checked_fields(
                 "which Delta readers need; rewrite the file with Iceberg's writer"
             )
         yield _Stored(parent, arrow.name, number)
-        if number in known:  # the table no longer has other columns
+        if number in known:  # all other columns were dropped from the table
             place = _Place(path, number, prefix + known[number].name)
             yield from _checked_parts(arrow.type, known[number].type, place)
 

@@ -69,7 +69,7 @@ START: Final = "VACUUM START"
 END: Final = "VACUUM END"
 _HOUR_MS: Final = 3_600_000
 _LAST_VACUUM_PATH: Final = "_delta_log/_last_vacuum_info"
-_LAST_VERSION: Final = "latestCommitVersionOutsideOfRetentionWindow"  # Delta Spark's key
+_LAST_VERSION: Final = "latestCommitVersionOutsideOfRetentionWindow"  # as in Delta Spark
 _LAST_CUTOFF: Final = "deltalogCutoffMs"
 
 
@@ -342,7 +342,8 @@ def _check_retention(
 def _planned_lite(snapshot: Snapshot, plan: VacuumPlan) -> VacuumPlan:
     last = _last_lite(snapshot.store)
     files, swept = removed_files(snapshot, cutoff_ms=plan.cutoff_ms, since=last)
-    # With keep_versions, some removed files are not deleted. A later vacuum must find them again.
+    # With `keep_versions`, some removed files are not deleted. Without a stored `swept_version`, a
+    # later vacuum finds them again.
     is_behind = last is not None and swept is not None and swept < last.swept_version
     is_known = not plan.keep_versions and not is_behind
     return replace(plan, files=files, swept_version=swept if is_known else None)
@@ -571,7 +572,7 @@ def _gone(root: str, removes: pa.Table, changes: pa.Table, *, may_repeat: bool) 
         _with_reason(vectors, pa.nulls(len(vectors), pa.int64()), VECTORS),
     ]
     files = pa.concat_tables(parts)
-    # A snapshot's tombstones have distinct paths, unless their deletion vectors differ.
+    # Two tombstones of a snapshot have the same path only if their deletion vectors differ.
     has_vectors = removes.column("deletionVector").null_count < removes.num_rows
     return confined(_distinct(files) if may_repeat or has_vectors else files)
 

@@ -385,7 +385,7 @@ def _files_in_partitions(snapshot: Snapshot, adds: Sequence[AddFile]) -> pa.Tabl
     new = pa.array([list(add.partition_values.items()) for add in adds], STRING_MAP)
     configuration = snapshot.configuration
     fields = configuration.partition_schema.fields
-    # Compare parsed values, because writers serialise the same value differently. Each partition
+    # Compare parsed values, because writers serialize equal values differently. Each partition
     # becomes one number, computed from the index of each value among the new files' values.
     codes: Any = pa.repeat(pa.scalar(0, pa.int64()), files.num_rows)
     new_codes: Any = pa.repeat(pa.scalar(0, pa.int64()), len(new))

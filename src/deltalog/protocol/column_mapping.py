@@ -31,7 +31,7 @@ HAS_DROPPED_OR_RENAMED_PROPERTY: Final = "delta.columnMapping.hasDroppedOrRename
 USAGE_TRACKING: Final = "columnMappingUsageTracking"
 
 _MAX_ID: Final = 2**31 - 1
-# Characters with a special meaning in schema strings of older Parquet readers.
+# The characters that have a special meaning in the schema strings of older Parquet readers.
 _PUNCTUATION: Final = re.compile(r"[ ,;{}()\n\t=]")
 
 
@@ -76,7 +76,7 @@ def field_id(field: Field) -> int | None:
     value = field.metadata.get(ID_KEY)
     if isinstance(value, int) and not isinstance(value, bool):
         return value
-    # Some writers quote numbers in field metadata.
+    # Some writers write numbers in field metadata as strings.
     return int(value) if isinstance(value, str) and value.isdecimal() else None
 
 
@@ -120,11 +120,11 @@ class PhysicalNames(Enum):
     LOGICAL = auto()
     """Logical names, for an existing table whose files already use them."""
     FIRST = auto()
-    """Logical names if they are valid in Parquet: no column was ever dropped or renamed."""
+    """Logical names if valid in Parquet, for a table without dropped or renamed columns."""
     BY_ID = auto()
     """Names that contain the column's id, which is never reused."""
     RANDOM = auto()
-    """Random names, so that a new column never reads data of a dropped column with its name."""
+    """Random names, so that a new column never reads data of a dropped column."""
 
 
 def assign(
@@ -150,8 +150,9 @@ def assign(
         if field_id(field) is None:
             highest += 1
             entries[ID_KEY] = highest
-        # "Assign a globally unique identifier as the physical name for each new column that is
-        # added to the schema. This is especially important for supporting cheap column deletions."
+        # The protocol: "Assign a globally unique identifier as the physical name for each new
+        # column that is added to the schema. This is especially important for supporting cheap
+        # column deletions."
         if not isinstance(entries.get(PHYSICAL_NAME_KEY), str):
             entries[PHYSICAL_NAME_KEY] = _named(field.name, entries[ID_KEY], names)
         return replace(field, metadata=entries)
@@ -215,8 +216,8 @@ def validate(schema: StructType, mode: Mode, *, max_id: int | None = None) -> No
                 f"column {name!r}: expected {PHYSICAL_NAME_KEY}, "
                 f"found {field.metadata.get(PHYSICAL_NAME_KEY)!r}"
             )
-    # The full physical path must be unique; the last name need not be, because fields of two
-    # structs may have the same name (requirement B-34).
+    # The full physical path must be unique. Several paths may end with the same name, because
+    # fields of different structs may have the same name (requirement B-34).
     seen: set[tuple[str, ...]] = set()
     for path, _ in walk(_rename(schema)):
         if path in seen:

@@ -96,7 +96,7 @@ class TableConfiguration:
         """
         if not self.supports(feature):
             return False
-        # "A feature being enabled does not imply that it is active."
+        # The protocol: "A feature being enabled does not imply that it is active."
         known = FEATURES.get(canonical_name(feature))
         if known is None or known.enabled_by is None:
             return True
@@ -112,8 +112,9 @@ class TableConfiguration:
         mode = column_mapping.Mode.parse(
             self.metadata.configuration.get(column_mapping.MODE_PROPERTY)
         )
-        # "The table property should only be honored if the table's protocol has reader and writer
-        # versions and/or table features that support the `columnMapping` table feature."
+        # The protocol: "The table property should only be honored if the table's protocol has
+        # reader and writer versions and/or table features that support the `columnMapping` table
+        # feature."
         allowed = self.protocol.min_reader_version == 2 or self.supports("columnMapping")
         return mode if allowed else column_mapping.Mode.NONE
 
@@ -142,7 +143,7 @@ class TableConfiguration:
             return None
         found = []
         for column in chosen:
-            with contextlib.suppress(InvalidInputError):  # the column was dropped
+            with contextlib.suppress(InvalidInputError):  # omit dropped columns
                 found.append(
                     column_mapping.physical_path(self.schema, column, self.column_mapping_mode)
                 )
@@ -202,7 +203,7 @@ class TableConfiguration:
         return self.supports("catalogManaged")
 
     def _top_level(self, name: str) -> Field:
-        # Names are case-insensitive; prefer an exact match if two names differ only in case.
+        # Names are case-insensitive. If two names differ only in case, prefer the exact match.
         exact = [field for field in self.schema if field.name == name]
         folded = [field for field in self.schema if name_key(field.name) == name_key(name)]
         found = exact or folded

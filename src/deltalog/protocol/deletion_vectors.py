@@ -55,7 +55,7 @@ _UUID_CHARS: Final = 20
 _MOST_SHOWN: Final = 200
 """The maximum number of characters of an inline vector in a message."""
 _INT_BYTES: Final = 4
-# The alphabet of Z85 (ZeroMQ RFC 32); Python's base85 is the same encoding with another alphabet.
+# The alphabets of Z85 (ZeroMQ RFC 32) and of Python's base85. The encodings are otherwise the same.
 _Z85: Final = (
     "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 )
@@ -242,7 +242,7 @@ def parse_framed(
     try:
         bitmap = DeletionBitmap.parse(content)
     except DeletionVectorError as error:
-        raise error.with_note(f"in deletion vector {descriptor.unique_id!r}")  # noqa: B904 -- itself
+        raise error.with_note(f"in deletion vector {descriptor.unique_id!r}")  # noqa: B904 -- the same error
     return _check_cardinality(bitmap, descriptor)
 
 
@@ -584,7 +584,7 @@ def keep_mask(bitmap: DeletionBitmap, start_row: int, num_rows: int) -> pa.Boole
         return marks
     rows = compute.subtract(bitmap.between(start_row, start_row + num_rows).to_arrow(), start_row)
     options = compute.ScatterOptions(max_index=num_rows - 1)
-    # `scatter` makes all other positions NULL: these rows are not deleted.
+    # `scatter` returns NULL at the positions of rows that are not deleted.
     return compute.call_function("scatter", [marks, rows], options).is_null()
 
 
@@ -604,7 +604,7 @@ def _portable_of_native(body: memoryview, order: str) -> bytes:
         (count,) = integer.unpack_from(body, 0)
         if count < 0:
             raise DeletionVectorError(f"cannot read a deletion vector of {count} bitmaps")
-        # Each bitmap consumes bytes, so a wrong count ends with an error at the end of the data.
+        # If `count` is too large, the loop raises an error at the end of the data.
         for key in range(count):
             (length,) = integer.unpack_from(body, position)
             bitmap = bytes(body[position + integer.size : position + integer.size + length])

@@ -96,7 +96,7 @@ def parse_column(
     if row is None or row.codec.parse is None:
         raise _invalid(distinct.drop_null()[0].as_py(), data_type, column)
     if row.has_zone:
-        offset_micros_of(time_zone, 0)  # raises if the caller's zone is unknown
+        offset_micros_of(time_zone, 0)  # raises if the caller's time zone is unknown
     try:
         typed: pa.Array[Any] = row.codec.parse(distinct, arrow_type, time_zone)
     except (pa.ArrowInvalid, ValueError, OverflowError) as error:
@@ -170,7 +170,7 @@ def extract(partition_values: pa.Array[Any] | pa.ChunkedArray[Any], name: str) -
     """
     kind: Any = partition_values.type
     key = pa.scalar(name, kind.key_type)
-    # Use the last value of a repeated JSON key.
+    # If a JSON object contains a key repeatedly, its last value is valid.
     found: Any = pc.map_lookup(partition_values, key, "last")
     if isinstance(found, pa.ChunkedArray):
         found = found.combine_chunks()
@@ -201,7 +201,7 @@ def _invalid(text: str | None, data_type: DataType, column: str) -> InvalidParti
 
 NULL_DIRECTORY: Final = "__HIVE_DEFAULT_PARTITION__"
 
-# The characters that Hive escapes; other engines escape the same characters.
+# The characters that Hive escapes. Other engines escape the same characters.
 _ESCAPED: Final = re.compile("[\x00-\x1f\x7f\"#%'*/:=?\\\\{\\[\\]^]")
 
 

@@ -255,7 +255,7 @@ def check_parts(
             f"cannot set metadata domains of {pending.store.root}: the protocol lacks the table "
             "feature domainMetadata; add it first"
         )
-    # Use the configuration before the commit. Otherwise a commit that replaces, clones or restores
+    # Use the configuration before the commit. Otherwise, a commit that replaces, clones or restores
     # the table could remove `delta.appendOnly` and delete rows at once.
     if before is not None and any(changed for _, changed in pending.removes):
         check_may_remove(
@@ -485,7 +485,7 @@ def assign_row_ids(
             spoken, mark, preserved=_are_preserved(pending, base, configuration, spoken)
         )
         for spoken in row_ids.dialects_of(configuration.features)
-        # The draft of row tracking requires the action in every commit that adds data.
+        # The draft of row tracking requires this action in every commit that adds data.
         if spoken is Dialect.DRAFT or known is None or mark != known
     ]
     return Assigned(adds=adds, rows=rows, actions=actions, backfilled=base.backfilled, root=root)
@@ -668,7 +668,8 @@ def _tags(
 ) -> Mapping[str, str]:
     tags = dict(pending.tags)
     if configuration.row_id_dialect is Dialect.CURRENT and configuration.row_ids_enabled:
-        # If a winning commit enabled row tracking, this commit copied rows that had no ids yet.
+        # If a concurrent commit has enabled row tracking, this commit has copied rows before they
+        # had row ids.
         preserved = pending.preserves_row_ids and not base.gained_row_ids
         tags.setdefault(PRESERVED_TAG, "true" if preserved else "false")
     if pending.changes_identity_marks_only:

@@ -262,7 +262,7 @@ class CommitLoop:
             )
         return State.PREPARE
 
-    # --- Helpers of these functions
+    # --- Helpers of the functions of the states
 
     @property
     def _assembled(self) -> Assembled:
@@ -295,7 +295,7 @@ class CommitLoop:
 
     def _read_winners(self, version: int) -> Iterator[WinningCommit]:
         """Read all commits from `version`, oldest first, without gaps."""
-        from deltalog.transaction.conflicts import parse_winner  # noqa: PLC0415  # as above
+        from deltalog.transaction.conflicts import parse_winner  # noqa: PLC0415  # few commits lose a race
 
         # Ask the catalog again, because winning commits may be unpublished.
         self._tail = self._committer.log_tail(self._store)
@@ -335,7 +335,7 @@ class CommitLoop:
     def _snapshot(self) -> Snapshot:
         """Return the snapshot of the new version, from commits in memory. Cost: no I/O."""
         made, file = self._assembled, self._file
-        assert file is not None  # noqa: S101  # it was committed
+        assert file is not None  # noqa: S101  # the commit has succeeded
         own = (LogFile(LogFileKind.COMMIT, made.version, file), made.data)
         tail = None if self._tail is None else self._tail_with(self._tail, made.version, file)
         before = self._pending.snapshot
@@ -474,7 +474,7 @@ def attempt(
 
 def _is_final(error: StorageError, store: Store, version: int) -> bool:
     """Return whether a failed request cannot take effect later: rejected, or on a local store."""
-    # The existing commit may be from an earlier request of this attempt.
+    # The existing commit may come from an earlier request of this attempt, which has succeeded.
     if isinstance(error, AlreadyExistsError):
         return False
     if isinstance(error, AccessDeniedError):

@@ -50,8 +50,8 @@ if TYPE_CHECKING:
 
 _SHOWN_FILES: Final = 5
 
-# Features that a winning commit may add without a conflict: they do not affect files that were
-# written before, or `assemble` adds what they need.
+# The features that a winning commit may add without a conflict. They do not affect the files that
+# this commit has already written, or `assemble` adds what they require.
 _HARMLESS_FEATURES: Final = frozenset(
     {
         "appendOnly",
@@ -168,7 +168,7 @@ def _metadata(mine: PendingFacts, winner: WinningCommit) -> CommitConflictError 
 
 
 def _domains(mine: PendingFacts, winner: WinningCommit) -> CommitConflictError | None:
-    # The domain of row tracking is a counter; `assemble` computes it again for every attempt.
+    # The domain of row tracking never conflicts, because every attempt computes its counter again.
     shared = sorted((mine.domains & winner.domains.keys()) - {ROW_TRACKING_DOMAIN})
     if not shared:
         return None
@@ -185,14 +185,15 @@ def _app_transactions(mine: PendingFacts, winner: WinningCommit) -> CommitConfli
 
 
 def _appends(mine: PendingFacts, winner: WinningCommit) -> CommitConflictError | None:
-    # A backfill adds existing files again, so it adds no rows.
+    # A backfill only adds existing files again, so it adds no rows.
     if {mine.operation, winner.operation} & {BACKFILL, UNBACKFILL}:
         return None
     adds = _not_shared(winner.adds, mine)
     if mine.isolation_level == SNAPSHOT_ISOLATION or not adds.num_rows:
         return None
-    # WriteSerializable allows a history in which this commit comes before the blind append. But if
-    # this commit sets the metadata, the appended files were not written for that metadata.
+    # WriteSerializable allows a history in which this commit precedes the blind append. But if this
+    # commit sets the metadata, there is a conflict, because the appended files were not written for
+    # the new metadata.
     if (
         mine.isolation_level == WRITE_SERIALIZABLE
         and winner.is_blind_append
@@ -281,7 +282,7 @@ RULES: Final[tuple[Rule, ...]] = (
     _delete_read,
     _delete_delete,
 )
-"""The rules in the order of Delta Spark (requirement D-33); the first conflict is reported."""
+"""The rules in the order of Delta Spark (requirement D-33). The first conflict is reported."""
 
 
 def same_paths(paths: Any, others: Any, root: str) -> Any:

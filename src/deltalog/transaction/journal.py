@@ -100,7 +100,7 @@ def pending_again(prepared: PreparedCommit, snapshot: Snapshot, app_id: str) -> 
     if commit.protocol or commit.metadata:
         pending.set_configuration(after)
     for domain in commit.domains.values():
-        if domain.domain != ROW_TRACKING_DOMAIN:  # computed for every attempt
+        if domain.domain != ROW_TRACKING_DOMAIN:  # every attempt computes it
             pending.set_domain(domain)
     for app, version in commit.app_versions.items():
         pending.set_app_transaction(AppTransaction(app, version))

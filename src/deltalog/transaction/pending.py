@@ -61,7 +61,7 @@ def _combined(name: str, before: int, last: int) -> int:
         case "max":
             return max(before, last)
         case "p25" | "p50" | "p75":
-            return last  # quantiles cannot be added
+            return last  # the sum of two quantiles has no meaning
         case _:
             return before + last
 

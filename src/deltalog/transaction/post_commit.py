@@ -140,7 +140,7 @@ def _checksum(done: _PostCommit) -> None:
         if previous is None and not whole:
             if before.segment.checksum is None:
                 return
-            # Another writer wrote this checksum, so it is not used if `whole` is set.
+            # Another writer wrote that checksum, so prefer a list of all files (`whole`).
             previous = done.pending.checksum_before
     snapshot.known_checksum = write_checksum(
         snapshot, previous=previous, whole=whole, txn_id=done.txn_id
@@ -188,7 +188,7 @@ def _is_shown_as_iceberg(done: _PostCommit) -> bool:
 
 def _show_as_iceberg(done: _PostCommit) -> None:
     try:
-        from deltalog.iceberg import sync  # noqa: PLC0415  # PyIceberg is optional, and slow to import
+        from deltalog.iceberg import sync  # noqa: PLC0415  # needs PyIceberg, which is slow to import
     except ModuleNotFoundError as error:
         logger.warning(
             "cannot write Iceberg metadata for version %d of %s: %s is not installed; install "

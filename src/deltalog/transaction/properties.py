@@ -104,7 +104,7 @@ def _is_text(value: object) -> bool:
     return isinstance(value, str)
 
 
-# Members of commitInfo for which other engines expect a certain type.
+# The members of `commitInfo` for which other engines expect a certain type.
 _RESERVED: Final[Mapping[str, tuple[str, Callable[[object], bool]]]] = {
     "operationParameters": ("a dictionary", lambda value: isinstance(value, Mapping)),
     "readVersion": ("a whole number of 0 or more", _is_version),

@@ -176,9 +176,10 @@ def _stored_as(path: tuple[str, ...], have: Collection[tuple[str, ...]]) -> tupl
 
 
 _STATS_AHEAD: Final = 2
-# Up to this gap, reading the bytes between two columns costs less than another request.
+# The maximum size in bytes of a small checkpoint. From a small checkpoint, all kinds except file
+# actions are read together, because the additional bytes cost less than another request.
 _SMALL_BYTES: Final = 1024 * 1024
-_MOST_RECENT_VALUES: Final = 100  # maximum number of actions to cache for one checkpoint
+_MOST_RECENT_VALUES: Final = 100  # the maximum number of actions to cache for one checkpoint
 _RECENT_VALUES: Final = Recent[Mapping[str, list[dict[str, Any]]]](32)
 _SCHEMAS: Final = {"add": FILE_SCHEMA, "remove": REMOVE_SCHEMA}
 
@@ -257,7 +258,7 @@ class Checkpoint:
         other objects of this table.
         """
         if self._is_small and not self._values:
-            # If one kind is unreadable, the requested kinds may still be readable.
+            # Ignore an unreadable kind here, because the requested kinds may still be readable.
             with suppress(errors.CheckpointUnreadableError):
                 self._read_small_values()
         self._read_values([kind for kind in kinds if kind not in self._values])
@@ -316,7 +317,7 @@ class Checkpoint:
             for number, field in enumerate(wanted):
                 chunks = [chunk for part in parts for chunk in part[number].chunks]
                 held[kind, field.name] = chunked(chunks, field.type)
-        with self._unreadable():  # fails if columns differ in length, because of a corrupt footer
+        with self._unreadable():  # a corrupt footer leads to columns of different lengths
             return pa.Table.from_arrays([held[kind, name] for name in names], list(names))
 
     def iter_adds(self, leaves: Sequence[StatsLeaf], *, batch_rows: int) -> Iterator[AddBatch]:
@@ -381,7 +382,7 @@ class Checkpoint:
         if missing:
             with self._unreadable():
                 files = [part for file in self._sources("add") for part in file.parts("add")]
-                # Few files at a time, because JSON strings need much more memory than columns.
+                # Read few files at a time, because JSON strings need much more memory than columns.
                 parts = list(
                     read_ahead(lambda file: read_stats(file, missing), files, depth=_STATS_AHEAD)
                 )

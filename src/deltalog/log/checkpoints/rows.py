@@ -148,7 +148,8 @@ class ActionRows:
         """
         members: dict[str, Any] = {field.name: files.column(field.name) for field in arrow.ADD_TYPE}
         members["dataChange"] = _all_false(files.num_rows)
-        # "When this property is set to `false`, this field should be omitted from the checkpoint."
+        # The protocol about `delta.checkpoint.writeStatsAsJson`: "When this property is set to
+        # `false`, this field should be omitted from the checkpoint."
         if not self._json:
             del members["stats"]
         if self._partitions:
@@ -233,7 +234,7 @@ def _arrow_value(value: Any, data_type: Any) -> Any:
     if isinstance(value, dict):
         if pa.types.is_map(data_type):
             return list(value.items())
-        # The configuration of a domain is an object in the protocol's draft, now a string.
+        # The configuration of a domain is a string. In a draft of the protocol, it was an object.
         if pa.types.is_string(data_type):
             return dumps(value).decode()
         return {field.name: _arrow_value(value.get(field.name), field.type) for field in data_type}
@@ -258,7 +259,8 @@ _FEW_ROWS: Final = 1 << 15
 _GROUP_ROWS: Final = 1 << 17
 _GROUP_BYTES: Final = 64 << 20
 _GROUPS_AHEAD: Final = 1
-# Prefixes of Parquet paths of columns with few distinct values, which are dictionary-encoded.
+# Columns with these prefixes of Parquet paths have few distinct values. So they are
+# dictionary-encoded.
 _REPETITIVE: Final = (
     "add.partitionValues.",
     "add.partitionValues_parsed.",
@@ -420,7 +422,7 @@ MARKERS: Final[Mapping[str, str]] = {
     "checkpointMetadata": "version",
 }
 SMALL_KINDS: Final = tuple(kind for kind in MARKERS if kind not in {"add", "remove"})
-"""The kinds of actions of which a checkpoint contains few: all except file actions."""
+"""All kinds of actions except file actions. A checkpoint contains few actions of these kinds."""
 
 
 def chunked(chunks: Sequence[pa.Array[Any]], data_type: pa.DataType) -> pa.ChunkedArray[Any]:
@@ -483,7 +485,7 @@ def _conform_struct(values: Any, data_type: Any) -> pa.Array[Any]:
     ]
     absent = values.is_null()
     if data_type.equals(DELETION_VECTOR_TYPE):
-        # Some writers store a struct of nulls for a file without a deletion vector.
+        # Some writers store a struct of NULLs instead of NULL for a missing deletion vector.
         absent = reduce(compute.and_, [child.is_null() for child in children])
     result: pa.Array[Any] = pa.StructArray.from_arrays(
         children, fields=list(data_type), mask=absent

@@ -45,7 +45,8 @@ if TYPE_CHECKING:
 
 
 _BATCH_ROWS: Final = 1 << 15
-# Number of batches to encode while a row group is written, which takes about the same time.
+# The number of batches that are encoded while a row group is written. Encoding them takes about as
+# long as writing the row group.
 _BATCHES_AHEAD: Final = 3
 _SIDECAR_ROWS: Final = 1_000_000
 _CLASSIC_KINDS: Final = ("txn", "add", "remove", "metaData", "protocol", "domainMetadata")
@@ -156,8 +157,8 @@ def write_checkpoint(
     if layout is CheckpointLayout.CLASSIC:
         return _write_classic(store, content, part_rows)
     sidecars = write_sidecars(store, content, part_rows=part_rows)
-    # If this fails, do not delete the sidecars: the top-level file may exist nevertheless. The
-    # cleanup of the log deletes sidecars to which no checkpoint refers.
+    # If writing the top-level file fails, do not delete the sidecars, because the file may exist
+    # nevertheless. The cleanup of the log deletes sidecars to which no checkpoint refers.
     return write_v2_top(store, content, layout, [sidecars])
 
 
@@ -343,7 +344,7 @@ def _add_rows(content: CheckpointContent, rows: ActionRows) -> Iterator[pa.Table
     batches = content.iter_adds(rows.leaves, _BATCH_ROWS)
     head = list(islice(batches, 2))
     if len(head) < 2:
-        yield from map(encode, head)  # a thread does not help with one batch
+        yield from map(encode, head)  # for one batch, a thread would save no time
     else:
         yield from read_ahead(encode, chain(head, batches), depth=_BATCHES_AHEAD)
 
@@ -387,8 +388,8 @@ def _spread(files: Sequence[RowFile], starts: Sequence[str], rows: pa.Table) -> 
 
     Protocol: Multi-part checkpoint (rows are clustered by path; one logical file has one path)
     """
-    # "The data must be clustered (either through hash or range partitioning) by the 'path' of an
-    # added or removed file, or null otherwise."
+    # The protocol: "The data must be clustered (either through hash or range partitioning) by the
+    # 'path' of an added or removed file, or null otherwise."
     if not starts:
         files[0].write(rows)
         return

@@ -65,7 +65,7 @@ def open_log(
         try:
             protocol, metadata = state.read_protocol_and_metadata()
             if state.segment.used_compactions:
-                from deltalog.log.snapshot.totals import check_table  # noqa: PLC0415  # few logs
+                from deltalog.log.snapshot.totals import check_table  # noqa: PLC0415  # rarely needed
 
                 check_table(state, protocol, metadata)
         except (CheckpointUnreadableError, ObjectNotFoundError) as error:
@@ -221,7 +221,7 @@ def list_after(
     else:
         listing = list_newer(store, version, log_tail=log_tail)
     now = listing.commits.get(version)
-    # The commit was cleaned up, or belongs to another table.
+    # The known commit was cleaned up, or another table has replaced the table.
     if now is None or not is_same_commit(known, now.info, knows_time=knows_time):
         return None
     return listing
@@ -229,7 +229,8 @@ def list_after(
 
 def is_same_commit(one: FileInfo, other: FileInfo, *, knows_time: bool = True) -> bool:
     """Return whether the entries of two listings may be the same commit."""
-    # Publishing a staged commit changes its path and its modification time.
+    # When a staged commit is published, its path and its modification time change. Then compare
+    # only the sizes.
     if one.path != other.path or not knows_time:
         return one.size_bytes == other.size_bytes
     return one == other

@@ -57,7 +57,8 @@ _Result = TypeVar("_Result")
 
 ROW_TRACKING_DOMAIN: Final = "delta.rowTracking"
 _MANY_COMMITS: Final = 1000
-_LONG_SEGMENT: Final = 200  # with more commits, a refresh also looks for a newer checkpoint
+# If a segment has more than this number of commits, a refresh also looks for a newer checkpoint.
+_LONG_SEGMENT: Final = 200
 
 
 class Snapshot:
@@ -331,7 +332,7 @@ class Snapshot:
                     metadata=self.metadata if metadata is None else metadata,
                 )
         newest = _open(context)
-        # Another id alone is no error: CREATE OR REPLACE changes the id within the same log.
+        # A new id alone is no error, because CREATE OR REPLACE changes the id within the same log.
         if same_table and newest.metadata.id != self.metadata.id and not self.is_in_place():
             raise TableNotFoundError(
                 f"cannot continue from version {self.version} of {self.store.root}: the opened "
@@ -358,7 +359,7 @@ class Snapshot:
         if [file.version for file in new] != [self.version + 1 + n for n in range(len(new))]:
             return None
         if listing.checkpoints and (not state.holds_columns or len(new) > _MANY_COMMITS):
-            return None  # nothing is cached, so opening from a newer checkpoint is faster
+            return None  # opening from the newer checkpoint is faster
         checksum = listing.checksums.get(new[-1].version)
         return self.read_log(lambda state: state.extended(new, checksum))
 
@@ -431,7 +432,7 @@ def _after_commit(
     Snapshot.configuration.set(snapshot, configuration)
     if commit_timestamp_ms is not None:
         Snapshot.commit_timestamp_ms.set(snapshot, commit_timestamp_ms)
-    snapshot._knows_file_time = False  # noqa: SLF001  # made here
+    snapshot._knows_file_time = False  # noqa: SLF001  # created above
     return snapshot
 
 
@@ -577,7 +578,7 @@ def checked_in_place(snapshot: Snapshot, operation: str) -> Snapshot:
 _SHOWN: Final = 3
 _MOST_PARTITION_COLUMNS: Final = 5
 _PARQUET: Final = (".parquet", ".parq")
-# Directories of other table formats, directly in the table's directory.
+# Directory that another table format creates in a table's directory → its owner in the message.
 _OTHER_FORMATS: Final = {"metadata": "an Iceberg table's", ".hoodie": "a Hudi table's"}
 
 

@@ -67,7 +67,9 @@ _Action = TypeVar("_Action")
 
 _RETAINED_BYTES: Final = 64 << 20
 _HEAD_BYTES: Final = 2048
-_PARSED_TOGETHER: Final = 500  # commits; a limit for the memory of lines that are not yet columns
+# The maximum number of commits whose lines are parsed together. It limits the memory for the lines,
+# which is much larger than that for the columns.
+_PARSED_TOGETHER: Final = 500
 KEY_COLUMNS: Final = ("path", "deletionVector")
 _SMALL_KINDS: Final = ("txn", "domainMetadata", "rowIdHighWaterMark")
 
@@ -121,10 +123,10 @@ class LogState:
         self._unchecked = self if segment.checksum and segment.has_shortcuts else unchecked
         self._live: dict[str, pa.ChunkedArray[Any]] = {}
         self._live_stats: dict[StatsLeaf, pa.ChunkedArray[Any]] = {}
-        # The same columns as in `_live_stats`, nested; the values are not copied.
+        # The columns of `_live_stats` as nested tables, which share the memory of the values.
         self._nested_stats: dict[tuple[StatsLeaf, ...], pa.Table] = {}
         if checkpoint is None and segment.checkpoint is not None:
-            # Import this only for tables with a checkpoint.
+            # Import the reader only for tables with a checkpoint.
             from deltalog.log.checkpoints.reader import Checkpoint  # noqa: PLC0415
 
             checkpoint = Checkpoint(store, segment.checkpoint)
@@ -235,7 +237,7 @@ class LogState:
         )
         newer = {file.info.path: data for file, data in commits}
         if sum(map(len, self._retained.values())) > _RETAINED_BYTES:
-            _ = self.commits  # columns need less memory than lines
+            _ = self.commits  # convert lines to columns, which need less memory
         is_parsed = "commits" in self.__dict__
         return LogState(
             self.store,
@@ -271,7 +273,7 @@ class LogState:
         cost of `check_totals`.
         """
         if self._unchecked is not None:
-            from deltalog.log.snapshot.totals import check_totals  # noqa: PLC0415  # with these alone
+            from deltalog.log.snapshot.totals import check_totals  # noqa: PLC0415  # rarely needed
 
             check_totals(self._unchecked, names)
             self._unchecked = None
@@ -281,7 +283,7 @@ class LogState:
             tables = [self.live_commit_adds.select(missing)]
             if self.checkpoint is not None:
                 needed = [*missing, *(KEY_COLUMNS if len(self.survivors.keys) else ())]
-                # Read all columns together; the following calls use the cache.
+                # Read all columns together into the cache, which the following calls use.
                 self.checkpoint.columns("add", list(dict.fromkeys(needed)))
                 tables.insert(0, self.keep(self.checkpoint.columns("add", missing)))
             table = pa.concat_tables(tables)
@@ -296,7 +298,7 @@ class LogState:
         Args:
             schema: the leaves to return, nested as in `deltalog.protocol.stats.stats_schema`.
         """
-        from deltalog.protocol.stats.parse import nest, parsed_leaves  # noqa: PLC0415  # to prune
+        from deltalog.protocol.stats.parse import nest, parsed_leaves  # noqa: PLC0415  # needed only for statistics
 
         leaves = leaves_of_schema(schema)
         if not leaves:
@@ -339,7 +341,7 @@ class LogState:
             for batch in self.checkpoint.iter_adds(leaves, batch_rows=batch_rows):
                 yield batch if kept is None else batch.filter(kept.slice(row, batch.num_rows))
                 row += batch.num_rows
-        from deltalog.protocol.stats.parse import unread_adds  # noqa: PLC0415  # for checkpoints
+        from deltalog.protocol.stats.parse import unread_adds  # noqa: PLC0415  # needed only for checkpoints
 
         newer = self.live_commit_adds.select(FILE_SCHEMA.names)
         for start in range(0, newer.num_rows, batch_rows):
@@ -438,7 +440,7 @@ class LogState:
             return []
 
         def ask() -> None:
-            with suppress(DeltaError):  # a later read raises the error, if the values are needed
+            with suppress(DeltaError):  # if the values are needed, a later read raises the error
                 checkpoint.values(["protocol", "metaData"])
 
         first = while_waiting(lambda: next(batches, None), ask)

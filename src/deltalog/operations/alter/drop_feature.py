@@ -136,7 +136,7 @@ class StopUsing(Operation[FilesRewritten]):
     skips_empty: ClassVar[bool] = True
 
     @property
-    def name(self) -> str:  # type: ignore[override]  # other operations have a constant name
+    def name(self) -> str:  # type: ignore[override]  # a constant in other operations
         """The operation that Delta Spark records in the log when it stops using this feature."""
         return _REWRITES.get(canonical_name(self.feature), "UNSET TBLPROPERTIES")
 
@@ -244,8 +244,8 @@ def _stage_leftovers(transaction: PendingTransaction, feature: str) -> None:
         transaction.remove_domain(ROW_TRACKING_DOMAIN)
     files = _files_with_ids(snapshot)
     if files.num_rows:
-        # Remove the row ids of all files. If row tracking were added again later, new ids would
-        # start at 0 and could equal ids that the files still had.
+        # Remove the row ids of all files. If row tracking is added again later, new row ids start
+        # at 0. Without the removal, they could equal the row ids of existing files.
         transaction.record_read(None)
         transaction.add_again(files)
 
@@ -259,7 +259,7 @@ def _files_in_need(snapshot: Snapshot, feature: str) -> pa.Table:
         return snapshot.files().filter(pc.is_valid(vectors))
     configuration = snapshot.configuration
     is_mapped = feature == "columnMapping" and configuration.column_mapping_mode != "none"
-    # Only the footers show which files have the old type, so all files are rewritten.
+    # The log does not show which files contain a column's old type. So all files are rewritten.
     is_widened = feature == "typeWidening" and has_type_changes(configuration.data_schema)
     return snapshot.files() if is_mapped or is_widened else FILE_SCHEMA.empty_table()
 
@@ -336,7 +336,7 @@ def _first_snapshot(snapshot: Snapshot, versions: list[int]) -> Snapshot | None:
 def _line_uses(line: bytes, feature: str, version: int) -> bool:
     action: Mapping[str, Any] = loads(line, f"version {version}")
     if feature == "deletionVectors":
-        # Ignore `remove` actions: a reader without the feature applies them correctly.
+        # Ignore `remove` actions: readers without deletion vectors apply them correctly.
         return (action.get("add") or {}).get("deletionVector") is not None
     metadata = action.get("metaData")
     if metadata is None:

@@ -78,7 +78,7 @@ class SetTableProperties(Alteration):
                     "existing rows"
                 )
         before, lenient = transaction.configuration, not self.raise_if_not_exists
-        # As in Delta Spark, `comment` is stored as the table's description.
+        # As in Delta Spark, `comment` sets the table's description instead of a property.
         stored = {key: text for key, text in self.properties.items() if key != _COMMENT}
         spelled = {_spelled(key, lenient=lenient): text for key, text in stored.items()}
         if len(spelled) < len(stored):
@@ -281,7 +281,7 @@ class AddFeature(Alteration):
 
     features: str | Sequence[str]
     allow_protocol_versions_increase: bool = False
-    name: ClassVar[str] = "ADD FEATURE"  # as deltalake logs it; Delta Spark sets a property instead
+    name: ClassVar[str] = "ADD FEATURE"  # the name that deltalake logs
 
     def change(self, transaction: PendingTransaction) -> dict[str, Any]:
         """Change the protocol.
@@ -442,8 +442,9 @@ def stage_all_row_ids(transaction: PendingTransaction) -> None:
             "property"
         )
     if files.num_rows:
-        # Conflict with every concurrent commit: a file that it adds would have no row ids, and a
-        # file that it removes would be added again.
+        # A read of the whole table conflicts with every concurrent change of files. Otherwise, a
+        # file that another commit adds could lack row ids, and a file that another commit removes
+        # would be added again.
         transaction.record_read(None)
         transaction.add_again(files)
 

@@ -392,8 +392,8 @@ def _compute(node: Node, old: Array, data_type: DataType, scope: pa.RecordBatch)
     made = pa.StructArray.from_arrays(children, fields=loose, mask=mask)
     if made.type == kind:
         return made
-    # Change the type without a cast: a cast would raise for NULL in a NOT NULL field, but the
-    # error of the enforcer, which checks this later, names the field.
+    # Change the type without a cast, because a cast raises for NULL in a NOT NULL field. The
+    # enforcer checks for NULL later, and its error contains the name of the field.
     parts = [made.field(place) for place in range(made.type.num_fields)]
     return pa.Array.from_buffers(kind, len(made), made.buffers()[:1], children=parts)
 

@@ -55,13 +55,13 @@ if TYPE_CHECKING:
 
 logger: logging.Logger = logging.getLogger(__name__)
 
-# Batches below these sizes are joined, because the fixed work per batch costs more than copying its
-# rows. A group of small files usually is one batch of at least this size, and is not copied again.
+# Consecutive batches are joined until they have this number of rows or this size in memory, because
+# the fixed cost of a small batch is higher than the cost of copying its rows.
 _JOINED_ROWS: Final = 16 * 1024
 _JOINED_BYTES: Final = 32 * 1024 * 1024
 _GROUPS_AHEAD: Final = 2
-# The number of groups to decode ahead of the writer. More decoding threads would mostly wait for
-# the interpreter lock, and slow down the writer.
+# The number of groups of small files that are decoded before the writer needs them. More decoding
+# threads would mostly wait for the interpreter lock, and slow down the writer.
 _DECODED_AHEAD: Final = 1
 
 
@@ -280,7 +280,10 @@ class Rewritten:
 
 
 Rewrite = Callable[[BinReader, Bin], Rewritten]
-"""Writes a bin's rows to new files; called in several threads, or in the tasks of a cluster."""
+"""A function that writes a bin's rows to new files.
+
+It is called in several threads, or in the tasks of a cluster.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -454,7 +457,10 @@ _MOST_FILES: Final = 32
 
 Group = list["ScanTask"]
 FetchedGroup = list[tuple["ScanTask", "bytes | ParquetReader | None"]]
-"""Each file's task, with its content or opened reader; None if the normal scan must read it."""
+"""For each file, its scan task, and the file's content or a reader that has opened the file.
+
+None instead of a content or reader means that the normal scan must read the file.
+"""
 
 
 def grouped(tasks: Iterable[ScanTask]) -> Iterator[Group]:

@@ -57,10 +57,11 @@ _log: Final = logging.getLogger("deltalog.data.write")
 LEAST_BYTES: int | None = 1024 * 1024
 """The minimum stored size of a row group that is copied; None copies no row group.
 
-Row groups get smaller with every rewrite. The rows of small row groups are written together.
+The rows of smaller row groups are written again, together with other rows. Otherwise, repeated
+rewrites would lead to files with many small row groups.
 """
 LEAST_COMPACTED_BYTES: int | None = 4 * 1024 * 1024
-"""As `LEAST_BYTES`, for operations that merge files to get larger row groups."""
+"""The same limit as `LEAST_BYTES` for operations that merge small files."""
 
 _CODECS: Final = {"none": 0, "snappy": 1, "gzip": 2, "brotli": 4, "zstd": 6, "lz4": 7}
 
@@ -89,7 +90,8 @@ def _version(text: str) -> tuple[int, ...]:
 # The prefix of `created_by` and the first version of each writer whose row groups may be copied
 # into a file of deltalog. Readers work around known faults of older versions: parquet-mr before 1.8
 # wrote wrong bounds of strings and wrong DELTA_BYTE_ARRAY pages, and parquet-mr before 1.2.9 wrote
-# wrong lengths of column chunks. In a copy, readers would not see the version.
+# wrong lengths of column chunks. Readers would not expect these faults in a copied row group,
+# because `created_by` of the new file contains deltalog.
 _WRITERS: Final[tuple[tuple[str, tuple[int, ...]], ...]] = (
     ("parquet-cpp-arrow version ", (3, 0)),
     ("parquet-mr version ", (1, 10)),
@@ -355,13 +357,13 @@ class KeptGroups:
             if task.deletion_vector is not None:
                 gone = load_bitmap(task.store, task.deletion_vector, num_rows=starts[-1])
             if not any(self._may_keep(gone, changed, ends) for ends in pairwise(starts)):
-                return None  # skip `read_stored`, which is slower
+                return None  # without a call of `read_stored`, which is slow
             native = native_path(task.store, task.path)
             size = Path(native).stat().st_size if native is not None else reader.size_bytes or 0
             stored = read_stored(guarded(task.store, task.path, reader.stored_footer), size)
             if stored is None:
                 return None
-            with self._lock:  # several files may be inspected at the same time
+            with self._lock:  # other threads may inspect other files at the same time
                 template = self._writer.splice(with_row_ids=self._has_ids).template
             facts = _SourceFacts(reader, stored, size, template, self._spec.time_zone)
             if any(test(facts) for _, test in _OF_FILES):
@@ -460,10 +462,10 @@ def _codec(configuration: TableConfiguration) -> int | None:
 
 
 ROW_GROUP_BYTES: Final = 16 * 1024 * 1024
-"""In-memory size of the row groups of rewritten files.
+"""The size in memory of the row groups of rewritten files.
 
-It is smaller than the default. A row group is encoded while the next row group is read; only the
-encoding of the last row group has no such overlap, so it should be short.
+A row group is encoded while the next row group is read. Only the last row group is encoded after
+all rows are read. This takes less time, because the row groups are smaller than by default.
 """
 
 
@@ -541,8 +543,8 @@ def copy_rows(
     if kept is None:
         tasks = progress.each(tasks)
     else:
-        # The empty bitmap means that no row changes. Rows to leave out are in the tasks' deletion
-        # vectors.
+        # The empty bitmap means that no row changes. The rows to omit are in the deletion vectors
+        # of the tasks.
         numbered = enumerate(progress.each(tasks))
         tasks = kept.tasks((number, task, DeletionBitmap()) for number, task in numbered)
     copied = 0
@@ -579,7 +581,7 @@ def _without(task: ScanTask, positions: pa.Int64Array | None) -> ScanTask:
         return task
     bitmap = DeletionBitmap.from_arrow(positions)
     if task.deletion_vector is not None:
-        # Without `num_rows` nothing is checked here; the scan checks the joined vector.
+        # Without `num_rows`, positions are not checked. The scan checks the combined vector later.
         bitmap |= load_bitmap(task.store, task.deletion_vector, num_rows=None)
     return replace(task, deletion_vector=inline_descriptor(bitmap))
 

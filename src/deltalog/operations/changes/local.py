@@ -80,7 +80,7 @@ class LocalChange:
         schema = snapshot.configuration.schema
         self._deletes = self._clause.action is Action.DELETE
         context = snapshot.context
-        session = context.session  # condition and values must use the same current time
+        session = context.session  # the condition and the values must use the same current time
         if not self._deletes:
             is_try = not request.error_on_type_mismatch
             scope = Scope.of_table(schema, session, is_try=is_try)
@@ -121,8 +121,8 @@ class LocalChange:
     @cached_property
     def _decisions(self) -> tuple[FileDecision, ...]:
         asked = self._request.use_deletion_vectors
-        # If the change data feed is enabled, an UPDATE always writes change data files. A DELETE
-        # writes them only if it rewrites files.
+        # `tells_rows`: if the change data feed is enabled, an UPDATE always writes change data
+        # files. A DELETE writes them only if it rewrites files.
         return decide_files(
             self._snapshot, self._selected, asked=asked, tells_rows=not self._deletes
         )

@@ -228,7 +228,7 @@ def _paired(keys: pa.Table, numbers: Any, split: int) -> tuple[Any, Any, Any]:
     come = [compute.list_flatten(lists.filter(is_come))]
     pairs = [compute.list_flatten(lists.filter(is_pair))]
     rest = compute.invert(compute.or_(is_pair, compute.or_(is_gone, is_come)))
-    shared: list[Any] = lists.filter(rest).to_pylist()  # never null
+    shared: list[Any] = lists.filter(rest).to_pylist()  # contains no None
     for found in shared:  # the rows of one key, several of them from the same side
         old = [number for number in found if number < split]
         new = [number for number in found if number >= split]

@@ -68,7 +68,7 @@ class Compact(RewriteOperation):
         check_maintenance(snapshot, MaintenanceOperation.DATA_REORGANIZATION, "optimize")
         predicate = partition_condition(transaction, self.filters)
         if clustered_by(snapshot):
-            # Like Delta Spark's OPTIMIZE, because plain compaction would destroy the clustering.
+            # As in Delta Spark, cluster the files. Mere compaction would destroy the clustering.
             if predicate is not None:
                 raise InvalidInputError(
                     f"cannot optimize a part of {snapshot.store.root}: a clustered table has no "

@@ -153,7 +153,8 @@ _RECORDS: Final = "numRecords"
 _PARTITION: Final = "partition"
 _LIVE_SIZE: Final = "liveSize"
 _PLACE: Final = "place"
-_MOST: Final = 2.0**62  # limit in bytes for estimated file sizes, so that they fit 64-bit integers
+# The maximum of estimated file sizes in bytes, so that they fit 64-bit integers.
+_MOST: Final = 2.0**62
 
 
 def partition_condition(transaction: PendingTransaction, filters: Any) -> Expression | None:
@@ -198,8 +199,8 @@ def considered_files(snapshot: Snapshot, predicate: Expression | None) -> pa.Tab
         sort_keys=[
             (_PARTITION, "ascending"),
             ("modificationTime", "ascending"),
-            # Files with the same time stay in the order of the log. Sorting them by path would make
-            # the order random.
+            # Files with the same modification time are in the order of the log. In the order of
+            # their paths, which are random, rows of similar age would be in different bins.
             (_PLACE, "ascending"),
         ],
     )
@@ -210,7 +211,7 @@ def crowded(files: pa.Table, max_deleted_share: float) -> Any:
     """Return for each file whether its share of deleted rows is above the limit."""
     deleted = _deleted(files)
     share = compute.divide(_as_float(deleted), _as_float(files.column(_RECORDS)))
-    # Without `numRecords`, the share is unknown. A rewrite also adds statistics.
+    # Without `numRecords`, the share is unknown. The file is rewritten to add statistics.
     too_many = compute.fill_null(compute.greater(share, max_deleted_share), fill_value=True)
     return compute.and_(compute.greater(deleted, 0), too_many)
 
@@ -268,7 +269,7 @@ def _partitions(snapshot: Snapshot, files: pa.Table) -> Any:
     values = files.column("partitionValues")
     numbers = arrow.repeat(pa.scalar(0, pa.int64()), files.num_rows)
     for name in snapshot.configuration.physical_partition_columns:
-        # Partition Value Serialization: the empty string is null.
+        # In partition values, the empty string means null (Partition Value Serialization).
         texts = compute.fill_null(extract(values, name), "")
         encoded = one_piece(texts).dictionary_encode()
         joined = compute.add(

@@ -41,7 +41,7 @@ DELETION_VECTOR_TYPE: Final = pa.struct(
     ]
 )
 _STRINGS: Final = pa.list_(pa.field("element", pa.string()))
-# Types of members by name; a name has the same type in every action.
+# The Arrow types of the members of actions, by name. A name has the same type in every action.
 _MEMBERS: Final[dict[str, pa.DataType]] = {
     **dict.fromkeys(("path", "stats", "clusteringProvider", "appId", "domain"), pa.string()),
     **dict.fromkeys(("id", "name", "description", "schemaString"), pa.string()),
@@ -70,7 +70,7 @@ FILE_SCHEMA: Final = pa.schema(
         *("deletionVector", *_ROW_IDS, "clusteringProvider"),
     )
 )
-"""The `add` action."""
+"""The columns of a table of `add` actions."""
 
 REMOVE_SCHEMA: Final = pa.schema(
     _struct(
@@ -78,7 +78,10 @@ REMOVE_SCHEMA: Final = pa.schema(
         *("size", "stats", "tags", "deletionVector", *_ROW_IDS),
     )
 )
-"""The `remove` action of a commit; in checkpoints it has no stats and tags (requirement B-26)."""
+"""The columns of a table of `remove` actions from commits.
+
+In checkpoints, a `remove` has no `stats` and no `tags` (requirement B-26).
+"""
 
 CDC_SCHEMA: Final = pa.schema(_struct("path", "partitionValues", "size", "dataChange", "tags"))
 
@@ -193,7 +196,7 @@ def map_array(values: Sequence[Any]) -> pa.MapArray[Any, Any]:
     filled = [value for value in values if value]
     keys = list(chain.from_iterable(filled))
     items = list(chain.from_iterable(value.values() for value in filled))
-    maps: pa.MapArray[Any, Any] = pa.MapArray.from_arrays(  # type: ignore[call-overload]  # the stubs want 64-bit offsets, Arrow wants 32
+    maps: pa.MapArray[Any, Any] = pa.MapArray.from_arrays(  # type: ignore[call-overload]  # Arrow requires 32-bit offsets, but the stubs 64-bit
         pa.array(offsets, pa.int32()), pa.array(keys, pa.string()), pa.array(items, pa.string())
     )
     return maps

@@ -72,7 +72,7 @@ def encode_actions(actions: Iterable[model.Action]) -> bytes:
 
 def protocol_from_json(node: JsonObject) -> model.Protocol:
     """Protocol: Protocol Evolution."""
-    # The examples in the protocol write readerVersion and writerVersion (requirement B-05).
+    # The protocol's examples contain `readerVersion` and `writerVersion` (requirement B-05).
     reader = node.optional("minReaderVersion", int)
     writer = node.optional("minWriterVersion", int)
     reader = node.required("readerVersion", int) if reader is None else reader
@@ -82,7 +82,8 @@ def protocol_from_json(node: JsonObject) -> model.Protocol:
     return model.Protocol(
         min_reader_version=reader,
         min_writer_version=writer,
-        # Some writers write empty lists below reader version 3 and writer version 7: ignore them.
+        # Ignore empty lists of features, which some writers write although the protocol versions
+        # are too low for table features.
         reader_features=(reader_features or None) if reader < 3 else reader_features,
         writer_features=(writer_features or None) if writer < 7 else writer_features,
     )
@@ -375,7 +376,7 @@ _ENCODERS: Final[Mapping[type[model.Action], tuple[str, Callable[[Any], dict[str
 STORAGE_TYPES: Final = ("u", "i", "p")
 REQUIRED: Final = ("storageType", "pathOrInlineDv", "sizeInBytes", "cardinality")
 _NUMBERS: Final = {"offset": 31, "sizeInBytes": 31, "cardinality": 63}
-"""Members that must not be negative → the number of bits of their values."""
+"""The members that must not be negative → the maximum number of bits of their values."""
 _TYPES: Final = {
     **dict.fromkeys(REQUIRED[:2], (str,)),
     **dict.fromkeys(REQUIRED[2:], (int,)),
@@ -492,14 +493,15 @@ def check_commit(actions: Sequence[model.Action]) -> None:
         InvalidInputError: actions contradict each other, or a number is out of range.
     """
     _check_counters(actions)
-    # "A single log entry MUST NOT include more than one action that reconciles with each other."
+    # The protocol: "A single log entry MUST NOT include more than one action that reconciles with
+    # each other."
     for kind in (model.Metadata, model.Protocol, model.CommitInfo, model.RowIdHighWaterMark):
         if sum(isinstance(action, kind) for action in actions) > 1:
             raise InvalidInputError(f"cannot commit more than one {kind.__name__} action")
     adds = [action for action in actions if isinstance(action, model.AddFile)]
     removes = [action for action in actions if isinstance(action, model.RemoveFile)]
-    # "It is required that there is at most one file action of the same type for any `path`
-    # (regardless of `dvId`)."
+    # The protocol: "It is required that there is at most one file action of the same type for any
+    # `path` (regardless of `dvId`)."
     _refuse_twice("add actions of path", (add.path for add in adds))
     _refuse_twice("remove actions of path", (remove.path for remove in removes))
     _refuse_twice(

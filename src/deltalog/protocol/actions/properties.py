@@ -322,7 +322,7 @@ class TableProperties:
     checkpoint_write_stats_as_json: Final = _flag(
         "delta.checkpoint.writeStatsAsJson", "Checkpoints store statistics as JSON.", default=True
     )
-    # The default of Delta Spark; the protocol's default is false (requirement B-25).
+    # True is the default of Delta Spark. The protocol's default is false (requirement B-25).
     checkpoint_write_stats_as_struct: Final = _flag(
         "delta.checkpoint.writeStatsAsStruct",
         "Checkpoints store statistics and partition values as typed columns.",
@@ -418,7 +418,7 @@ class TableProperties:
     column_mapping_has_dropped_or_renamed: Final = Property(
         "delta.columnMapping.hasDroppedOrRenamed",
         parse_boolean,
-        False,  # noqa: FBT003  # the value
+        False,  # noqa: FBT003  # the default
         "Whether a column was ever dropped or renamed.",
         settable=False,
     )
@@ -506,7 +506,7 @@ class TableProperties:
             if key.lower().startswith(CONSTRAINT_PREFIX)
         }
 
-    if not TYPE_CHECKING:  # type checkers must report wrong names
+    if not TYPE_CHECKING:  # type checkers must report unknown names themselves
 
         def __getattr__(self, name: str) -> NoReturn:
             """Raise AttributeError that suggests a similar property."""
@@ -519,7 +519,7 @@ class TableProperties:
 
     def _repr_html_(self) -> str:
         """Return the notebook card: the properties that are set, then other defaults."""
-        from deltalog._util.cards import card, folding, grid  # noqa: PLC0415  # only in notebooks
+        from deltalog._util.cards import card, folding, grid  # noqa: PLC0415  # needed only in notebooks
 
         known = {key: one for one in PROPERTIES.values() for key in (one.key, *one.aliases)}
         given = [
@@ -570,7 +570,7 @@ def _as_text(known: Property[Any], value: object) -> str:
 # --- Checks of the table properties that a user sets
 
 
-# Prefixes of keys of other engines and tools, which deltalog stores without checks.
+# The prefixes of table properties of other engines and tools. They are stored without checks.
 _OPEN_PREFIXES: Final = (
     "delta.universalFormat.",
     "delta.compatibility.",
@@ -648,7 +648,7 @@ def _check_value(key: str, text: str) -> None:
     except InvalidMetadataError as error:
         raise InvalidInputError(str(error)) from None
     if found is TableProperties.parquet_compression_codec and text.lower() not in PARQUET_CODECS:
-        # Spark also supports LZO. A table may have it, but deltalog cannot write such files.
+        # Spark also supports LZO, but deltalog cannot write such files.
         raise InvalidInputError(
             f"table property {key}: expected one of {', '.join(PARQUET_CODECS)}, found {text!r}"
         )

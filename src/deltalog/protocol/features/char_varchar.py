@@ -51,7 +51,7 @@ def length_limits(schema: StructType) -> tuple[LengthLimit, ...]:
         text = field.metadata.get(CHAR_VARCHAR_KEY)
         if text is None:
             continue
-        # Imported on demand, because few tables have limits, and the type parser is slow to import.
+        # Import the slow type parser only here, because few tables have columns with limits.
         from deltalog.expressions.sql import length_limits as limits_of_type  # noqa: PLC0415
 
         try:

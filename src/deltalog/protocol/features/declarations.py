@@ -345,11 +345,12 @@ def table_checks(
     Raises:
         InvalidMetadataError: an invariant is malformed.
     """
-    # Delta Spark enforces constraints even if the protocol does not have the feature (CON-06).
+    # As in Delta Spark, constraints apply even if the protocol lacks their feature (requirement
+    # CON-06).
     stored = TableProperties(configuration).constraints
     checks = [Check(name=name, text=text) for name, text in stored.items()]
-    # "Writers MUST abort any transaction that adds a row to the table, where an invariant evaluates
-    # to `false` or `null`."
+    # The protocol: "Writers MUST abort any transaction that adds a row to the table, where an
+    # invariant evaluates to `false` or `null`."
     if invariants:
         checks += [
             Check(

@@ -156,7 +156,7 @@ def check(features: Collection[str], properties: TableProperties, schema: Struct
         raise InvalidInputError(
             f"{name} needs row tracking: set delta.enableRowTracking = true as well"
         )
-    # V1 forbids the table feature; V2 forbids only new deletion vectors.
+    # V1 forbids the table feature `deletionVectors`. V2 forbids only new vectors.
     has_vectors = properties.enable_deletion_vectors and not rules.allows_vectors
     if has_vectors or (not rules.allows_vectors_feature and "deletionVectors" in features):
         raise InvalidInputError(

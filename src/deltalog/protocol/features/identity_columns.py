@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 IDENTITY_TAG: Final = "delta.identity.schemaUpdate"
-"""Tag of commits whose metadata changes only in the high water marks of identity columns."""
+"""The tag of commits that change only high water marks of identity columns in the metadata."""
 MIN_VALUE: Final = -(1 << 63)
 MAX_VALUE: Final = (1 << 63) - 1
 
@@ -115,7 +115,8 @@ def with_high_water_marks(schema: StructType, marks: Mapping[str, int]) -> Struc
             fields.append(field)
             continue
         mark = marks[field.name]
-        # An explicit or older value must not move the mark back: later values would not be unique.
+        # The mark must never move back, because later values would then not be unique. An explicit
+        # or older value can be behind the current mark.
         if column.high_water_mark is not None:
             mark = column.further(mark, column.high_water_mark)
         metadata = {**field.metadata, IDENTITY_HIGH_WATER_MARK_KEY: mark}
@@ -140,7 +141,7 @@ def _identity_column(field: Field) -> IdentityColumn:
         start=start,
         step=step,
         high_water_mark=_number(field, IDENTITY_HIGH_WATER_MARK_KEY),
-        # Some writers quote booleans in field metadata.
+        # Some writers write booleans in field metadata as strings.
         allow_explicit_insert=str(allowed).lower() == "true",
     )
 

@@ -174,7 +174,8 @@ def requested_protocol(configuration: Mapping[str, str]) -> tuple[Protocol | Non
     reader = _version(configuration, MIN_READER_VERSION, 1, READER_FEATURES_VERSION)
     writer = _version(configuration, MIN_WRITER_VERSION, 2, WRITER_FEATURES_VERSION)
     if reader == READER_FEATURES_VERSION:
-        # "Creating a table with a Reader Version 3 and Writer Version less than 7 is not allowed."
+        # The protocol: "Creating a table with a Reader Version 3 and Writer Version less than 7 is
+        # not allowed."
         if MIN_WRITER_VERSION in configuration and writer < WRITER_FEATURES_VERSION:
             raise InvalidInputError(
                 f"cannot request reader version {reader} with writer version {writer}: expected "
@@ -259,9 +260,10 @@ def _min_versions(name: str, kind: Kind) -> tuple[int, int]:
 
 def _listing(features: Mapping[str, Kind], reader_version: int) -> Protocol:
     readers = (name for name, kind in features.items() if kind is Kind.READER_WRITER)
-    # "Its `protocol` action must only contain `writerFeatures`" for reader versions 1 and 2.
+    # The protocol for reader versions 1 and 2: "Its `protocol` action must only contain
+    # `writerFeatures`."
     listed = reader_version == READER_FEATURES_VERSION
-    # "Reader features should be added to both `readerFeatures` and `writerFeatures`."
+    # The protocol: "Reader features should be added to both `readerFeatures` and `writerFeatures`."
     return Protocol(
         min_reader_version=reader_version,
         min_writer_version=WRITER_FEATURES_VERSION,

@@ -457,7 +457,7 @@ VARIABLE: Final = "DELTALOG_PREVIEWS"
 PREVIEWS: Final = tuple(
     name for name, one in FEATURES.items() if Support.PREVIEW in {one.read, one.write}
 )
-"""The preview features that can be enabled, by name."""
+"""The names of the preview features that can be enabled."""
 
 
 def enable_preview(*features: str) -> None:

@@ -92,7 +92,8 @@ def check_protocol(protocol: ProtocolAction) -> None:
     reader, writer = protocol.min_reader_version, protocol.min_writer_version
     if reader < 1 or writer < 1:
         raise _invalid(protocol, "expected versions of 1 or more")
-    # "Creating a table with a Reader Version 3 and Writer Version less than 7 is not allowed."
+    # The protocol: "Creating a table with a Reader Version 3 and Writer Version less than 7 is not
+    # allowed."
     if reader == READER_FEATURES_VERSION and writer < WRITER_FEATURES_VERSION:
         raise _invalid(protocol, "reader version 3 needs writer version 7")
     lists = (
@@ -374,7 +375,7 @@ def check_may_remove(
     Raises:
         InvalidInputError: the table is append-only.
     """
-    # "New log entries MUST NOT change or remove data from the table."
+    # The protocol: "New log entries MUST NOT change or remove data from the table."
     if is_append_only(features, properties):
         raise InvalidInputError(
             f"cannot {operation} {table}: it is append-only; set delta.appendOnly = false first"
@@ -413,7 +414,7 @@ def check_user_domain(name: str) -> None:
     """
     if not name:
         raise InvalidInputError("a metadata domain needs a name")
-    # "Writers must not allow users to modify or delete system-controlled domains."
+    # The protocol: "Writers must not allow users to modify or delete system-controlled domains."
     if is_system_domain(name):
         raise InvalidInputError(
             f"cannot change the metadata domain {name!r}: domains that start with "

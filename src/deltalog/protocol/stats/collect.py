@@ -146,8 +146,8 @@ def _objects(
         else:
             texts = _texts(column)
             has_any = pc.is_valid(texts)
-        # Do not use one join that skips NULLs: it drops rows whose members are all NULL (pyarrow
-        # 26).
+        # Join the members one by one. A single join that skips NULLs would drop rows whose members
+        # are all NULL (pyarrow 26).
         member = join(f"{dumps(field.name).decode()}:", texts)
         comma = pc.if_else(
             pc.and_(pc.not_equal(inner, pa.scalar("")), pc.is_valid(member)), ",", ""
@@ -158,7 +158,8 @@ def _objects(
 
 
 def _no_text() -> pa.StringScalar:
-    # This is no module constant, because pyarrow imports pandas for the first scalar of a process.
+    # A module constant would slow down the import of deltalog, because pyarrow imports pandas for
+    # the first scalar of a process.
     return pa.scalar(None, pa.string())
 
 
@@ -167,7 +168,7 @@ def _texts(values: Array) -> Array:
     return values.cast(pa.string()) if texts is None else texts(values)
 
 
-def _encode(value: Any) -> str:  # one case for each type
+def _encode(value: Any) -> str:
     match value:
         case Mapping():
             members = (
@@ -367,7 +368,7 @@ class _ColumnStats:
         if pt.is_dictionary(values.type):
             values = values.dictionary_decode()
         if self.collation is not None:
-            from deltalog.expressions.comparing import keys  # noqa: PLC0415  # few columns
+            from deltalog.expressions.comparing import keys  # noqa: PLC0415  # few columns have a collation
 
             # A collation key equals its string under the collation, so it is a valid bound.
             values = keys(values, self.collation)

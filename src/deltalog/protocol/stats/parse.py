@@ -39,7 +39,8 @@ from deltalog.protocol.stats.schema import (
     schema_of_leaves,
 )
 
-# Large enough to use all cores, small enough to limit the memory for the copy of the strings.
+# The size in bytes of the slices of JSON strings that are parsed separately. Larger slices would
+# use fewer cores, and more memory for the copy of the strings.
 _SLICE_BYTES: Final = 32 << 20
 _BLOCK_BYTES: Final = 1 << 20
 _FEW_ROWS: Final = 16
@@ -132,7 +133,7 @@ def _read(texts: Array, wire: pa.Schema) -> pa.Table:
     pieces = [texts.slice(start, step) for start in range(0, len(texts), step)]
     tables = [_read_at_once(piece, wire) for piece in pieces]
     # If all pieces fail, the writer probably makes the same error in each row. Then read row by row
-    # instead of searching.
+    # instead of searching for the wrong rows.
     narrow = _read if any(tables) else read_by_row
     return pa.concat_tables(
         [
@@ -158,7 +159,7 @@ def _read_at_once(texts: Array, wire: pa.Schema) -> pa.Table | None:
     longest = pc.max(lengths).as_py()
     try:
         table = pj.read_json(
-            pa.BufferReader(data),  # type: ignore[arg-type]  # stubs: any file but Arrow's
+            pa.BufferReader(data),  # type: ignore[arg-type]  # the stubs lack Arrow's own files
             # `pyarrow.json` cannot read a row longer than a block.
             read_options=pj.ReadOptions(
                 use_threads=False, block_size=max(_BLOCK_BYTES, 2 * longest + 2)

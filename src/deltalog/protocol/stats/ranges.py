@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from deltalog.expressions.nodes import Expression, Literal
     from deltalog.protocol.stats.schema import Path
 
-# An array or a constant of any type; None means unknown.
+# An Arrow array or scalar of any type. None means that the value is unknown.
 Datum = Any
 
 
@@ -132,7 +132,7 @@ class Constant:
     def lower(self, facts: Facts) -> Datum:
         """Return the value."""
         del facts
-        return to_scalar(self.literal.value, self.literal.type)  # type: ignore[arg-type]  # `resolve` types constants
+        return to_scalar(self.literal.value, self.literal.type)  # type: ignore[arg-type]  # `resolve` has set the type
 
     @property
     def low_text(self) -> str:
@@ -293,7 +293,7 @@ class CastRange:
 _MICROS_PER_MILLI: Final = 1_000
 _MAX_INT64: Final = (1 << 63) - 1
 _MIN_INT64: Final = -(1 << 63)
-# Decimals with up to 15 digits can be stored exactly as doubles.
+# Decimals with at most this number of digits are unchanged after a conversion to double and back.
 _EXACT_DOUBLE_DIGITS: Final = 15
 _MOST_DOUBLE_DIGITS: Final = 17
 _MAX_EXACT_DOUBLE: Final = 1 << 53
@@ -393,7 +393,7 @@ def _widened(array: Array, data_type: PrimitiveType, sign: int, limit: Any) -> A
         return array
     wide = _wide(data_type)
     margin = pc.multiply(pc.abs(array.cast(pa.float64())), sign * _DOUBLE_ERROR)
-    # The margin must have the scale of the column.
+    # Convert the margin to the scale of the column, so that the sum has this scale, too.
     margin = pc.cast(margin, pa.decimal256(data_type.precision, data_type.scale))
     moved = pc.add(array.cast(margin.type), margin).cast(wide)
     choose = pc.max_element_wise if sign < 0 else pc.min_element_wise
@@ -651,7 +651,7 @@ class Compare:
             case ">" | ">=":
                 return _ask(self.operator, left.upper, right.lower, facts)
             case "<>":
-                # No row can differ only if both ranges are the same single value.
+                # The result is false only if both ranges consist of the same single value.
                 differs = _ask("<>", left.lower, right.upper, facts)
                 return _join(
                     pc.or_kleene, differs, _ask("<>", left.upper, right.lower, facts), all_of=True

@@ -73,10 +73,10 @@ if TYPE_CHECKING:
 
 _NEGATED: Final = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 _MANY_OPTIONS: Final = 64
-# If an OR has more claims, they are merged. If a claim has more spans, they are searched instead of
-# tested one by one.
+# An OR of at most this number of claims is not simplified. A claim with at most this number of
+# spans tests every span. With more spans, it searches for the span nearest to a file's range.
 _FEW: Final = 16
-# Maximum number of claims. Each claim is evaluated for every file and row group.
+# The maximum number of claims in an AND or OR, because each claim is evaluated for every file.
 _MOST_PARTS: Final = 128
 _MOST_NESTED: Final = 50
 
@@ -216,7 +216,7 @@ class _Rewriter:
         if value is None:
             return None
         guards = self._guards(value)
-        # Bounds cannot be used: an option is NaN, or the options have no order.
+        # An option is NaN, or the options have no order. So bounds cannot be used.
         return _all_of(guards) if guards else None
 
     def is_null(self, node: IsNull, *, negated: bool) -> Claim | None:
@@ -374,7 +374,7 @@ def _any_of(claims: list[Claim]) -> Claim | None:
     if len(flat) <= _FEW:
         return AnyOf(tuple(flat))
     flat = [claim for claim in flat if not isinstance(claim, Never)] or flat[:1]
-    # If all parts are conditions on a single range each, the merged spans can replace the parts.
+    # If each part is a condition on only one range, the merged spans can replace the parts.
     is_same = all(len({one.key for one in wanted_of(part)}) == 1 for part in flat)
     if is_same or len(flat) > _MOST_PARTS:
         merged = any_of(flat)
@@ -412,7 +412,7 @@ FLIPPED: Final = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 
 Span = tuple[Any, Any]
-"""The smallest and the greatest value as Python objects; None means no limit."""
+"""The smallest and the greatest value of a range as Python objects; None means no limit."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -482,8 +482,8 @@ class Spans:
                 highs, low = (pc.add(side, pa.scalar(0.0, side.type)) for side in (highs, low))
             position = pc.call_function("search_sorted", [highs, low])
         except (pa.ArrowKeyError, pa.ArrowInvalid, pa.ArrowNotImplementedError):
-            # pyarrow before 26 has no `search_sorted`. Newer versions do not support decimals and
-            # different time units.
+            # Older versions of pyarrow have no `search_sorted`. In newer versions, it does not
+            # support decimals and different time units.
             position = _searched(ends.spans, low)
         if position is None:
             return pc.and_kleene(compare("<=", low, highs[-1]), compare(">=", high, lows[0]))
@@ -634,7 +634,7 @@ def any_of(parts: Sequence[Claim]) -> list[Claim] | None:
     """
     common: dict[tuple[Any, ...], list[WantedSpans]] | None = None
     for part in parts:
-        # If a part has several conditions on a range, using one of them is correct.
+        # If a part has several conditions on the same range, it is correct to use only one of them.
         found = {one.key: one for one in wanted_of(part)}
         if common is None:
             common = {key: [one] for key, one in found.items()}

@@ -36,7 +36,7 @@ MIN_VALUES: Final = "minValues"
 MAX_VALUES: Final = "maxValues"
 NULL_COUNT: Final = "nullCount"
 STATS_WITH_COLLATION: Final = "statsWithCollation"
-# Another name of `nullCount`, in the protocol's example of a checkpoint and from some writers.
+# The name of `nullCount` in the protocol's example of a checkpoint, which some writers use, too.
 NULL_COUNT_ALIAS: Final = "nullCounts"
 DEFAULT_NUM_INDEXED_COLUMNS: Final = 32
 
@@ -182,7 +182,7 @@ def child_of(parent: Array, name: str) -> Array | None:
     if index < 0:
         return None
     if isinstance(parent, pa.StructArray) and not parent.null_count:
-        return parent.field(index)  # faster than a kernel
+        return parent.field(index)  # faster than `struct_field`
     return pc.struct_field(parent, [index])
 
 

@@ -140,7 +140,8 @@ def changed_table(
         asked = checks.checked_configuration(
             before.configuration, configuration, is_lenient=arbitrary_properties
         )
-    # "Clients must not remove the feature from the `protocol` action": so protocols are merged.
+    # The protocol: "Clients must not remove the feature from the `protocol` action". So the new
+    # protocol is merged with the current one.
     base = current.protocol if protocol is None else merge(current.protocol, protocol)
     if features:
         base = with_features(base, features)

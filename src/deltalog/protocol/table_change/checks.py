@@ -240,7 +240,7 @@ def checked_configuration(
         InvalidInputError: a changed property is unknown, may be set only by writers, or has an
             invalid value.
     """
-    given: Mapping[str, object] = asked  # callers may ignore the types
+    given: Mapping[str, object] = asked  # callers may pass other types
     odd = {key: value for key, value in given.items() if not isinstance(value, str)}
     if odd:
         raise InvalidInputError(f"expected table properties as strings, found {odd}")
@@ -330,7 +330,7 @@ def stored_configuration(
         if before is None:
             found.setdefault(HAS_DROPPED_OR_RENAMED_PROPERTY, "false")
         elif not before.supports(USAGE_TRACKING):
-            # It is unknown whether columns of an existing table were dropped or renamed before.
+            # Columns of an existing table may have been dropped or renamed before.
             found[HAS_DROPPED_OR_RENAMED_PROPERTY] = "true"
     if before is None or before.in_commit_timestamps is None:
         for key in _ENABLEMENT:

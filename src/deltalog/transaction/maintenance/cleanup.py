@@ -276,8 +276,8 @@ def _named_sidecars(store: Store, checkpoints: Iterable[CheckpointFiles]) -> Ite
 # --- Log compaction: the reconciled actions of a range of commits, in one file
 
 
-# Kind of action → the member that identifies an action. Only the newest action with the same
-# identity is written.
+# Kind of action → the member that identifies an action; empty if a version has only one action of
+# this kind. Of several actions with the same identity, only the newest is written.
 _NAMES: Final = {
     "protocol": "",
     "metaData": "",

@@ -36,7 +36,7 @@ Ends: TypeAlias = tuple[Array | None, Array | None]
 
 _EXAMPLES: Final = 5
 MOST_PAIRS: Final = 1 << 20
-"""The maximum number of pairs to evaluate at a time if a merge's condition has no keys."""
+"""The maximum number of pairs of rows to evaluate at a time if a merge condition has no keys."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -383,7 +383,7 @@ class KeyIndex:
             codes = code
         rows = compute.indices_nonzero(codes.is_valid()).cast(pa.int64())
         groups = codes.drop_null()
-        # `unique` numbers keys in the order of their first rows, and so does `value_counts`.
+        # Both `unique` and `value_counts` return keys in the order of their first rows.
         counts = compute.value_counts(groups)
         self.num_keys: int = len(counts)
         self._rows = rows
@@ -461,8 +461,8 @@ class _Range:
         self._first = pa.scalar(low, pa.int64())
         places = self._places(distinct)
         self.is_small = high - low < _WINDOW_PLACES
-        # Process the range in windows, because the kernel needs four bytes per integer of the
-        # range, but the resulting bitmap only one bit.
+        # To limit the memory, process the range in windows: for each integer of the range, the
+        # kernel needs four bytes, but the resulting bitmap needs only one bit.
         windows = [
             _placed(places, first, min(_WINDOW_PLACES, high - low + 1 - first))
             for first in range(0, high - low + 1, _WINDOW_PLACES)
@@ -520,8 +520,8 @@ def _placed(places: Array, first: int, count: int) -> Array:
     """Return for each of the `count` places from `first` on its index in `places`, or NULL."""
     inside = compute.subtract(places, first)
     near = compute.and_(compute.greater_equal(inside, 0), compute.less(inside, count))
-    # Replace places outside the range by an extra last place, which is cut off. Filtering them
-    # would change the indices of the other places.
+    # Replace places outside the range by an extra last place, which is cut off. Removing them
+    # here would change the indices of the other places.
     inside = compute.if_else(near, inside, count)
     options = compute.InversePermutationOptions(max_index=count, output_type=pa.int32())
     return compute.call_function("inverse_permutation", [inside], options).slice(0, count)
@@ -549,11 +549,17 @@ def _combined(codes: Array, more: Array, distinct: Array) -> Array:
 
 
 _FEW: Final = 16
-"""Up to this many ranges, comparing each with all values is faster than sorting the values."""
+"""The maximum number of ranges that are compared with every value.
+
+For more ranges, it is faster to sort the values.
+"""
 _DENSE: Final = 4
-"""If at least one in this many pairs is in a range, evaluating every pair is as fast."""
+"""If at least 1/`_DENSE` of all pairs match, evaluating every pair is as fast as the index."""
 _LEAST: Final = 32
-"""Up to this many values, comparing each with all ranges is faster than sorting the ranges."""
+"""The maximum number of values that are compared with every range.
+
+For more values, it is faster to sort the ranges.
+"""
 
 
 class RangeIndex:
@@ -598,7 +604,7 @@ class RangeIndex:
         if self._is_dense(members.num_pairs, len(values)):
             return None
         pairs = members.pairs()
-        by_row = compute.array_sort_indices(pairs.rows)  # a stable sort: ranges remain ascending
+        by_row = compute.array_sort_indices(pairs.rows)  # stable, so ranges remain ascending
         return pairs.rows.take(by_row), self._rows.take(near).take(pairs.ranges.take(by_row))
 
     def edges(self, values: Array, most: int) -> list[int] | None:
@@ -657,7 +663,7 @@ class RangeIndex:
         """Find the values of each range by sorting the values, so that they are adjacent."""
         order: Array = None
         starts: Array = pa.repeat(0, len(near))
-        counts: Array = starts  # replaced below, because at least one kind of bound exists
+        counts: Array = starts  # replaced below, because `_lows` or `_highs` exists
         if self._lows is not None:
             order, starts = _ranked(values, self._lows.take(near), with_equal=False)
             counts = compute.subtract(len(values) - values.null_count, starts)
@@ -725,7 +731,7 @@ def _ranked(values: Array, ends: Array, *, with_equal: bool) -> tuple[Array, Arr
     Returns:
         The row numbers of the sorted values, and the count of each bound.
     """
-    # The sort is stable, so the order of `parts` decides whether values precede equal bounds.
+    # The sort is stable, so the order of `parts` decides whether a value precedes an equal bound.
     parts = [values, ends] if with_equal else [ends, values]
     order = compute.array_sort_indices(pa.concat_arrays(parts)).cast(pa.int64())
     count = len(parts[0])

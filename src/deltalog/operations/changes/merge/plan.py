@@ -118,8 +118,8 @@ class MergePlan:
         )
         alone = [key.target for key in self.condition.keys]
         if self.not_matched_by_source:
-            # These clauses also need the rows that do not match. So the scan may not filter by the
-            # conjuncts over the table, and the merge evaluates them itself.
+            # These clauses also apply to table rows without a match. So the scan must not filter by
+            # the conjuncts that read only the table. The merge evaluates these conjuncts itself.
             alone += self.condition.target_only
         return sorted({*found, *(path[0] for part in alone for path in columns(part))})
 
@@ -146,8 +146,8 @@ def plan_merge(
     request.check()
     after = configuration_after(request, configuration, source)
     names = names_of(request, configuration.schema, source)
-    # Assigned values may read columns that this merge adds, which are NULL in existing rows.
-    # Conditions may not.
+    # Assigned values may read columns that this merge adds and that are NULL in existing rows.
+    # Conditions must not read such columns.
     later = names if after is configuration else names_of(request, after.schema, source)
     planner = _Planner(request, after.schema, source, names, later, session)
     condition = request.condition
@@ -215,7 +215,7 @@ def _resolved(
 
 
 class _Planner:
-    def __init__(  # the arguments of `plan_merge`
+    def __init__(  # for the arguments, see `plan_merge`
         self,
         request: ChangeRequest,
         target: StructType,
@@ -397,8 +397,8 @@ def configuration_after(
     for path in _assigned(request, configuration.schema, source):
         field = _along(source, path)
         if field is not None:
-            # If the types cannot be merged, keep the table's type: the assigned value may be
-            # computed from other columns.
+            # If the types cannot be merged, do not change the table's type. The assigned value may
+            # be computed from other columns, so this is no error.
             with suppress(SchemaMismatchError):
                 merged = _with_fields(merged, [field], widens=False)
     if merged == configuration.schema:
@@ -594,7 +594,7 @@ def _key(part: Expression, schema: StructType) -> Key | None:
     data_type = type_of(ends[0], schema)
     if not isinstance(data_type, PrimitiveType) or data_type == VOID:
         return None
-    if type_of(ends[1], schema) != data_type:  # such as timestamps in two units
+    if type_of(ends[1], schema) != data_type:  # for example, timestamps in different units
         return None
     return Key(without_side(ends[0]), without_side(ends[1]), part.operator == "<=>")
 

@@ -82,7 +82,7 @@ class MergeSource:
                 for field in to_arrow_schema(self.schema)
             ]
         )
-        # The caller has tables and batches in memory anyway, so spilling them would free nothing.
+        # A table or batch remains in memory anyway, so do not write it to a temporary file.
         budget = None if isinstance(data, pa.Table | pa.RecordBatch) else memory_bytes
         try:
             batches = self._gather(reader, budget)
@@ -128,7 +128,7 @@ class MergeSource:
             tell_of_cut(name)
         seen = copy(self)
         seen.schema = StructType(fields)
-        seen._cut = frozenset(cut)  # noqa: SLF001  # of this class
+        seen._cut = frozenset(cut)  # noqa: SLF001  # also a `MergeSource`
         return seen
 
     @property
