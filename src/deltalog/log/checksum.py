@@ -67,7 +67,7 @@ def parse_checksum(data: bytes, where: str = "checksum") -> VersionChecksum | No
         metadata = node.child("metadata", codec.metadata_from_json)
         if protocol is None or metadata is None:
             return None
-        # Older versions of Delta Spark write histogramOpt (requirement B-19).
+        # Older versions of Delta Spark write `histogramOpt` instead (requirement B-19).
         histogram = node.values.get("fileSizeHistogram", node.values.get("histogramOpt"))
         return VersionChecksum(
             table_size_bytes=node.required("tableSizeBytes", int),
@@ -143,7 +143,8 @@ _MIB: Final = 1 << 20
 _GIB: Final = 1 << 30
 _FEW: Final = 1000
 
-# The bins of Delta Spark, which are narrow around the usual target file sizes.
+# The lower bounds of the bins, as in Delta Spark. The bins are narrow around the usual target file
+# sizes.
 FILE_SIZE_BOUNDARIES: Final = (
     0,
     *(8 * _KIB << step for step in range(10)),

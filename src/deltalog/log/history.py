@@ -136,7 +136,7 @@ def read_commit_time_ms(
             return own
     if commit is not None:
         return commit.modified_ms
-    # The commit was cleaned up: the modification time of the version's checkpoint is an estimate.
+    # If the commit was cleaned up, the time of the version's checkpoint is used as an estimate.
     return segment.checkpoint.files[0].modified_ms if segment.checkpoint is not None else 0
 
 

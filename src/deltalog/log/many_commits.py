@@ -173,7 +173,8 @@ def files_of_lines(lines: pa.StringArray, kind: str) -> pa.Table | None:
     Cost: one pass of `pyarrow.json`, and a few kernels for each column.
     """
     schema = FILE_SCHEMAS[kind]
-    # The value of the first member. If it is a valid object, the line has no other member.
+    # The text of each line after the key of its first member. If this text is a valid object, the
+    # line has no other member.
     inner: Any = pc.binary_slice(lines.cast(pa.binary()), len(_start_of(kind)), -1).cast(
         pa.string()
     )
@@ -243,7 +244,7 @@ def _read(data: pa.Buffer, objects: pa.StringArray, schema: pa.Schema) -> pa.Tab
         )
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return None
-    # Different numbers mean that a line was not exactly one object.
+    # If the numbers differ, at least one line was not exactly one object.
     return table if table.num_rows == len(objects) else None
 
 

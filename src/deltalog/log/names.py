@@ -21,7 +21,7 @@ LAST_CHECKPOINT_NAME: Final = "_last_checkpoint"
 LAST_CHECKPOINT_PATH: Final = f"{LOG_DIRECTORY}/{LAST_CHECKPOINT_NAME}"
 
 MAX_VERSION: Final = 2**63 - 1
-"""Versions are signed 64-bit integers, although the 20 digits of a name allow more."""
+"""The maximum version, because versions are signed integers. The 20 digits of a name allow more."""
 _DIGITS: Final = 20
 _UUID: Final = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 _OTHER: Final = re.compile(

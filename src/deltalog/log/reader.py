@@ -38,7 +38,7 @@ _VERSION_FIELD: Final = pa.field(VERSION_COLUMN, pa.int64())
 _BATCH_BYTES: Final = 32 << 20
 _BATCH_FILES: Final = 512
 _GROUP_BYTES: Final = 16 << 20
-_TOGETHER_BYTES: Final = 64 << 10  # parse fewer bytes line by line, which is faster
+_TOGETHER_BYTES: Final = 64 << 10  # fewer bytes are parsed line by line, because this is faster
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -91,7 +91,8 @@ class LogSegment:
     def files_newest_first(self) -> list[LogFile]:
         """Return commits and compactions that cover `commits` exactly once, newest first."""
         by_end: dict[int, LogFile] = {}
-        for compaction in self.compactions:  # ascending, so the longest with the same end is first
+        # Compactions are in ascending order. So of those with the same end, the longest is first.
+        for compaction in self.compactions:
             by_end.setdefault(compaction.end_version, compaction)
         commits = {commit.version: commit for commit in self.commits}
         chosen: list[LogFile] = []

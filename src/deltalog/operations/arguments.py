@@ -157,7 +157,7 @@ def check_number(name: str, value: object, *, least: int = 0) -> None:
     if value is None:
         return
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number or not isfinite(value) or value < least:  # type: ignore[arg-type, operator]  # is_number
+    if not is_number or not isfinite(value) or value < least:  # type: ignore[arg-type, operator]  # `value` is a number here
         raise InvalidInputError(f"{name}: expected a number of {least} or more, found {value!r}")
 
 
@@ -361,7 +361,7 @@ def as_constraints(given: Any, columns: Sequence[str]) -> Any:
     In Spark SQL, double quotes enclose a string, not a name.
     """
     if not isinstance(given, Mapping):
-        return given  # the caller reports the error
+        return given  # the caller raises an error for other types
     from deltalog.expressions.sql import with_backticks  # noqa: PLC0415  # rarely needed
 
     return {name: with_backticks(text, columns) for name, text in given.items()}

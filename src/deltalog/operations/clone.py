@@ -311,7 +311,8 @@ class Clone(Operation[Cloned]):
         paths: Any = canonical_paths(files.column("path"), root)
         outside = paths.filter(compute.match_substring_regex(paths, ABSOLUTE)).to_pylist()[:1]
         vectors: Any = files.column("deletionVector")
-        # Only vectors of storage type `p` have an absolute path; other vectors are in the root.
+        # Only vectors of storage type `p` have an absolute path. Other vectors are inline, or in a
+        # file below the table's root.
         by_path = compute.equal(compute.struct_field(vectors, "storageType"), "p")
         for row in vectors.filter(by_path).to_pylist():
             descriptor = descriptor_of(row)
@@ -560,7 +561,8 @@ def copy_files(
             background.submit(partial(work, path, wanted))
         background.wait()
     except BaseException:
-        # Wait for running copies, so that `own_paths` contains their files, which are then deleted.
+        # Wait for copies in progress, so that `own_paths` contains their files. These files are
+        # then deleted.
         background.cancel()
         raise
     return Copied(len(sizes), sum(sizes))

@@ -339,7 +339,7 @@ def _checked_fields(
                 "which Delta readers need; rewrite the file with Iceberg's writer"
             )
         yield _Stored(parent, arrow.name, number)
-        if number in known:  # the table no longer has other columns
+        if number in known:  # other columns were dropped from the table
             place = _Place(path, number, prefix + known[number].name)
             yield from _checked_parts(arrow.type, known[number].type, place)
 

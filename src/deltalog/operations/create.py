@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from deltalog.transaction import PendingTransaction
 
 
-# Properties that Unity Catalog requires of its managed tables. The prefix includes the table's id.
+# Properties that Unity Catalog requires of its managed tables. `io.unitycatalog.` is the prefix of
+# its own properties, such as the table's id.
 _UNITY_CATALOG: Final = "io.unitycatalog."
 _OF_CATALOGS: Final = frozenset(
     {
@@ -103,7 +104,7 @@ class Replace(Operation[Nothing]):
             protocol=wanted.protocol,
             replaces_data=True,
         )
-        # Replace name and description. If the new table has no name or description, remove it.
+        # Replace the name and the description of the old table, even if the new table has none.
         metadata = replace(
             changed.metadata, name=wanted.metadata.name, description=wanted.metadata.description
         )

@@ -53,10 +53,10 @@ class LocalEngine:
     def plan_change(self, transaction: PendingTransaction, request: ChangeRequest) -> PlannedChange:
         """Plan a change: after pruning, read only the columns that the conditions use."""
         if request.source is None:
-            from deltalog.operations.changes.local import LocalChange  # noqa: PLC0415  # as above
+            from deltalog.operations.changes.local import LocalChange  # noqa: PLC0415  # imported on demand
 
             return LocalChange(transaction, request)
-        from deltalog.operations.changes.merge.local import LocalMerge  # noqa: PLC0415  # as above
+        from deltalog.operations.changes.merge.local import LocalMerge  # noqa: PLC0415  # imported on demand
 
         return LocalMerge(transaction, request)
 
@@ -71,26 +71,26 @@ class LocalEngine:
         """Write rows in one pass, and encode files while further rows are read."""
         if not isinstance(rows, pa.RecordBatchReader):
             raise InternalError(f"cannot write a {type(rows).__name__} in this process")
-        # An empty list of rows has no columns, so the predicate cannot be evaluated on it.
+        # An empty list of rows has no columns on which the predicate could be evaluated.
         if predicate is not None and rows.schema.names:
-            from deltalog.data.write.changes import write_where  # noqa: PLC0415  # as above
+            from deltalog.data.write.changes import write_where  # noqa: PLC0415  # imported on demand
 
             return write_where(spec, rows, predicate, tells_changes=tells_changes)
         if predicate is None and spec.configuration.optimizes_writes:
-            from deltalog.operations.changes.external_sort import write_optimized  # noqa: PLC0415  # as above
+            from deltalog.operations.changes.external_sort import write_optimized  # noqa: PLC0415  # imported on demand
 
             return write_optimized(spec, rows)
         return write_files(spec, rows)
 
     def rewrite_bins(self, job: BinRewrite) -> Sequence[Rewritten]:
         """Rewrite `max_concurrent_tasks` bins at a time; by default one per core, at most 8."""
-        from deltalog.operations.changes.bins import rewrite_here  # noqa: PLC0415  # as above
+        from deltalog.operations.changes.bins import rewrite_here  # noqa: PLC0415  # imported on demand
 
         return rewrite_here(job)
 
     def write_checkpoint(self, snapshot: Snapshot, at_ms: int) -> bool:
         """Write a checkpoint with `maintenance.create_checkpoint`."""
-        from deltalog.transaction.maintenance.checkpoint import create_checkpoint  # noqa: PLC0415  # as above
+        from deltalog.transaction.maintenance.checkpoint import create_checkpoint  # noqa: PLC0415  # imported on demand
 
         create_checkpoint(snapshot, at_ms=at_ms)
         return True

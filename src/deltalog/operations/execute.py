@@ -93,8 +93,8 @@ def execute_on(
         TableNotFoundError: the table no longer exists, or was replaced by another table.
         DeltaError: staging or committing failed.
     """
-    # Also refresh a fresh snapshot if the source can be read only once: a conflict would end the
-    # operation, and opening the source may have taken long.
+    # Refresh even a fresh snapshot if the source can be read only once. Opening the source may have
+    # taken long, and a conflict with a commit that was made meanwhile would end the operation.
     if operation.needs_latest and not (is_fresh and operation.is_repeatable):
         load = partial(shown.refresh, same_table=True)
         return execute(operation, load, engine, options, progress=progress)

@@ -243,7 +243,8 @@ def restored_configuration(
     if then.column_mapping_mode is not Mode.NONE and _MAX_COLUMN_ID in current:
         highest = max(int(current[_MAX_COLUMN_ID]), int(texts.get(_MAX_COLUMN_ID, 0)))
         texts[_MAX_COLUMN_ID] = str(highest)
-    # The protocol states: "After it is set to `true` it must never be set back to `false` again."
+    # The protocol about this property: "After it is set to `true` it must never be set back to
+    # `false` again."
     tracked = current.get(HAS_DROPPED_OR_RENAMED_PROPERTY)
     if tracked is not None:
         lost = tracked == "true" or has_lost_names(now.schema, then.schema)

@@ -69,7 +69,7 @@ START: Final = "VACUUM START"
 END: Final = "VACUUM END"
 _HOUR_MS: Final = 3_600_000
 _LAST_VACUUM_PATH: Final = "_delta_log/_last_vacuum_info"
-_LAST_VERSION: Final = "latestCommitVersionOutsideOfRetentionWindow"  # Delta Spark's key
+_LAST_VERSION: Final = "latestCommitVersionOutsideOfRetentionWindow"  # the key of Delta Spark
 _LAST_CUTOFF: Final = "deltalogCutoffMs"
 
 
@@ -342,7 +342,8 @@ def _check_retention(
 def _planned_lite(snapshot: Snapshot, plan: VacuumPlan) -> VacuumPlan:
     last = _last_lite(snapshot.store)
     files, swept = removed_files(snapshot, cutoff_ms=plan.cutoff_ms, since=last)
-    # With keep_versions, some removed files are not deleted. A later vacuum must find them again.
+    # With `keep_versions`, this vacuum does not delete some removed files. A later vacuum must find
+    # them again, so do not record the version.
     is_behind = last is not None and swept is not None and swept < last.swept_version
     is_known = not plan.keep_versions and not is_behind
     return replace(plan, files=files, swept_version=swept if is_known else None)
@@ -370,7 +371,7 @@ _VACUUM_FIELDS: Final[list[pa.Field[Any]]] = [
     pa.field("reason", pa.string(), nullable=False),
 ]
 VACUUM_SCHEMA: Final = pa.schema(_VACUUM_FIELDS)
-"""Files to delete, one per row. In lite mode, modification times and some sizes are NULL."""
+"""The files to delete, one per row. In lite mode, modification times and some sizes are NULL."""
 
 REMOVED: Final = "removed from the table"
 UNKNOWN: Final = "not in the log"

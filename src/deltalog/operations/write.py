@@ -385,8 +385,8 @@ def _files_in_partitions(snapshot: Snapshot, adds: Sequence[AddFile]) -> pa.Tabl
     new = pa.array([list(add.partition_values.items()) for add in adds], STRING_MAP)
     configuration = snapshot.configuration
     fields = configuration.partition_schema.fields
-    # Compare parsed values, because writers serialise the same value differently. Each partition
-    # becomes one number, computed from the index of each value among the new files' values.
+    # Compare parsed values, because writers serialise the same value differently. Each partition is
+    # encoded as one number, from the indices of its values among the values of the new files.
     codes: Any = pa.repeat(pa.scalar(0, pa.int64()), files.num_rows)
     new_codes: Any = pa.repeat(pa.scalar(0, pa.int64()), len(new))
     for column, name in zip(fields, configuration.physical_partition_columns, strict=True):
@@ -462,7 +462,7 @@ class AppendParts(Operation[PartsAppended]):
 
         Cost: one pass over the rows; no file of the table is read.
         """
-        del engine  # not needed, because the rows are few and already in this process
+        del engine  # not needed to write a few rows that are in this process
         written, errors = write_parts(self.file_options.spec_for(transaction), self.parts)
         if written.adds:
             transaction.add_files(written)

@@ -31,7 +31,7 @@ HAS_DROPPED_OR_RENAMED_PROPERTY: Final = "delta.columnMapping.hasDroppedOrRename
 USAGE_TRACKING: Final = "columnMappingUsageTracking"
 
 _MAX_ID: Final = 2**31 - 1
-# Characters with a special meaning in schema strings of older Parquet readers.
+# Matches characters with a special meaning in the schema strings of older Parquet readers.
 _PUNCTUATION: Final = re.compile(r"[ ,;{}()\n\t=]")
 
 
@@ -120,7 +120,7 @@ class PhysicalNames(Enum):
     LOGICAL = auto()
     """Logical names, for an existing table whose files already use them."""
     FIRST = auto()
-    """Logical names if they are valid in Parquet: no column was ever dropped or renamed."""
+    """Logical names if valid in Parquet, for tables that never dropped or renamed a column."""
     BY_ID = auto()
     """Names that contain the column's id, which is never reused."""
     RANDOM = auto()
@@ -215,8 +215,8 @@ def validate(schema: StructType, mode: Mode, *, max_id: int | None = None) -> No
                 f"column {name!r}: expected {PHYSICAL_NAME_KEY}, "
                 f"found {field.metadata.get(PHYSICAL_NAME_KEY)!r}"
             )
-    # The full physical path must be unique; the last name need not be, because fields of two
-    # structs may have the same name (requirement B-34).
+    # The full physical path must be unique. The last name alone need not be unique, because fields
+    # of two structs may have the same name (requirement B-34).
     seen: set[tuple[str, ...]] = set()
     for path, _ in walk(_rename(schema)):
         if path in seen:

@@ -55,7 +55,8 @@ _UUID_CHARS: Final = 20
 _MOST_SHOWN: Final = 200
 """The maximum number of characters of an inline vector in a message."""
 _INT_BYTES: Final = 4
-# The alphabet of Z85 (ZeroMQ RFC 32); Python's base85 is the same encoding with another alphabet.
+# The alphabet of Z85 (ZeroMQ RFC 32). Python's base85 is the same encoding with the alphabet
+# `_B85`.
 _Z85: Final = (
     "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 )
@@ -494,7 +495,8 @@ class DeletionBitmap:
     def to_arrow(self) -> pa.Int64Array:
         """Return the row numbers, ascending."""
         numbers = self._rows.to_array()
-        # The constructor checks that values are below 2^63, so they can be reinterpreted as signed.
+        # The constructor checks that row numbers are below 2^63, so they are valid as signed
+        # integers.
         return pa.Array.from_buffers(  # type: ignore[return-value]  # int64 is requested
             pa.int64(), len(numbers), [None, pa.py_buffer(numbers)], null_count=0
         )
@@ -584,7 +586,7 @@ def keep_mask(bitmap: DeletionBitmap, start_row: int, num_rows: int) -> pa.Boole
         return marks
     rows = compute.subtract(bitmap.between(start_row, start_row + num_rows).to_arrow(), start_row)
     options = compute.ScatterOptions(max_index=num_rows - 1)
-    # `scatter` makes all other positions NULL: these rows are not deleted.
+    # `scatter` sets all other positions to NULL. These rows are not deleted.
     return compute.call_function("scatter", [marks, rows], options).is_null()
 
 
@@ -604,7 +606,8 @@ def _portable_of_native(body: memoryview, order: str) -> bytes:
         (count,) = integer.unpack_from(body, 0)
         if count < 0:
             raise DeletionVectorError(f"cannot read a deletion vector of {count} bitmaps")
-        # Each bitmap consumes bytes, so a wrong count ends with an error at the end of the data.
+        # If the count is wrong, the loop ends with an error at the end of the data, because each
+        # bitmap consumes bytes.
         for key in range(count):
             (length,) = integer.unpack_from(body, position)
             bitmap = bytes(body[position + integer.size : position + integer.size + length])

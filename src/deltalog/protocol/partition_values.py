@@ -170,7 +170,7 @@ def extract(partition_values: pa.Array[Any] | pa.ChunkedArray[Any], name: str) -
     """
     kind: Any = partition_values.type
     key = pa.scalar(name, kind.key_type)
-    # Use the last value of a repeated JSON key.
+    # If a JSON key is repeated, its last value is valid.
     found: Any = pc.map_lookup(partition_values, key, "last")
     if isinstance(found, pa.ChunkedArray):
         found = found.combine_chunks()

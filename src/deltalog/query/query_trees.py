@@ -366,7 +366,7 @@ AGGREGATES: Final[dict[type[Expr], _Row]] = {
     exp.Lead: (ResultType.SAME, _same),
     exp.Grouping: (ResultType.SAME, _same),
 }
-"""A class of sqlglot → the result type, and the SQL for DuckDB."""
+"""A class of sqlglot → the result type, and a function that adapts the node to DuckDB."""
 
 # The names of functions for which sqlglot's parser creates no class → the class to use.
 BY_NAME: Final[dict[str, type[Expr]]] = {

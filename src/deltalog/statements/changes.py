@@ -494,7 +494,7 @@ class InsertStatement(SqlStatement):
             InvalidInputError: for such a column, some rows contain a value and other rows DEFAULT.
         """
         if any(len(row) != len(columns) for row in self.defaults):
-            return self.query, columns  # a wrong number of columns becomes an error later
+            return self.query, columns  # a later check raises an error for the number of columns
         computed = {name_key(name) for name in computed_columns(table)}
         values: dict[str, object] = {}
         kept: list[int] = []

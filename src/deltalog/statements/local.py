@@ -86,12 +86,12 @@ class LocalSession:
         self._registered: dict[tuple[str, ...], tuple[QualifiedName, Any]] = {}
         self.engine: Engine = LocalEngine()
         self.enforces_retention = True
-        # The tables that the current statement has opened, each at one version, and the roots of
-        # the
-        # tables that its queries have read.
+        # The tables that the current statement has opened, each at one version; and the roots of
+        # the tables that its queries have read.
         self._seen: dict[tuple[str, ...], DeltaTable] = {}
         self._read: set[str] = set()
-        self._opened: set[tuple[str, ...]] = set()  # locations in `tables`, opened since `begin`
+        # The locations in `tables` that were opened since `begin`.
+        self._opened: set[tuple[str, ...]] = set()
         for name, rows in (tables or {}).items():
             self.register(name, rows)
 

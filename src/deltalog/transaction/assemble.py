@@ -256,7 +256,7 @@ def check_parts(
             "feature domainMetadata; add it first"
         )
     # Use the configuration before the commit. Otherwise a commit that replaces, clones or restores
-    # the table could remove `delta.appendOnly` and delete rows at once.
+    # the table could remove the property `delta.appendOnly` and delete rows at the same time.
     if before is not None and any(changed for _, changed in pending.removes):
         check_may_remove(
             before.features,
@@ -473,7 +473,8 @@ def assign_row_ids(
         else:
             adds.append(add)
     rows, mark = _fill_rows(rows, mark, commit_version)
-    # Files may already have ids, as in a restore. The high water mark must include these ids, too.
+    # Files may already have row ids, for example in a restore. The high water mark must include
+    # these ids, too.
     mark = max([mark, *_last_ids(adds)])
     if mark > row_ids.MAX_ROW_ID:
         raise InvalidInputError(
@@ -668,7 +669,8 @@ def _tags(
 ) -> Mapping[str, str]:
     tags = dict(pending.tags)
     if configuration.row_id_dialect is Dialect.CURRENT and configuration.row_ids_enabled:
-        # If a winning commit enabled row tracking, this commit copied rows that had no ids yet.
+        # If a winning commit enabled row tracking, this commit copied rows that had no row ids yet.
+        # So it did not preserve row ids.
         preserved = pending.preserves_row_ids and not base.gained_row_ids
         tags.setdefault(PRESERVED_TAG, "true" if preserved else "false")
     if pending.changes_identity_marks_only:

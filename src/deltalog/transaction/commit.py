@@ -173,7 +173,8 @@ def stage_and_commit(
                 logger.info("running %s on %s again: %s", operation, snapshot.store.root, conflict)
                 snapshot, is_held = snapshot.refresh(same_table=True), False
             else:
-                # Another writer may have recorded the application transaction after `_is_known`.
+                # Another writer may have recorded the application transaction after the call of
+                # `_is_known`.
                 if committed.skipped:
                     return Ran(value=None, committed=committed)
                 version, num_retries = committed.version, committed.num_retries

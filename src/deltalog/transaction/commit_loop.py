@@ -187,7 +187,7 @@ class CommitLoop:
             known = {app: txn.version for app, txn in snapshot.app_transactions.items()}
             if covers(known, self._wanted, self._store.root):
                 return State.SKIPPED
-        # On a local disk, the check is cheap, so it is always done.
+        # On a local disk, the check is always done, because it is cheap.
         if snapshot is not None and (self._pending.checks_base or is_local(self._store)):
             check_base(snapshot, is_there=snapshot.is_in_place())
         self._base = first_base(self._pending)
@@ -295,9 +295,10 @@ class CommitLoop:
 
     def _read_winners(self, version: int) -> Iterator[WinningCommit]:
         """Read all commits from `version`, oldest first, without gaps."""
-        from deltalog.transaction.conflicts import parse_winner  # noqa: PLC0415  # as above
+        from deltalog.transaction.conflicts import parse_winner  # noqa: PLC0415  # few commits lose a race
 
-        # Ask the catalog again, because winning commits may be unpublished.
+        # Ask the catalog again, because only the catalog lists winning commits that are not
+        # published yet.
         self._tail = self._committer.log_tail(self._store)
         run = list_commits(self._store, version, log_tail=self._tail)
         for batch in read_in_batches(self._store, run):
@@ -335,7 +336,7 @@ class CommitLoop:
     def _snapshot(self) -> Snapshot:
         """Return the snapshot of the new version, from commits in memory. Cost: no I/O."""
         made, file = self._assembled, self._file
-        assert file is not None  # noqa: S101  # it was committed
+        assert file is not None  # noqa: S101  # set before this commit succeeded
         own = (LogFile(LogFileKind.COMMIT, made.version, file), made.data)
         tail = None if self._tail is None else self._tail_with(self._tail, made.version, file)
         before = self._pending.snapshot

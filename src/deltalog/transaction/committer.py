@@ -160,7 +160,7 @@ _LONGEST_SECONDS: Final = 1.0
 
 
 def _jitter() -> float:
-    return random.random()  # noqa: S311  # no cryptography; simulations replace `random`
+    return random.random()  # noqa: S311  # not for cryptography; simulations replace `random`
 
 
 @dataclass(slots=True, kw_only=True)

@@ -140,7 +140,7 @@ def _checksum(done: _PostCommit) -> None:
         if previous is None and not whole:
             if before.segment.checksum is None:
                 return
-            # Another writer wrote this checksum, so it is not used if `whole` is set.
+            # Another writer wrote this checksum, so it is not used if `whole` is true.
             previous = done.pending.checksum_before
     snapshot.known_checksum = write_checksum(
         snapshot, previous=previous, whole=whole, txn_id=done.txn_id

@@ -104,7 +104,8 @@ def _is_text(value: object) -> bool:
     return isinstance(value, str)
 
 
-# Members of commitInfo for which other engines expect a certain type.
+# The members of commitInfo for which other engines expect a certain type → the name of this type,
+# and a function that returns whether a value has it.
 _RESERVED: Final[Mapping[str, tuple[str, Callable[[object], bool]]]] = {
     "operationParameters": ("a dictionary", lambda value: isinstance(value, Mapping)),
     "readVersion": ("a whole number of 0 or more", _is_version),

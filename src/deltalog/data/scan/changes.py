@@ -198,7 +198,7 @@ def change_tasks(
         removes: the version's removed files with `dataChange`, including their partition values.
         constants: columns with one value for all changes of the version.
     """
-    # Protocol: if a version has cdc actions, all of its changes are in their files.
+    # Protocol: if a version has cdc actions, their files contain all changes of the version.
     if cdc:
         own = replace(spec, reads_change_type=True)
         for row in cdc:
@@ -348,7 +348,7 @@ def changes_spec(
         predicate=predicate,
         more_columns=CHANGE_COLUMNS,
     )
-    # Change files have no row ids, and row positions in them have no meaning.
+    # Change files have no row ids, and the positions of their rows have no meaning.
     if spec.metadata_columns:
         raise InvalidInputError(
             f"cannot read {list(spec.metadata_columns)!r} of the changes of "

@@ -124,8 +124,8 @@ class Enforcer:
                 time_zone=time_zone,
                 now_ms=now_ms,
             )
-        # Unchanged rows may be older than NOT NULL, or their writer may have interpreted NOT NULL
-        # for a struct's field differently.
+        # Do not check unchanged columns. Their rows may be older than NOT NULL, or their writer may
+        # have interpreted NOT NULL for a struct's field differently.
         self._not_null = [
             path for path in not_null_paths(self._logical) if path[0] not in as_before
         ]

@@ -43,11 +43,11 @@ if TYPE_CHECKING:
     from deltalog.storage.parquet.groups import StoredFooter
     from deltalog.storage.parquet.splice import GroupsToCopy
 
-# The number of parts in addition to one per open file, so that the next file can be prepared while
-# a file is synced to the disk.
+# The maximum number of parts in the background, in addition to one part per open file. So the next
+# file can be prepared while a file is synced to the disk.
 _PARTS_AHEAD: Final = 4
 _PART_BYTES: Final = 64 * 1024 * 1024
-"""The maximum size of fetched row groups that are in memory at the same time."""
+"""The maximum number of bytes of fetched row groups that are in memory at the same time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _BATCH_ROWS: Final = 1 << 15
 PARTS_BYTES: Final = 16 << 20
-"""The size from which a file's row groups are processed in parallel."""
+"""The minimum size in bytes of a file whose row groups are processed in parallel."""
 
 Leaf = tuple[str, ...]
 
@@ -141,7 +141,8 @@ class ParquetCheckpointFile:
         return self._open().leaves
 
     def _open(self) -> ParquetReader:
-        # Each call opens a reader, because threads cannot share it. All readers share the footer.
+        # Each call opens a new reader, because threads cannot share a reader. All readers share the
+        # footer.
         size = self._info.size_bytes or None
         reader = open_parquet(self._store, self._info.path, size_bytes=size, footer=self._footer)
         footer = reader.footer
@@ -245,7 +246,8 @@ class ParquetCheckpointFile:
         found: dict[Leaf, pa.Array[Any]] = {}
         for leaf in leaves:
             index = reader.leaf_indices([leaf])
-            # The leaf must have a value in every action, so the null counts must be equal.
+            # Use the bounds only if each action has a value of the leaf. Then the null counts are
+            # equal.
             if len(index) != 1 or absent is None or chunks[index[0]].null_count != absent:
                 continue
             chunk, kind_of_leaf = chunks[index[0]], _type_at(reader.arrow_schema, leaf)

@@ -176,9 +176,10 @@ def _stored_as(path: tuple[str, ...], have: Collection[tuple[str, ...]]) -> tupl
 
 
 _STATS_AHEAD: Final = 2
-# Up to this gap, reading the bytes between two columns costs less than another request.
+# If the top-level files of a checkpoint have at most this number of bytes in total, all kinds
+# except file actions are read together.
 _SMALL_BYTES: Final = 1024 * 1024
-_MOST_RECENT_VALUES: Final = 100  # maximum number of actions to cache for one checkpoint
+_MOST_RECENT_VALUES: Final = 100  # maximum number of cached actions of one checkpoint
 _RECENT_VALUES: Final = Recent[Mapping[str, list[dict[str, Any]]]](32)
 _SCHEMAS: Final = {"add": FILE_SCHEMA, "remove": REMOVE_SCHEMA}
 
@@ -284,7 +285,7 @@ class Checkpoint:
         try:
             return [local_state(path) for path in paths if path is not None]
         except OSError:
-            return []  # the following read of the file raises the error
+            return []  # reading the file raises the error
 
     def _read_values(self, kinds: Sequence[str]) -> None:
         found: dict[str, list[dict[str, Any]]] = {kind: [] for kind in kinds}
@@ -316,7 +317,7 @@ class Checkpoint:
             for number, field in enumerate(wanted):
                 chunks = [chunk for part in parts for chunk in part[number].chunks]
                 held[kind, field.name] = chunked(chunks, field.type)
-        with self._unreadable():  # fails if columns differ in length, because of a corrupt footer
+        with self._unreadable():  # raises if a corrupt footer leads to columns of different lengths
             return pa.Table.from_arrays([held[kind, name] for name in names], list(names))
 
     def iter_adds(self, leaves: Sequence[StatsLeaf], *, batch_rows: int) -> Iterator[AddBatch]:
@@ -381,7 +382,8 @@ class Checkpoint:
         if missing:
             with self._unreadable():
                 files = [part for file in self._sources("add") for part in file.parts("add")]
-                # Few files at a time, because JSON strings need much more memory than columns.
+                # Read only a few files at a time, because JSON strings need much more memory than
+                # columns.
                 parts = list(
                     read_ahead(lambda file: read_stats(file, missing), files, depth=_STATS_AHEAD)
                 )
@@ -500,8 +502,8 @@ def _members_of(
     return columns
 
 
-# Untyped member → the typed member and the function that converts it. A writer may omit the untyped
-# member if it writes the typed member.
+# Untyped member → the typed member, and a function that converts it to the untyped form. A writer
+# may omit the untyped member if it writes the typed member.
 _FROM_TYPED: Final[Mapping[str, tuple[str, Callable[..., pa.ChunkedArray[Any]]]]] = {
     PARTITION_VALUES: (PARTITION_VALUES_PARSED, texts_of_values),
     "stats": ("stats_parsed", texts_of_stats),

@@ -148,7 +148,8 @@ class ActionRows:
         """
         members: dict[str, Any] = {field.name: files.column(field.name) for field in arrow.ADD_TYPE}
         members["dataChange"] = _all_false(files.num_rows)
-        # "When this property is set to `false`, this field should be omitted from the checkpoint."
+        # The protocol about the property for JSON statistics: "When this property is set to
+        # `false`, this field should be omitted from the checkpoint."
         if not self._json:
             del members["stats"]
         if self._partitions:
@@ -200,7 +201,7 @@ class ActionRows:
         columns = [_one_chunk(members[field.name]) for field in fields]
         actions = pa.StructArray.from_arrays(columns, fields=list(fields))
         rows = len(actions)
-        nothing = self._nothing  # all-null columns for all calls; another thread may replace them
+        nothing = self._nothing  # columns of nulls, which another thread may replace
         if nothing.num_rows < rows:
             columns = [nulls(rows, field.type) for field in self.schema]
             nothing = self._nothing = pa.Table.from_arrays(columns, schema=self.schema)
@@ -233,7 +234,7 @@ def _arrow_value(value: Any, data_type: Any) -> Any:
     if isinstance(value, dict):
         if pa.types.is_map(data_type):
             return list(value.items())
-        # The configuration of a domain is an object in the protocol's draft, now a string.
+        # In the protocol's draft, the configuration of a domain was an object. Now it is a string.
         if pa.types.is_string(data_type):
             return dumps(value).decode()
         return {field.name: _arrow_value(value.get(field.name), field.type) for field in data_type}
@@ -258,7 +259,8 @@ _FEW_ROWS: Final = 1 << 15
 _GROUP_ROWS: Final = 1 << 17
 _GROUP_BYTES: Final = 64 << 20
 _GROUPS_AHEAD: Final = 1
-# Prefixes of Parquet paths of columns with few distinct values, which are dictionary-encoded.
+# The prefixes of the Parquet paths of columns with few distinct values. These columns are
+# dictionary-encoded.
 _REPETITIVE: Final = (
     "add.partitionValues.",
     "add.partitionValues_parsed.",
@@ -466,7 +468,7 @@ def conform(values: pa.Array[Any], data_type: pa.DataType) -> pa.Array[Any]:
     if pa.types.is_null(values.type):
         return nulls(len(values), data_type)
     if pa.types.is_dictionary(values.type):
-        values = values.dictionary_decode()  # type: ignore[attr-defined]  # a DictionaryArray
+        values = values.dictionary_decode()  # type: ignore[attr-defined]  # `values` is a DictionaryArray
     if pa.types.is_struct(data_type):
         return _conform_struct(values, data_type)
     result: pa.Array[Any] = compute.cast(values, data_type)

@@ -45,7 +45,8 @@ if TYPE_CHECKING:
 
 
 _BATCH_ROWS: Final = 1 << 15
-# Number of batches to encode while a row group is written, which takes about the same time.
+# The number of batches to encode while a row group is written. Encoding them takes about as long as
+# writing the row group.
 _BATCHES_AHEAD: Final = 3
 _SIDECAR_ROWS: Final = 1_000_000
 _CLASSIC_KINDS: Final = ("txn", "add", "remove", "metaData", "protocol", "domainMetadata")
@@ -156,8 +157,8 @@ def write_checkpoint(
     if layout is CheckpointLayout.CLASSIC:
         return _write_classic(store, content, part_rows)
     sidecars = write_sidecars(store, content, part_rows=part_rows)
-    # If this fails, do not delete the sidecars: the top-level file may exist nevertheless. The
-    # cleanup of the log deletes sidecars to which no checkpoint refers.
+    # If writing the top-level file fails, do not delete the sidecars, because the file may exist
+    # nevertheless. The cleanup of the log deletes sidecars to which no checkpoint refers.
     return write_v2_top(store, content, layout, [sidecars])
 
 

@@ -65,7 +65,7 @@ def open_log(
         try:
             protocol, metadata = state.read_protocol_and_metadata()
             if state.segment.used_compactions:
-                from deltalog.log.snapshot.totals import check_table  # noqa: PLC0415  # few logs
+                from deltalog.log.snapshot.totals import check_table  # noqa: PLC0415  # few logs have compactions
 
                 check_table(state, protocol, metadata)
         except (CheckpointUnreadableError, ObjectNotFoundError) as error:

@@ -431,7 +431,7 @@ def _after_commit(
     Snapshot.configuration.set(snapshot, configuration)
     if commit_timestamp_ms is not None:
         Snapshot.commit_timestamp_ms.set(snapshot, commit_timestamp_ms)
-    snapshot._knows_file_time = False  # noqa: SLF001  # made here
+    snapshot._knows_file_time = False  # noqa: SLF001  # `snapshot` was created above
     return snapshot
 
 
@@ -577,7 +577,7 @@ def checked_in_place(snapshot: Snapshot, operation: str) -> Snapshot:
 _SHOWN: Final = 3
 _MOST_PARTITION_COLUMNS: Final = 5
 _PARQUET: Final = (".parquet", ".parq")
-# Directories of other table formats, directly in the table's directory.
+# Directories in a table's directory that other table formats create.
 _OTHER_FORMATS: Final = {"metadata": "an Iceberg table's", ".hoodie": "a Hudi table's"}
 
 

@@ -39,9 +39,9 @@ if TYPE_CHECKING:
 _Result = TypeVar("_Result")
 
 SHARE_BYTES: Final = 16 << 20
-"""Target size of a share of the checkpoint: some hundred thousand live files without statistics."""
+"""The target size in bytes of a share: some hundred thousand live files without statistics."""
 _FEWEST_BYTES: Final = 8
-"""Minimum number of bytes in a checkpoint for one live file, with any compression."""
+"""The minimum number of bytes that a live file needs in a checkpoint, with any compression."""
 _ONE_SHARE: Final = 1 << 62
 
 
@@ -255,7 +255,7 @@ class _PieceState(LogState):
     ) -> None:
         segment = replace(whole.segment, checkpoint=None, commits=(), compactions=(), checksum=None)
         super().__init__(whole.store, segment, checkpoint=checkpoint)
-        # Set the values of the cached properties.
+        # Set the cached properties, so that they are not computed.
         self.__dict__["commits"] = newer
         self.__dict__["survivors"] = Survivors(
             adds=_all_rows(newer.adds), removes=_all_rows(newer.removes), keys=named
@@ -272,7 +272,7 @@ class _PieceState(LogState):
         keys = self._keys(self.checkpoint.columns("add", KEY_COLUMNS).filter(where))
         kept: Any = not_mentioned(keys, self.survivors.keys)
         live: Any = compute.replace_with_mask(where, where, _as_one(kept))
-        return live  # type: ignore[no-any-return]  # booleans
+        return live  # type: ignore[no-any-return]  # `live` is a BooleanArray
 
     @property
     def held_bytes(self) -> int:
@@ -313,7 +313,7 @@ class _PieceState(LogState):
 
 def _as_one(column: pa.ChunkedArray[Any]) -> pa.Array[Any]:
     whole: Any = column.combine_chunks()
-    return whole  # type: ignore[no-any-return]  # an array
+    return whole  # type: ignore[no-any-return]  # `whole` is an array
 
 
 def _all_rows(table: pa.Table) -> pa.Int64Array:
@@ -429,7 +429,7 @@ class PartialCheckpoint(Checkpoint):
         if kind not in self._parts:
             found: list[CheckpointFile] = []
             for one in self._split:
-                # Without a minimum size, each row group with actions of this kind is one part.
+                # Without a minimum size, each row group with actions of this kind becomes one part.
                 parts = open_checkpoint_file(self._store, one.file).parts(kind, least_bytes=0)
                 first = len(parts) * one.number // one.count
                 found += parts[first : len(parts) * (one.number + 1) // one.count]

@@ -67,7 +67,9 @@ _Action = TypeVar("_Action")
 
 _RETAINED_BYTES: Final = 64 << 20
 _HEAD_BYTES: Final = 2048
-_PARSED_TOGETHER: Final = 500  # commits; a limit for the memory of lines that are not yet columns
+# The maximum number of commits to parse together. It limits the memory of lines that are not yet
+# columns.
+_PARSED_TOGETHER: Final = 500
 KEY_COLUMNS: Final = ("path", "deletionVector")
 _SMALL_KINDS: Final = ("txn", "domainMetadata", "rowIdHighWaterMark")
 
@@ -121,7 +123,7 @@ class LogState:
         self._unchecked = self if segment.checksum and segment.has_shortcuts else unchecked
         self._live: dict[str, pa.ChunkedArray[Any]] = {}
         self._live_stats: dict[StatsLeaf, pa.ChunkedArray[Any]] = {}
-        # The same columns as in `_live_stats`, nested; the values are not copied.
+        # The columns of `_live_stats` as nested tables, which share the memory of these columns.
         self._nested_stats: dict[tuple[StatsLeaf, ...], pa.Table] = {}
         if checkpoint is None and segment.checkpoint is not None:
             # Import this only for tables with a checkpoint.
@@ -173,7 +175,7 @@ class LogState:
         Cost: one request for each commit that is not yet in memory.
         """
         files = list(reversed(self._unparsed_newest_first()))
-        retained = self._retained  # bytes of the newest commits
+        retained = self._retained  # contents of the newest commits
         older = [file for file in files if file.info.path not in retained]
         tables = [] if self._parsed is None else [self._parsed]
         tables += [parse_commits(batch) for batch in read_in_batches(self.store, older)]
@@ -271,7 +273,7 @@ class LogState:
         cost of `check_totals`.
         """
         if self._unchecked is not None:
-            from deltalog.log.snapshot.totals import check_totals  # noqa: PLC0415  # with these alone
+            from deltalog.log.snapshot.totals import check_totals  # noqa: PLC0415  # few calls need it
 
             check_totals(self._unchecked, names)
             self._unchecked = None
@@ -296,7 +298,7 @@ class LogState:
         Args:
             schema: the leaves to return, nested as in `deltalog.protocol.stats.stats_schema`.
         """
-        from deltalog.protocol.stats.parse import nest, parsed_leaves  # noqa: PLC0415  # to prune
+        from deltalog.protocol.stats.parse import nest, parsed_leaves  # noqa: PLC0415  # only to prune files
 
         leaves = leaves_of_schema(schema)
         if not leaves:
@@ -339,7 +341,7 @@ class LogState:
             for batch in self.checkpoint.iter_adds(leaves, batch_rows=batch_rows):
                 yield batch if kept is None else batch.filter(kept.slice(row, batch.num_rows))
                 row += batch.num_rows
-        from deltalog.protocol.stats.parse import unread_adds  # noqa: PLC0415  # for checkpoints
+        from deltalog.protocol.stats.parse import unread_adds  # noqa: PLC0415  # only for checkpoints
 
         newer = self.live_commit_adds.select(FILE_SCHEMA.names)
         for start in range(0, newer.num_rows, batch_rows):

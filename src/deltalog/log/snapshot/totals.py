@@ -113,8 +113,8 @@ def check_totals(state: CountedState, names: Sequence[str] = ()) -> None:
     )
     if found == stated:
         text += ", and other application transactions or domains"
-    # Consider the checksum wrong if the totals from other log files are the same, if the checkpoint
-    # has the number of files that its writer recorded, or if no other log files can be used.
+    # Consider the checksum wrong if other log files lead to the same totals, if the checkpoint has
+    # the number of files that its writer recorded, or if no other log files can be used.
     if found == state.totals or _is_as_written(state) or _is_all_there_is(state):
         logger.warning("%s; using the log", text)
         return

@@ -127,7 +127,8 @@ def _change(pending: PendingTransaction, **options: Any) -> TableConfiguration:
     pending.set_configuration(changed)
     lost = who_loses_access(before, changed.protocol)
     if lost:
-        # Warn the caller, because a protocol upgrade is hard to undo.
+        # Warn about the engines that can no longer use the table, because a protocol upgrade is
+        # hard to undo.
         logger.warning("changing the protocol of %s: %s", pending.store.root, lost)
     return changed
 

@@ -136,7 +136,7 @@ class StopUsing(Operation[FilesRewritten]):
     skips_empty: ClassVar[bool] = True
 
     @property
-    def name(self) -> str:  # type: ignore[override]  # other operations have a constant name
+    def name(self) -> str:  # type: ignore[override]  # the base class declares a constant
         """The operation that Delta Spark records in the log when it stops using this feature."""
         return _REWRITES.get(canonical_name(self.feature), "UNSET TBLPROPERTIES")
 
@@ -259,7 +259,8 @@ def _files_in_need(snapshot: Snapshot, feature: str) -> pa.Table:
         return snapshot.files().filter(pc.is_valid(vectors))
     configuration = snapshot.configuration
     is_mapped = feature == "columnMapping" and configuration.column_mapping_mode != "none"
-    # Only the footers show which files have the old type, so all files are rewritten.
+    # Rewrite all files, because only their footers show which files store a column with its old
+    # type.
     is_widened = feature == "typeWidening" and has_type_changes(configuration.data_schema)
     return snapshot.files() if is_mapped or is_widened else FILE_SCHEMA.empty_table()
 

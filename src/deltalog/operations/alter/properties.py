@@ -78,7 +78,7 @@ class SetTableProperties(Alteration):
                     "existing rows"
                 )
         before, lenient = transaction.configuration, not self.raise_if_not_exists
-        # As in Delta Spark, `comment` is stored as the table's description.
+        # As in Delta Spark, the property `comment` is stored as the table's description.
         stored = {key: text for key, text in self.properties.items() if key != _COMMENT}
         spelled = {_spelled(key, lenient=lenient): text for key, text in stored.items()}
         if len(spelled) < len(stored):
@@ -281,7 +281,7 @@ class AddFeature(Alteration):
 
     features: str | Sequence[str]
     allow_protocol_versions_increase: bool = False
-    name: ClassVar[str] = "ADD FEATURE"  # as deltalake logs it; Delta Spark sets a property instead
+    name: ClassVar[str] = "ADD FEATURE"  # as in deltalake
 
     def change(self, transaction: PendingTransaction) -> dict[str, Any]:
         """Change the protocol.
@@ -463,7 +463,8 @@ def _add_files_again(transaction: PendingTransaction, snapshot: Snapshot) -> Non
     transaction.add_again(files.set_column(place, "defaultRowCommitVersion", filled))
     mark = snapshot.row_id_high_water_mark
     if mark is not None and not files.column("baseRowId").null_count:
-        # If a file lacks row ids, the commit assigns them and records the high water mark itself.
+        # Set the mark here only if all files have row ids. Otherwise the commit assigns row ids,
+        # and sets the mark itself.
         action = high_water_mark_action(Dialect.CURRENT, mark, preserved=True)
         if isinstance(action, DomainMetadata):
             transaction.set_domain(action)

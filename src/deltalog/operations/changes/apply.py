@@ -274,7 +274,7 @@ class _FileEditor:
         if changed.is_updated is not None:
             ids = [column.filter(changed.is_updated) for column in ids]
         if ids:
-            # NULL means the default row commit version of the new file (Row Tracking).
+            # NULL means the default row commit version of the new file (protocol: Row Tracking).
             ids[1] = pa.nulls(changed.rows.num_rows, pa.int64())
         self._put(place, changed.rows, ids)
 
@@ -365,7 +365,8 @@ def _spliced(old: Array, mask: Array, new: Array) -> Array:
     is_other = isinstance(kind, pa.BaseExtensionType) or pa.types.is_duration(kind)
     if not (pa.types.is_nested(kind) or is_other):
         return compute.replace_with_mask(old, mask, new)
-    # `replace_with_mask` does not support these types, so take values from `old` + `new`.
+    # `replace_with_mask` does not support these types, so take the values from the concatenation of
+    # `old` and `new`.
     after = compute.cumulative_sum(mask.cast(pa.int64()))
     places = arrow.arange(0, len(old))
     picks = compute.if_else(mask, compute.add(after, len(old) - 1), places)
@@ -518,7 +519,7 @@ def _reason(decision: FileDecision, ratio: float) -> str:
 
 
 MOST_HELD_BYTES: Final = 64 * 1024 * 1024
-"""Limit in bytes of the columns of matching rows that the search keeps in memory."""
+"""The maximum number of bytes of matching rows that the search keeps in memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -671,7 +672,7 @@ def complete_counts(
 
 
 RANGE: Final = 1 << 30
-"""The number of identity values that are reserved for a task; unused values are skipped."""
+"""The number of identity values that are reserved for each task. Unused values are lost."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -146,11 +146,12 @@ class Scope:
             raw = Literal(raw.value, target)
         found = resolve(raw, self.schema, self.session)
         source = type_of(found, self.schema)
-        # A binary value is accepted as a geometry. An integer is not accepted as an interval,
-        # although Arrow stores both in the same way.
+        # A geometry column accepts a binary value without a cast. An interval column does not
+        # accept an integer, although Arrow stores integers and intervals in the same way.
         if source == target or (is_relabelled(source, target) and not is_ordered(target)):
             return NewValue(found, name)
-        # Structs are matched by field name at every depth; a cast would match by position.
+        # Match the fields of structs by name at every depth, because a cast would match them by
+        # position.
         if isinstance(source, _NESTED) and isinstance(target, _NESTED):
             arrow = pa.schema([pa.field(name, to_arrow_type(source))])
             fit = Fit(arrow, StructType([Field(name, target)]), time_zone=self.session.time_zone)
@@ -392,8 +393,8 @@ def _compute(node: Node, old: Array, data_type: DataType, scope: pa.RecordBatch)
     made = pa.StructArray.from_arrays(children, fields=loose, mask=mask)
     if made.type == kind:
         return made
-    # Change the type without a cast: a cast would raise for NULL in a NOT NULL field, but the
-    # error of the enforcer, which checks this later, names the field.
+    # Change the type without a cast, which would raise for NULL in a NOT NULL field. The enforcer
+    # checks such fields later, and its error contains the name of the field.
     parts = [made.field(place) for place in range(made.type.num_fields)]
     return pa.Array.from_buffers(kind, len(made), made.buffers()[:1], children=parts)
 

@@ -55,13 +55,14 @@ if TYPE_CHECKING:
 
 logger: logging.Logger = logging.getLogger(__name__)
 
-# Batches below these sizes are joined, because the fixed work per batch costs more than copying its
-# rows. A group of small files usually is one batch of at least this size, and is not copied again.
+# A batch with fewer rows and fewer bytes is joined with the next batches, because the fixed work
+# per batch costs more than copying its rows. A group of small files is usually one batch that
+# reaches a limit, so its rows are not copied again.
 _JOINED_ROWS: Final = 16 * 1024
 _JOINED_BYTES: Final = 32 * 1024 * 1024
 _GROUPS_AHEAD: Final = 2
-# The number of groups to decode ahead of the writer. More decoding threads would mostly wait for
-# the interpreter lock, and slow down the writer.
+# The number of groups of files to decode ahead of the writer. More decoding threads would mostly
+# wait for the interpreter lock, and slow down the writer.
 _DECODED_AHEAD: Final = 1
 
 
@@ -280,7 +281,7 @@ class Rewritten:
 
 
 Rewrite = Callable[[BinReader, Bin], Rewritten]
-"""Writes a bin's rows to new files; called in several threads, or in the tasks of a cluster."""
+"""A function that writes a bin's rows to new files, in a thread or in a task of a cluster."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -454,7 +455,7 @@ _MOST_FILES: Final = 32
 
 Group = list["ScanTask"]
 FetchedGroup = list[tuple["ScanTask", "bytes | ParquetReader | None"]]
-"""Each file's task, with its content or opened reader; None if the normal scan must read it."""
+"""Each file's scan task, and its content or opened reader; None if the normal scan reads it."""
 
 
 def grouped(tasks: Iterable[ScanTask]) -> Iterator[Group]:

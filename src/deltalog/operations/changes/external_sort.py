@@ -35,7 +35,8 @@ DEFAULT_MEMORY_BYTES: Final = 512 * 1024 * 1024
 _CHUNK_BYTES: Final = 4 * 1024 * 1024
 _MOST_RUNS: Final = 64
 _SLICE_ROWS: Final = 512 * 1024
-# Arrow's 32-bit offsets limit a string or binary column to 2 GiB in one piece.
+# The maximum number of bytes of a run. The 32-bit offsets of Arrow limit a contiguous string or
+# binary column to 2 GiB.
 _MAX_RUN_BYTES: Final = 1024 * 1024 * 1024
 
 
@@ -118,7 +119,8 @@ class _Spill:
         self._files: list[Any] = []
         self._num_written = 0
         self._size = 0
-        # During a merge, one chunk of each run is in memory.
+        # During a merge, one chunk of each run is in memory. Together, these chunks may use half of
+        # the memory limit.
         self._chunk_bytes = max(1, min(_CHUNK_BYTES, limits.memory_bytes // (2 * _MOST_RUNS)))
 
     def __enter__(self) -> Self:
@@ -210,7 +212,7 @@ def _merged(runs: list[Iterator[pa.RecordBatch]], key: str) -> Iterator[pa.Recor
             count = compute.sum(compute.less_equal(head.column(key), last)).as_py() or 0
             if count:
                 ready.append(head.slice(0, count))
-            # The run's next batch may begin with the same key; the next step yields those rows.
+            # The next batch of this run may begin with the same key. The next step yields its rows.
             rest = head.slice(count) if count < head.num_rows else next(run, None)
             if rest is not None:
                 left.append((rest, run))

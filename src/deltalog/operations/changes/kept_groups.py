@@ -55,9 +55,10 @@ if TYPE_CHECKING:
 _log: Final = logging.getLogger("deltalog.data.write")
 
 LEAST_BYTES: int | None = 1024 * 1024
-"""The minimum stored size of a row group that is copied; None copies no row group.
+"""The minimum size in bytes, as stored, of a row group that is copied. If None, none is copied.
 
-Row groups get smaller with every rewrite. The rows of small row groups are written together.
+The rows of smaller row groups are written together, because row groups get smaller with every
+rewrite.
 """
 LEAST_COMPACTED_BYTES: int | None = 4 * 1024 * 1024
 """As `LEAST_BYTES`, for operations that merge files to get larger row groups."""
@@ -89,7 +90,8 @@ def _version(text: str) -> tuple[int, ...]:
 # The prefix of `created_by` and the first version of each writer whose row groups may be copied
 # into a file of deltalog. Readers work around known faults of older versions: parquet-mr before 1.8
 # wrote wrong bounds of strings and wrong DELTA_BYTE_ARRAY pages, and parquet-mr before 1.2.9 wrote
-# wrong lengths of column chunks. In a copy, readers would not see the version.
+# wrong lengths of column chunks. Readers would not recognise such faults in a copy, because its
+# `created_by` contains deltalog's name.
 _WRITERS: Final[tuple[tuple[str, tuple[int, ...]], ...]] = (
     ("parquet-cpp-arrow version ", (3, 0)),
     ("parquet-mr version ", (1, 10)),
@@ -355,13 +357,13 @@ class KeptGroups:
             if task.deletion_vector is not None:
                 gone = load_bitmap(task.store, task.deletion_vector, num_rows=starts[-1])
             if not any(self._may_keep(gone, changed, ends) for ends in pairwise(starts)):
-                return None  # skip `read_stored`, which is slower
+                return None  # avoids `read_stored`, which is slower
             native = native_path(task.store, task.path)
             size = Path(native).stat().st_size if native is not None else reader.size_bytes or 0
             stored = read_stored(guarded(task.store, task.path, reader.stored_footer), size)
             if stored is None:
                 return None
-            with self._lock:  # several files may be inspected at the same time
+            with self._lock:  # several threads may inspect files
                 template = self._writer.splice(with_row_ids=self._has_ids).template
             facts = _SourceFacts(reader, stored, size, template, self._spec.time_zone)
             if any(test(facts) for _, test in _OF_FILES):
@@ -460,10 +462,10 @@ def _codec(configuration: TableConfiguration) -> int | None:
 
 
 ROW_GROUP_BYTES: Final = 16 * 1024 * 1024
-"""In-memory size of the row groups of rewritten files.
+"""The size in bytes, in memory, of the row groups of rewritten files.
 
-It is smaller than the default. A row group is encoded while the next row group is read; only the
-encoding of the last row group has no such overlap, so it should be short.
+It is smaller than the default. While a row group is encoded, the next row group is read. But
+nothing is read while the last row group is encoded, so this should not take long.
 """
 
 
@@ -541,8 +543,8 @@ def copy_rows(
     if kept is None:
         tasks = progress.each(tasks)
     else:
-        # The empty bitmap means that no row changes. Rows to leave out are in the tasks' deletion
-        # vectors.
+        # The empty bitmap means that no row changes. The deletion vectors of the tasks contain the
+        # rows to leave out.
         numbered = enumerate(progress.each(tasks))
         tasks = kept.tasks((number, task, DeletionBitmap()) for number, task in numbered)
     copied = 0
@@ -579,7 +581,8 @@ def _without(task: ScanTask, positions: pa.Int64Array | None) -> ScanTask:
         return task
     bitmap = DeletionBitmap.from_arrow(positions)
     if task.deletion_vector is not None:
-        # Without `num_rows` nothing is checked here; the scan checks the joined vector.
+        # Without `num_rows`, `load_bitmap` does not check the row numbers. The scan checks the row
+        # numbers of the combined vector.
         bitmap |= load_bitmap(task.store, task.deletion_vector, num_rows=None)
     return replace(task, deletion_vector=inline_descriptor(bitmap))
 

@@ -361,7 +361,7 @@ def _interleaved(ranks: Sequence[Any], bits: int) -> Any:
     spread = pa.array(_spread(bits, count), pa.int64())
     keys: Any = None
     for number, column in enumerate(ranks):
-        # A digit has one bit of each column; the bit of the first column is the highest.
+        # A digit consists of one bit of each column. The bit of the first column is the highest.
         part = compute.shift_left(spread.take(column), _number(count - 1 - number))
         keys = part if keys is None else compute.bit_wise_or(keys, part)
     return keys
@@ -470,7 +470,7 @@ def _number(value: int) -> Any:
 
 
 SAMPLE_ROWS: Final = 256 * 1024
-# Only PyArrow versions after 22 have `search_sorted`.
+# None if this version of pyarrow does not have `search_sorted`.
 _search_sorted: Final[Any] = getattr(pc, "search_sorted", None)
 
 
@@ -548,7 +548,7 @@ def sample_ranges(
     samples: list[list[Any]] = [[] for _ in paths]
     first = 0
     for batch in batches:
-        # Count the rows across batches: take each row whose number is a multiple of `step`.
+        # Take each row whose number is a multiple of `step`. Rows are numbered across batches.
         start = -first % step
         first += batch.num_rows
         if start >= batch.num_rows:

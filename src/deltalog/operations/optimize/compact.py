@@ -68,7 +68,8 @@ class Compact(RewriteOperation):
         check_maintenance(snapshot, MaintenanceOperation.DATA_REORGANIZATION, "optimize")
         predicate = partition_condition(transaction, self.filters)
         if clustered_by(snapshot):
-            # Like Delta Spark's OPTIMIZE, because plain compaction would destroy the clustering.
+            # Like Delta Spark, cluster the files of a clustered table, because plain compaction
+            # would destroy the clustering.
             if predicate is not None:
                 raise InvalidInputError(
                     f"cannot optimize a part of {snapshot.store.root}: a clustered table has no "
@@ -98,7 +99,7 @@ def compaction_bins(files: pa.Table, target_size_bytes: int, max_deleted_share: 
     return [
         one
         for one in bins
-        # Rewriting a single file is useful only if it has deleted rows.
+        # A bin of a single file is rewritten only if the file has many deleted rows.
         if one.files.num_rows > 1 or compute.any(crowded(one.files, max_deleted_share)).as_py()
     ]
 

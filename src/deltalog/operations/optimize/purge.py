@@ -188,7 +188,8 @@ class UpgradeUniform(Operation[Optimized]):
         check_counts(snapshot, self.version)
         files = considered_files(snapshot, None)
         others = with_other_row_ids(snapshot.store, files, hidden_columns(configuration))
-        # A concurrently added file may also have such row ids, so it must conflict.
+        # Conflict with every concurrent commit, because a file that it adds may also have such row
+        # ids.
         transaction.record_read(None)
         missing = missing_properties(configuration, self.version)
         change_properties(transaction, {**configuration.metadata.configuration, **missing})

@@ -153,7 +153,7 @@ _RECORDS: Final = "numRecords"
 _PARTITION: Final = "partition"
 _LIVE_SIZE: Final = "liveSize"
 _PLACE: Final = "place"
-_MOST: Final = 2.0**62  # limit in bytes for estimated file sizes, so that they fit 64-bit integers
+_MOST: Final = 2.0**62  # maximum number of bytes of an estimated file size; fits 64 bits
 
 
 def partition_condition(transaction: PendingTransaction, filters: Any) -> Expression | None:
@@ -210,7 +210,8 @@ def crowded(files: pa.Table, max_deleted_share: float) -> Any:
     """Return for each file whether its share of deleted rows is above the limit."""
     deleted = _deleted(files)
     share = compute.divide(_as_float(deleted), _as_float(files.column(_RECORDS)))
-    # Without `numRecords`, the share is unknown. A rewrite also adds statistics.
+    # Without `numRecords`, the share is unknown. Then the file is rewritten, which also adds
+    # statistics.
     too_many = compute.fill_null(compute.greater(share, max_deleted_share), fill_value=True)
     return compute.and_(compute.greater(deleted, 0), too_many)
 
@@ -288,7 +289,7 @@ def _live_sizes(files: pa.Table) -> Any:
 
 
 def _as_float(numbers: Any) -> Any:
-    return numbers.cast(pa.float64(), safe=False)  # `safe` would raise above 2^53
+    return numbers.cast(pa.float64(), safe=False)  # a safe cast would raise for numbers above 2^53
 
 
 def _deleted(files: pa.Table) -> Any:

@@ -41,7 +41,8 @@ DELETION_VECTOR_TYPE: Final = pa.struct(
     ]
 )
 _STRINGS: Final = pa.list_(pa.field("element", pa.string()))
-# Types of members by name; a name has the same type in every action.
+# The Arrow types of the members of actions, by name. Members with the same name have the same type,
+# except `configuration`.
 _MEMBERS: Final[dict[str, pa.DataType]] = {
     **dict.fromkeys(("path", "stats", "clusteringProvider", "appId", "domain"), pa.string()),
     **dict.fromkeys(("id", "name", "description", "schemaString"), pa.string()),
@@ -78,7 +79,7 @@ REMOVE_SCHEMA: Final = pa.schema(
         *("size", "stats", "tags", "deletionVector", *_ROW_IDS),
     )
 )
-"""The `remove` action of a commit; in checkpoints it has no stats and tags (requirement B-26)."""
+"""The `remove` action of a commit. In a checkpoint, it has no stats and tags (requirement B-26)."""
 
 CDC_SCHEMA: Final = pa.schema(_struct("path", "partitionValues", "size", "dataChange", "tags"))
 
@@ -193,7 +194,7 @@ def map_array(values: Sequence[Any]) -> pa.MapArray[Any, Any]:
     filled = [value for value in values if value]
     keys = list(chain.from_iterable(filled))
     items = list(chain.from_iterable(value.values() for value in filled))
-    maps: pa.MapArray[Any, Any] = pa.MapArray.from_arrays(  # type: ignore[call-overload]  # the stubs want 64-bit offsets, Arrow wants 32
+    maps: pa.MapArray[Any, Any] = pa.MapArray.from_arrays(  # type: ignore[call-overload]  # the stubs expect 64-bit offsets, but Arrow expects 32-bit offsets
         pa.array(offsets, pa.int32()), pa.array(keys, pa.string()), pa.array(items, pa.string())
     )
     return maps

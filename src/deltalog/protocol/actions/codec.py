@@ -72,7 +72,8 @@ def encode_actions(actions: Iterable[model.Action]) -> bytes:
 
 def protocol_from_json(node: JsonObject) -> model.Protocol:
     """Protocol: Protocol Evolution."""
-    # The examples in the protocol write readerVersion and writerVersion (requirement B-05).
+    # Also accept `readerVersion` and `writerVersion`, as in the protocol's examples (requirement
+    # B-05).
     reader = node.optional("minReaderVersion", int)
     writer = node.optional("minWriterVersion", int)
     reader = node.required("readerVersion", int) if reader is None else reader
@@ -82,7 +83,7 @@ def protocol_from_json(node: JsonObject) -> model.Protocol:
     return model.Protocol(
         min_reader_version=reader,
         min_writer_version=writer,
-        # Some writers write empty lists below reader version 3 and writer version 7: ignore them.
+        # Some writers write empty lists even if the versions do not allow lists. Ignore such lists.
         reader_features=(reader_features or None) if reader < 3 else reader_features,
         writer_features=(writer_features or None) if writer < 7 else writer_features,
     )
@@ -375,7 +376,7 @@ _ENCODERS: Final[Mapping[type[model.Action], tuple[str, Callable[[Any], dict[str
 STORAGE_TYPES: Final = ("u", "i", "p")
 REQUIRED: Final = ("storageType", "pathOrInlineDv", "sizeInBytes", "cardinality")
 _NUMBERS: Final = {"offset": 31, "sizeInBytes": 31, "cardinality": 63}
-"""Members that must not be negative → the number of bits of their values."""
+"""Members that must not be negative → the maximum number of bits of their values."""
 _TYPES: Final = {
     **dict.fromkeys(REQUIRED[:2], (str,)),
     **dict.fromkeys(REQUIRED[2:], (int,)),
@@ -473,7 +474,7 @@ def _which_are_sound(vectors: Array) -> Array:
     ]
     for name in _NUMBERS:
         number = compute.struct_field(vectors, name)
-        # NULL is invalid for a required number, and valid for an optional number.
+        # NULL is valid only for an optional number.
         default = pa.scalar(value=name not in REQUIRED)
         rules.append(compute.fill_null(compute.greater_equal(number, 0), default))
     sound: Array = compute.fill_null(reduce(compute.and_, rules), pa.scalar(value=False))

@@ -322,7 +322,7 @@ class TableProperties:
     checkpoint_write_stats_as_json: Final = _flag(
         "delta.checkpoint.writeStatsAsJson", "Checkpoints store statistics as JSON.", default=True
     )
-    # The default of Delta Spark; the protocol's default is false (requirement B-25).
+    # The default is that of Delta Spark. The protocol's default is false (requirement B-25).
     checkpoint_write_stats_as_struct: Final = _flag(
         "delta.checkpoint.writeStatsAsStruct",
         "Checkpoints store statistics and partition values as typed columns.",
@@ -418,7 +418,7 @@ class TableProperties:
     column_mapping_has_dropped_or_renamed: Final = Property(
         "delta.columnMapping.hasDroppedOrRenamed",
         parse_boolean,
-        False,  # noqa: FBT003  # the value
+        False,  # noqa: FBT003  # the default
         "Whether a column was ever dropped or renamed.",
         settable=False,
     )
@@ -460,7 +460,7 @@ class TableProperties:
     )
     random_prefix_length: Final = Property(
         "delta.randomPrefixLength",
-        parse_whole(1, 255),  # file systems allow at most 255 characters
+        parse_whole(1, 255),  # file systems allow at most 255 characters in a name
         2,
         "Number of characters in the name of a random directory.",
     )
@@ -506,7 +506,7 @@ class TableProperties:
             if key.lower().startswith(CONSTRAINT_PREFIX)
         }
 
-    if not TYPE_CHECKING:  # type checkers must report wrong names
+    if not TYPE_CHECKING:  # so that type checkers report wrong names
 
         def __getattr__(self, name: str) -> NoReturn:
             """Raise AttributeError that suggests a similar property."""
@@ -570,7 +570,8 @@ def _as_text(known: Property[Any], value: object) -> str:
 # --- Checks of the table properties that a user sets
 
 
-# Prefixes of keys of other engines and tools, which deltalog stores without checks.
+# The prefixes of properties of other engines and tools. deltalog stores such properties without
+# checks.
 _OPEN_PREFIXES: Final = (
     "delta.universalFormat.",
     "delta.compatibility.",
@@ -648,7 +649,8 @@ def _check_value(key: str, text: str) -> None:
     except InvalidMetadataError as error:
         raise InvalidInputError(str(error)) from None
     if found is TableProperties.parquet_compression_codec and text.lower() not in PARQUET_CODECS:
-        # Spark also supports LZO. A table may have it, but deltalog cannot write such files.
+        # Spark also supports LZO, so an existing table may have this value. But deltalog cannot
+        # write LZO, so users cannot set this value.
         raise InvalidInputError(
             f"table property {key}: expected one of {', '.join(PARQUET_CODECS)}, found {text!r}"
         )

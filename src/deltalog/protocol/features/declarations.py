@@ -345,7 +345,7 @@ def table_checks(
     Raises:
         InvalidMetadataError: an invariant is malformed.
     """
-    # Delta Spark enforces constraints even if the protocol does not have the feature (CON-06).
+    # Delta Spark enforces constraints even if the protocol lacks the table feature (CON-06).
     stored = TableProperties(configuration).constraints
     checks = [Check(name=name, text=text) for name, text in stored.items()]
     # "Writers MUST abort any transaction that adds a row to the table, where an invariant evaluates

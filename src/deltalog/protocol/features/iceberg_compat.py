@@ -37,7 +37,7 @@ NESTED_IDS_KEY: Final = "delta.columnMapping.nested.ids"
 ROW_ID_FIELD: Final = 2147483540
 """The field id of materialized row ids in data files of V3: Iceberg's `_row_id`."""
 ROW_COMMIT_VERSION_FIELD: Final = 2147483539
-"""The field id of materialized row commit versions: `_last_updated_sequence_number`."""
+"""The field id of materialized row commit versions: Iceberg's `_last_updated_sequence_number`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,7 +156,7 @@ def check(features: Collection[str], properties: TableProperties, schema: Struct
         raise InvalidInputError(
             f"{name} needs row tracking: set delta.enableRowTracking = true as well"
         )
-    # V1 forbids the table feature; V2 forbids only new deletion vectors.
+    # V1 does not allow the table feature. V2 allows the feature, but no new deletion vectors.
     has_vectors = properties.enable_deletion_vectors and not rules.allows_vectors
     if has_vectors or (not rules.allows_vectors_feature and "deletionVectors" in features):
         raise InvalidInputError(

@@ -115,7 +115,8 @@ def with_high_water_marks(schema: StructType, marks: Mapping[str, int]) -> Struc
             fields.append(field)
             continue
         mark = marks[field.name]
-        # An explicit or older value must not move the mark back: later values would not be unique.
+        # Do not move the mark back to an explicit or older value, because later generated values
+        # would not be unique.
         if column.high_water_mark is not None:
             mark = column.further(mark, column.high_water_mark)
         metadata = {**field.metadata, IDENTITY_HIGH_WATER_MARK_KEY: mark}

@@ -45,7 +45,7 @@ def enablement(properties: TableProperties, *, supported: bool) -> InCommitTimes
     """
     if not supported or not properties.enable_in_commit_timestamps:
         return None
-    # Both are absent if the feature is enabled since version 0 (requirement B-22).
+    # Both properties are absent if version 0 enabled the feature (requirement B-22).
     version = properties.in_commit_timestamp_enablement_version
     timestamp_ms = properties.in_commit_timestamp_enablement_timestamp
     if (version is None) != (timestamp_ms is None):

@@ -259,7 +259,7 @@ def _min_versions(name: str, kind: Kind) -> tuple[int, int]:
 
 def _listing(features: Mapping[str, Kind], reader_version: int) -> Protocol:
     readers = (name for name, kind in features.items() if kind is Kind.READER_WRITER)
-    # "Its `protocol` action must only contain `writerFeatures`" for reader versions 1 and 2.
+    # For reader versions 1 and 2: "Its `protocol` action must only contain `writerFeatures`."
     listed = reader_version == READER_FEATURES_VERSION
     # "Reader features should be added to both `readerFeatures` and `writerFeatures`."
     return Protocol(

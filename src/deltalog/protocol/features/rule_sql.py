@@ -32,11 +32,12 @@ if TYPE_CHECKING:
 _MOMENT_TYPE: Final = re.compile(
     r'Timestamp\((?:Second|Millisecond|Microsecond|Nanosecond), (None|Some\("(?:UTC|\+00:00)"\))\)'
 )
-# Matches a timestamp, without zeros after the digits of the microseconds.
+# Matches a timestamp. The group lacks the zeros after the digits of the microseconds.
 _MOMENT: Final = re.compile(r"([^.]*(?:\.\d{1,6})?)0*")
 _CONNECTIVES: Final = (And, Or, Not)
 _NO_COLUMNS: Final = StructType([])
-_ONE_ROW: Final = pa.table({"": pa.nulls(1)})  # from Python values, pyarrow would import pandas
+# A table with one row. It is not made from Python values, for which pyarrow would import pandas.
+_ONE_ROW: Final = pa.table({"": pa.nulls(1)})
 
 
 def parse_rule(text: str, schema: StructType) -> Expression:
@@ -102,7 +103,7 @@ def _means_columns(text: str, spelled: str, schema: StructType) -> bool:
         as_texts = parse_sql(text)
     except InvalidInputError:  # such as `"s"."a"`
         return True
-    # `==` between expressions builds a condition.
+    # Compare the `repr` of expressions, because `==` between expressions builds a condition.
     known = {repr(one) for one in _conditions(as_names)}
     return not any(
         repr(one) not in known and _may_mean_texts(one, schema) for one in _conditions(as_texts)

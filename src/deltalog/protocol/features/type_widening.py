@@ -49,7 +49,7 @@ def record_type_changes(name: str, before: Field, after: Field, *, is_enabled: b
                 f"cannot change the type of {whole!r} from {change.from_type} to "
                 f"{change.to_type}: {why}"
             )
-        # Record every change when it happens, even if an older entry records the same change.
+        # Record a change even if an entry of an earlier change is equal.
         if change not in widening_changes(result)[len(widening_changes(before)) :]:
             result = with_change(result, change)
     return result

@@ -146,8 +146,8 @@ def _objects(
         else:
             texts = _texts(column)
             has_any = pc.is_valid(texts)
-        # Do not use one join that skips NULLs: it drops rows whose members are all NULL (pyarrow
-        # 26).
+        # Do not join all members in one call that skips NULLs. In pyarrow 26, this call drops rows
+        # whose members are all NULL.
         member = join(f"{dumps(field.name).decode()}:", texts)
         comma = pc.if_else(
             pc.and_(pc.not_equal(inner, pa.scalar("")), pc.is_valid(member)), ",", ""
@@ -158,7 +158,8 @@ def _objects(
 
 
 def _no_text() -> pa.StringScalar:
-    # This is no module constant, because pyarrow imports pandas for the first scalar of a process.
+    # This is not a module constant, because pyarrow imports pandas when a process creates its first
+    # scalar.
     return pa.scalar(None, pa.string())
 
 
@@ -179,7 +180,9 @@ def _encode(value: Any) -> str:  # one case for each type
         case Lexeme() | Decimal():
             return format(value, "f") if isinstance(value, Decimal) else str(value)
         case float() if (word := java_word(value)) is not None:
-            return f'"{word}"'  # JSON has no such numbers, so Delta writes Java's names as strings
+            # JSON has no NaN and no infinities, so Delta writes Java's names of these values as
+            # strings.
+            return f'"{word}"'
         case bool() | int() | float() | str() | list():
             return dumps(value).decode()
         case datetime():
@@ -367,12 +370,12 @@ class _ColumnStats:
         if pt.is_dictionary(values.type):
             values = values.dictionary_decode()
         if self.collation is not None:
-            from deltalog.expressions.comparing import keys  # noqa: PLC0415  # few columns
+            from deltalog.expressions.comparing import keys  # noqa: PLC0415  # few columns have collations
 
             # A collation key equals its string under the collation, so it is a valid bound.
             values = keys(values, self.collation)
         elif pt.is_temporal(values.type):
-            # Use integers, because Python has no times after the year 9999.
+            # Use integers, because Python cannot represent times after the year 9999.
             values = values.cast(self._arrow)
             values = values.cast(pa.int32() if self._arrow.bit_width == 32 else pa.int64())
         elif pt.is_floating(values.type):

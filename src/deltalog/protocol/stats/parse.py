@@ -39,7 +39,8 @@ from deltalog.protocol.stats.schema import (
     schema_of_leaves,
 )
 
-# Large enough to use all cores, small enough to limit the memory for the copy of the strings.
+# The number of bytes of JSON strings that are parsed at once. It is large enough to use all cores,
+# and small enough to limit the memory for the copy of the strings.
 _SLICE_BYTES: Final = 32 << 20
 _BLOCK_BYTES: Final = 1 << 20
 _FEW_ROWS: Final = 16
@@ -158,7 +159,7 @@ def _read_at_once(texts: Array, wire: pa.Schema) -> pa.Table | None:
     longest = pc.max(lengths).as_py()
     try:
         table = pj.read_json(
-            pa.BufferReader(data),  # type: ignore[arg-type]  # stubs: any file but Arrow's
+            pa.BufferReader(data),  # type: ignore[arg-type]  # the stubs lack Arrow's files
             # `pyarrow.json` cannot read a row longer than a block.
             read_options=pj.ReadOptions(
                 use_threads=False, block_size=max(_BLOCK_BYTES, 2 * longest + 2)
@@ -268,7 +269,7 @@ def _to_decimal(value: Any, path: Path, leaf: Any) -> Decimal | None:
 def _to_text(value: Any, _path: Path, _leaf: pa.DataType) -> str | None:
     if type(value) is not str:
         return None
-    # A lone surrogate is not a valid string, so no column can contain it.
+    # A string with a lone surrogate is not valid Unicode, so no column can contain it.
     return value if value.isascii() or value.encode(errors="ignore").decode() == value else None
 
 

@@ -132,7 +132,7 @@ class Constant:
     def lower(self, facts: Facts) -> Datum:
         """Return the value."""
         del facts
-        return to_scalar(self.literal.value, self.literal.type)  # type: ignore[arg-type]  # `resolve` types constants
+        return to_scalar(self.literal.value, self.literal.type)  # type: ignore[arg-type]  # `resolve` sets the types of constants
 
     @property
     def low_text(self) -> str:
@@ -226,8 +226,8 @@ class Stored:
         return correction(self.field).upper(found)
 
     def _keys(self, bounds: Datum) -> Datum:
-        # A stored bound may be any string that is equal to the minimum or maximum under the
-        # collation.
+        # Compare collation keys, because a stored bound may be any string that is equal to the
+        # minimum or maximum under the collation.
         if bounds is None or self.collation is None:
             return bounds
         return keys(bounds, self.collation)
@@ -651,7 +651,7 @@ class Compare:
             case ">" | ">=":
                 return _ask(self.operator, left.upper, right.lower, facts)
             case "<>":
-                # No row can differ only if both ranges are the same single value.
+                # The values are equal in all rows only if both ranges are the same single value.
                 differs = _ask("<>", left.lower, right.upper, facts)
                 return _join(
                     pc.or_kleene, differs, _ask("<>", left.upper, right.lower, facts), all_of=True

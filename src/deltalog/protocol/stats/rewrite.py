@@ -73,10 +73,10 @@ if TYPE_CHECKING:
 
 _NEGATED: Final = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 _MANY_OPTIONS: Final = 64
-# If an OR has more claims, they are merged. If a claim has more spans, they are searched instead of
-# tested one by one.
+# If an OR has more claims than this, they are merged. If a claim has more spans than this, the
+# spans are searched instead of tested one by one.
 _FEW: Final = 16
-# Maximum number of claims. Each claim is evaluated for every file and row group.
+# The maximum number of claims, because each claim is evaluated for every file and row group.
 _MOST_PARTS: Final = 128
 _MOST_NESTED: Final = 50
 
@@ -187,8 +187,8 @@ class _Rewriter:
             if operator in {"=", ">="}:
                 return _all_of(guards) if guards else None
         if one is None or other is None:
-            # `f(x) > 5` implies that `x` is not NULL only if `f` returns NULL for NULL, which is
-            # not known here.
+            # `f(x) > 5` implies that `x` is not NULL only if `f` returns NULL for NULL. This is not
+            # known here.
             return None
         return _all_of([Compare(operator, one, other), *guards])
 
@@ -206,7 +206,7 @@ class _Rewriter:
             if len(known) < len(literals):
                 return Never(Not(node))
             if len(known) > _MANY_OPTIONS:
-                # A claim for many options is slow, and could only skip files with a single value.
+                # A claim for many options is slow, and could skip only files with a single value.
                 return None
             claims = [self.claim(Comparison("<>", node.operand, o), negated=False) for o in known]
             return _all_of(claims)
@@ -216,7 +216,7 @@ class _Rewriter:
         if value is None:
             return None
         guards = self._guards(value)
-        # Bounds cannot be used: an option is NaN, or the options have no order.
+        # Bounds cannot be used if an option is NaN, or if the options have no order.
         return _all_of(guards) if guards else None
 
     def is_null(self, node: IsNull, *, negated: bool) -> Claim | None:
@@ -341,11 +341,11 @@ def _all_of(claims: list[Claim]) -> Claim:
             if not isinstance(part, HasNull | HasValue):
                 flat.append(part)
             elif part not in guards:
-                # Add equal guards only once.
+                # Equal guards are added only once.
                 guards.append(part)
                 flat.append(part)
     if len(flat) > _MOST_PARTS:
-        # It is correct to drop claims, because a claim can only exclude files.
+        # Claims can be dropped, because a claim can only exclude files.
         flat = _tightest(flat)[:_MOST_PARTS]
     return flat[0] if len(flat) == 1 else AllOf(tuple(flat))
 
@@ -374,7 +374,7 @@ def _any_of(claims: list[Claim]) -> Claim | None:
     if len(flat) <= _FEW:
         return AnyOf(tuple(flat))
     flat = [claim for claim in flat if not isinstance(claim, Never)] or flat[:1]
-    # If all parts are conditions on a single range each, the merged spans can replace the parts.
+    # If each part is a condition on a single range, the merged spans can replace the parts.
     is_same = all(len({one.key for one in wanted_of(part)}) == 1 for part in flat)
     if is_same or len(flat) > _MOST_PARTS:
         merged = any_of(flat)
@@ -482,8 +482,8 @@ class Spans:
                 highs, low = (pc.add(side, pa.scalar(0.0, side.type)) for side in (highs, low))
             position = pc.call_function("search_sorted", [highs, low])
         except (pa.ArrowKeyError, pa.ArrowInvalid, pa.ArrowNotImplementedError):
-            # pyarrow before 26 has no `search_sorted`. Newer versions do not support decimals and
-            # different time units.
+            # pyarrow before 26 has no `search_sorted`. Newer versions do not support decimals, or a
+            # search for values of another time unit.
             position = _searched(ends.spans, low)
         if position is None:
             return pc.and_kleene(compare("<=", low, highs[-1]), compare(">=", high, lows[0]))

@@ -36,7 +36,7 @@ MIN_VALUES: Final = "minValues"
 MAX_VALUES: Final = "maxValues"
 NULL_COUNT: Final = "nullCount"
 STATS_WITH_COLLATION: Final = "statsWithCollation"
-# Another name of `nullCount`, in the protocol's example of a checkpoint and from some writers.
+# Another name of `nullCount`, which some writers and the protocol's example of a checkpoint use.
 NULL_COUNT_ALIAS: Final = "nullCounts"
 DEFAULT_NUM_INDEXED_COLUMNS: Final = 32
 

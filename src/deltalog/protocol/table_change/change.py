@@ -140,7 +140,7 @@ def changed_table(
         asked = checks.checked_configuration(
             before.configuration, configuration, is_lenient=arbitrary_properties
         )
-    # "Clients must not remove the feature from the `protocol` action": so protocols are merged.
+    # Merge the protocols, because "Clients must not remove the feature from the `protocol` action".
     base = current.protocol if protocol is None else merge(current.protocol, protocol)
     if features:
         base = with_features(base, features)
@@ -183,8 +183,8 @@ def changed_table(
 
 def _next_protocol(before: Protocol, least: Protocol) -> Protocol:
     """Return the new protocol, or the current one if both support the same features."""
-    # Without a new feature, do not change the protocol, even if a weaker form exists. A protocol
-    # action would conflict with every concurrent commit.
+    # Without a new feature, do not change the protocol, even if lower versions would suffice. A
+    # protocol action would conflict with every concurrent commit.
     same = supported_features(before).keys() == supported_features(least).keys()
     return before if same else least
 

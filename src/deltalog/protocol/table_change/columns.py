@@ -105,8 +105,8 @@ def with_mapping(
     )
     if set(enabled_versions(properties)) & {2, 3}:
         mapped, highest = with_nested_ids(mapped, highest)
-    # "This value must increase monotonically as new columns are introduced": do not decrease it
-    # when the column with the highest id is dropped.
+    # The protocol about the maximum column id: "This value must increase monotonically as new
+    # columns are introduced". So do not decrease it when the column with the highest id is dropped.
     return mapped, {**configuration, MAX_COLUMN_ID_PROPERTY: str(highest)}
 
 
@@ -131,8 +131,9 @@ def check_reserved(schema: StructType, names: Iterable[str | None]) -> None:
 
     Protocol: Row Tracking (Materialized Row IDs)
     """
-    # "It must not be equal to the name of any other column in the table's schema", and "must remain
-    # unique in all future versions of the table."
+    # The protocol about the names of the hidden columns: "It must not be equal to the name of any
+    # other column in the table's schema", and "must remain unique in all future versions of the
+    # table."
     hidden = {name_key(name) for name in names if name}
     for field in schema.fields:
         if hidden & {name_key(field.name), name_key(physical_name(field))}:
@@ -159,8 +160,8 @@ class _IdMatcher:
                     by_name.get(name_key(field.name)),
                     without_metadata(field, (_MAPPING,)),
                 )
-                # The column of this name is already matched: it was renamed, and this new field has
-                # its old name.
+                # The column of this name is already matched to another field, because it was
+                # renamed. This new field has its old name.
                 if found is not None and _identity(found) in self.claimed:
                     found = None
                 if found is not None:

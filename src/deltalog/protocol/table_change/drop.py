@@ -179,7 +179,7 @@ def with_current_row_ids(current: TableConfiguration) -> TableConfiguration:
     configuration = {
         key: text for key, text in current.metadata.configuration.items() if key not in drafts
     }
-    # In a table with both dialects, preserve the ids of the enabled dialect.
+    # If a table has row ids in both dialects, preserve the ids of the enabled dialect.
     was_draft = current.properties.enable_row_ids and not current.properties.enable_row_tracking
     column = current.properties.row_ids_physical_column_name
     if column is not None and (was_draft or current.row_id_dialect is Dialect.DRAFT):

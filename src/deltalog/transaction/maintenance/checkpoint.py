@@ -160,8 +160,8 @@ def create_checkpoint(
         try:
             info = _verified(store, snapshot.read_log(write))
         except AlreadyExistsError:
-            # Another writer has written the checkpoint, or its write was interrupted and the file
-            # is empty.
+            # Another writer has written the checkpoint, or an interrupted write has left an empty
+            # file.
             info = _find_existing(snapshot, kind, count)
             if info is None and _remove_empty(store, snapshot.version):
                 info = _verified(store, snapshot.read_log(write))
@@ -186,8 +186,8 @@ def check_can_checkpoint(snapshot: Snapshot) -> None:
         has_log_tail=snapshot.log_tail is not None,
     )
     commit = snapshot.segment.target_commit
-    # For a version that the catalog lists, the snapshot has the staged file, even if the commit is
-    # already published.
+    # The snapshot of a version that the catalog lists refers to the staged file, even if the commit
+    # is already published.
     is_staged = commit is not None and commit.path != commit_path(snapshot.version)
     if is_staged and not _is_published(snapshot):
         raise InvalidInputError(
@@ -223,8 +223,8 @@ def point_to(store: Store, info: CheckpointInfo) -> None:
     known = read_hint(store)
     if known is not None and known.version > info.version:
         newer = list_log(store, from_version=info.version + 1).checkpoints
-        # Do not replace the hint if its checkpoint, or a newer one, exists. A hint at a missing
-        # checkpoint is replaced, because it costs every reader a second listing.
+        # Do not replace the hint if its checkpoint, or a newer one, exists. A hint to a missing
+        # checkpoint is replaced, because every reader would have to list the log twice.
         if any(files.version >= known.version for files in newer):
             return
     files = info.files
@@ -311,7 +311,8 @@ def _verified(store: Store, written: WrittenCheckpoint) -> CheckpointInfo:
             return info
     except CheckpointUnreadableError as error:
         found = error
-    # Delete the top-level files before the sidecars.
+    # Delete the top-level files before the sidecars, so that no checkpoint refers to missing
+    # sidecars.
     store.delete_many([file.path for file in written.files.files])
     store.delete_many(written.paths)
     raise InternalError(

@@ -394,8 +394,8 @@ class Inserts:
         """Write the new rows."""
         has_ids = self._spec.configuration.row_ids_enabled
         for rows in self._rows():
-            # The same file may contain copied rows with materialized row ids. In new rows they are
-            # NULL, which means the default row id.
+            # The same file may contain copied rows with materialized row ids. The row ids of new
+            # rows are NULL, which means the default row ids.
             ids = pa.nulls(rows.num_rows, pa.int64()) if has_ids else None
             writer.write(rows, row_ids=ids, row_commit_versions=ids)
             if feed is not None:

@@ -325,7 +325,7 @@ def _claims(
     try:
         found = _of_values(key.target, values, data_type, partitioned=partitioned)
     except (pa.ArrowException, ValueError, OverflowError):
-        # Python cannot represent a value, such as a year after 9999. Prune nothing then.
+        # If Python cannot represent a value, such as a year after 9999, no file is pruned.
         return None, None
     if found is None:
         empty = IsNull(key.target) if key.null_safe else None
@@ -371,7 +371,8 @@ def _around(plan: MergePlan, ends: Ends) -> list[Expression]:
             continue
         found = compute.min_max(values)[extreme]
         if found.is_valid:
-            with suppress(pa.ArrowException, ValueError, OverflowError):  # as in `_claims`
+            # Ignore an extreme value that Python cannot represent.
+            with suppress(pa.ArrowException, ValueError, OverflowError):
                 literal = Literal(from_scalar(found), data_type)
                 parts.append(Comparison(operator, within.target, literal))
     return parts
@@ -402,7 +403,7 @@ def _ranges(distinct: Array) -> list[tuple[Any, Any]]:
         k=_MAX_RANGES - 1,
         sort_keys=[("gap", "descending")],
     )
-    # A gap that is not much wider than the mean is unlikely to prune a file.
+    # A gap that is not much wider than the mean gap is unlikely to prune a file.
     mean = (numbers[-1].as_py() - numbers[0].as_py()) / max(1, len(gaps))
     cuts = sorted(
         at

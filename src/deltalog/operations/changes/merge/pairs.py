@@ -36,7 +36,7 @@ Ends: TypeAlias = tuple[Array | None, Array | None]
 
 _EXAMPLES: Final = 5
 MOST_PAIRS: Final = 1 << 20
-"""The maximum number of pairs to evaluate at a time if a merge's condition has no keys."""
+"""The maximum number of pairs to evaluate at a time if the condition of a merge has no keys."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,8 +218,9 @@ class PairMatcher:
         elif self._is_cut:
             yield from cross(rows.num_rows, self.num_source, most=MOST_PAIRS)
         elif rows.num_rows:
-            # The merge only inserts, and every pair matches. A source row that matches any row is
-            # not inserted, so pairs with the first table row suffice.
+            # Here, the merge only inserts, and every table row matches every source row. A source
+            # row is not inserted if it matches at least one table row, so pairs with the first
+            # table row suffice.
             yield from cross(1, self.num_source, most=MOST_PAIRS)
 
     def _remaining(
@@ -383,7 +384,8 @@ class KeyIndex:
             codes = code
         rows = compute.indices_nonzero(codes.is_valid()).cast(pa.int64())
         groups = codes.drop_null()
-        # `unique` numbers keys in the order of their first rows, and so does `value_counts`.
+        # `value_counts` returns keys in the order of their first rows. This is the order of the
+        # codes, too.
         counts = compute.value_counts(groups)
         self.num_keys: int = len(counts)
         self._rows = rows
@@ -461,8 +463,8 @@ class _Range:
         self._first = pa.scalar(low, pa.int64())
         places = self._places(distinct)
         self.is_small = high - low < _WINDOW_PLACES
-        # Process the range in windows, because the kernel needs four bytes per integer of the
-        # range, but the resulting bitmap only one bit.
+        # Process the range in windows, because `inverse_permutation` needs four bytes of memory for
+        # each integer of the range. The resulting bitmap needs only one bit for each integer.
         windows = [
             _placed(places, first, min(_WINDOW_PLACES, high - low + 1 - first))
             for first in range(0, high - low + 1, _WINDOW_PLACES)
@@ -549,11 +551,11 @@ def _combined(codes: Array, more: Array, distinct: Array) -> Array:
 
 
 _FEW: Final = 16
-"""Up to this many ranges, comparing each with all values is faster than sorting the values."""
+"""If at most this many ranges overlap the values, comparing is faster than sorting the values."""
 _DENSE: Final = 4
-"""If at least one in this many pairs is in a range, evaluating every pair is as fast."""
+"""If at least one in this many pairs matches, evaluating every pair is as fast as the index."""
 _LEAST: Final = 32
-"""Up to this many values, comparing each with all ranges is faster than sorting the ranges."""
+"""If there are fewer values than this, comparing them with all ranges is faster than sorting."""
 
 
 class RangeIndex:
@@ -598,7 +600,8 @@ class RangeIndex:
         if self._is_dense(members.num_pairs, len(values)):
             return None
         pairs = members.pairs()
-        by_row = compute.array_sort_indices(pairs.rows)  # a stable sort: ranges remain ascending
+        # The sort is stable, so the ranges of each row remain ascending.
+        by_row = compute.array_sort_indices(pairs.rows)
         return pairs.rows.take(by_row), self._rows.take(near).take(pairs.ranges.take(by_row))
 
     def edges(self, values: Array, most: int) -> list[int] | None:
@@ -657,7 +660,7 @@ class RangeIndex:
         """Find the values of each range by sorting the values, so that they are adjacent."""
         order: Array = None
         starts: Array = pa.repeat(0, len(near))
-        counts: Array = starts  # replaced below, because at least one kind of bound exists
+        counts: Array = starts  # replaced below, because at least one kind of bounds exists
         if self._lows is not None:
             order, starts = _ranked(values, self._lows.take(near), with_equal=False)
             counts = compute.subtract(len(values) - values.null_count, starts)

@@ -118,8 +118,9 @@ class MergePlan:
         )
         alone = [key.target for key in self.condition.keys]
         if self.not_matched_by_source:
-            # These clauses also need the rows that do not match. So the scan may not filter by the
-            # conjuncts over the table, and the merge evaluates them itself.
+            # The clauses for rows that do not match need all rows of the table. So the scan may not
+            # filter by the conjuncts that read only the table. The merge evaluates these conjuncts
+            # itself.
             alone += self.condition.target_only
         return sorted({*found, *(path[0] for part in alone for path in columns(part))})
 
@@ -147,7 +148,7 @@ def plan_merge(
     after = configuration_after(request, configuration, source)
     names = names_of(request, configuration.schema, source)
     # Assigned values may read columns that this merge adds, which are NULL in existing rows.
-    # Conditions may not.
+    # Conditions may not read these columns.
     later = names if after is configuration else names_of(request, after.schema, source)
     planner = _Planner(request, after.schema, source, names, later, session)
     condition = request.condition
@@ -397,8 +398,8 @@ def configuration_after(
     for path in _assigned(request, configuration.schema, source):
         field = _along(source, path)
         if field is not None:
-            # If the types cannot be merged, keep the table's type: the assigned value may be
-            # computed from other columns.
+            # If the types cannot be merged, keep the table's type. The merge may still be valid,
+            # because the assigned value may be computed from other columns.
             with suppress(SchemaMismatchError):
                 merged = _with_fields(merged, [field], widens=False)
     if merged == configuration.schema:
@@ -594,7 +595,7 @@ def _key(part: Expression, schema: StructType) -> Key | None:
     data_type = type_of(ends[0], schema)
     if not isinstance(data_type, PrimitiveType) or data_type == VOID:
         return None
-    if type_of(ends[1], schema) != data_type:  # such as timestamps in two units
+    if type_of(ends[1], schema) != data_type:  # for example timestamps in two units
         return None
     return Key(without_side(ends[0]), without_side(ends[1]), part.operator == "<=>")
 
@@ -629,7 +630,7 @@ def _bound(part: Expression, schema: StructType) -> SourceRange | None:
     if part.operator in {">", ">="}:
         less, greater = greater, less
     data_type = type_of(less, schema)
-    # Values of other types are ordered differently in Arrow and Spark, or by a collation.
+    # Arrow orders values of other types differently from Spark, or a collation orders them.
     if not isinstance(data_type, PrimitiveType) or data_type.primitive.family not in _ORDERED:
         return None
     if type_of(greater, schema) != data_type:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from deltalog.expressions import Expression
 
 MEMORY_BYTES: Final = 256 * 1024 * 1024
-"""The maximum size of a source that is stored in memory."""
+"""The maximum number of bytes of a source that is stored in memory."""
 _BATCH_ROWS: Final = 1 << 18
 
 
@@ -82,7 +82,8 @@ class MergeSource:
                 for field in to_arrow_schema(self.schema)
             ]
         )
-        # The caller has tables and batches in memory anyway, so spilling them would free nothing.
+        # A table or batch is in the caller's memory anyway, so spilling its rows to disk would free
+        # nothing.
         budget = None if isinstance(data, pa.Table | pa.RecordBatch) else memory_bytes
         try:
             batches = self._gather(reader, budget)
@@ -128,7 +129,7 @@ class MergeSource:
             tell_of_cut(name)
         seen = copy(self)
         seen.schema = StructType(fields)
-        seen._cut = frozenset(cut)  # noqa: SLF001  # of this class
+        seen._cut = frozenset(cut)  # noqa: SLF001  # `seen` is of this class
         return seen
 
     @property
