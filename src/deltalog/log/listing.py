@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 # writes may lack a few commits. If more are missing, the log is damaged.
 _MAX_MISSING: Final = 100
 _NAMES_AT_ONCE: Final = (4, 10)
-# A log with at most this number of files is listed while `_last_checkpoint` is read.
+# If the log has at most this number of files, it is listed while `_last_checkpoint` is read.
 _SHORT: Final = 100
 
 
@@ -92,7 +92,7 @@ def list_for_version(
         listing = list_log(store, from_version=hint.version, log_tail=log_tail)
         if any(version is None or found.version <= version for found in listing.checkpoints):
             return listing
-        # `_last_checkpoint` is out of date: its checkpoint was cleaned up, or is incomplete.
+        # The checkpoint in `_last_checkpoint` was cleaned up, or is incomplete.
     return list_log(store, log_tail=log_tail)
 
 
@@ -240,7 +240,7 @@ def _with_missed_commits(store: Store, listing: LogListing) -> LogListing:
     seen = [version for version in listing.commits if version >= start]
     if not seen or len(seen) == seen[-1] - seen[0] + 1:
         return listing
-    # Iterate lazily: a malicious log may contain commit 0, commit 3,000,000,000 and no others.
+    # Iterate lazily, because a malicious log may contain only the commits 0 and 3,000,000,000.
     gaps = chain.from_iterable(range(one + 1, other) for one, other in pairwise(seen))
     missing = list(islice(gaps, _MAX_MISSING))
     found: dict[int, LogFile] = {}

@@ -21,7 +21,7 @@ LAST_CHECKPOINT_NAME: Final = "_last_checkpoint"
 LAST_CHECKPOINT_PATH: Final = f"{LOG_DIRECTORY}/{LAST_CHECKPOINT_NAME}"
 
 MAX_VERSION: Final = 2**63 - 1
-"""The maximum version, because versions are signed integers. The 20 digits of a name allow more."""
+"""The maximum version. Versions are signed 64-bit integers, but 20 digits in a name allow more."""
 _DIGITS: Final = 20
 _UUID: Final = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 _OTHER: Final = re.compile(
@@ -53,7 +53,7 @@ BEGINNINGS: Final = frozenset(
         LogFileKind.CHECKPOINT_V2,
     }
 )
-"""The kinds of files from which a version can be read: commits and checkpoints."""
+"""The kinds of files with which reading a version can begin: commits and checkpoints."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ def parse_log_name(info: FileInfo) -> LogFile | None:
     """Parse the name of a file; None for a name that the protocol does not define."""
     name = info.name
     stem = name[:_DIGITS]
-    # Fast path without the pattern: most files are commits and checksums.
+    # Do not use the pattern for most files, which are commits and checksums.
     if len(name) == _DIGITS + 5 and name.endswith(".json") and _is_number(stem):
         return LogFile(LogFileKind.COMMIT, int(stem), info)
     if len(name) == _DIGITS + 4 and name.endswith(".crc") and _is_number(stem):

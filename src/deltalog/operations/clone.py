@@ -362,7 +362,9 @@ def _clone_clustering(pending: PendingTransaction, source: Snapshot) -> None:
 
 
 ABSOLUTE: Final = r"^(?:/|[A-Za-z][A-Za-z0-9+.-]*:/)"
-_COPIED_AT_ONCE: Final = 2  # each file is completely in memory while it is copied
+# The number of files that are copied at a time. It is small, because each of them is completely in
+# memory.
+_COPIED_AT_ONCE: Final = 2
 _NUM_RECORDS: Final = pa.schema([("numRecords", pa.int64())])
 
 

@@ -202,7 +202,7 @@ class TableConfiguration:
         return self.supports("catalogManaged")
 
     def _top_level(self, name: str) -> Field:
-        # Names are case-insensitive; prefer an exact match if two names differ only in case.
+        # Names are case-insensitive. If two names differ only in case, prefer the exact match.
         exact = [field for field in self.schema if field.name == name]
         folded = [field for field in self.schema if name_key(field.name) == name_key(name)]
         found = exact or folded

@@ -201,7 +201,7 @@ def _invalid(text: str | None, data_type: DataType, column: str) -> InvalidParti
 
 NULL_DIRECTORY: Final = "__HIVE_DEFAULT_PARTITION__"
 
-# The characters that Hive escapes; other engines escape the same characters.
+# Matches the characters that Hive and other engines escape.
 _ESCAPED: Final = re.compile("[\x00-\x1f\x7f\"#%'*/:=?\\\\{\\[\\]^]")
 
 

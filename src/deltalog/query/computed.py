@@ -73,7 +73,8 @@ MARKS: Final = re.compile(rf"{_MARK}(\d+)_")
 ROW_OF_SIDE: Final = "deltalog_row"
 ARGUMENTS: Final = re.compile(rf"{_ARGUMENT}(\d+)_")
 _CONDITIONS: Final = (exp.Where, exp.Having, exp.Qualify)
-# Nodes that DuckDB receives unchanged, and nodes that are not an expression over one row.
+# Nodes that deltalog does not compute: DuckDB receives them unchanged, or they are not an
+# expression over one row.
 _PLAIN: Final = (
     exp.Column, exp.Literal, exp.Null, exp.Boolean, exp.Star, exp.Placeholder, exp.Parameter,
     exp.Identifier, exp.TableAlias, exp.Limit, exp.Offset, exp.Fetch, exp.WindowSpec, exp.DataType,

@@ -265,7 +265,7 @@ _TYPES: Final[dict[DataType, str]] = {
 }  # fmt: skip
 # A struct represents months, because an interval of DuckDB combines months, days and microseconds.
 MONTHS_TEXT: Final = f'STRUCT("{NAMED_MONTHS.field(0).name}" INTEGER)'
-# DuckDB's names for the types of constants → DuckDB's names of the types.
+# The names of types of constants in DuckDB → the names of the types of their values.
 _CONSTANTS: Final = {"INTEGER_LITERAL": "INTEGER", "STRING_LITERAL": "VARCHAR"}
 _INTERVALS: Final[dict[str, DataType]] = {"INTERVAL": DAY_TO_SECOND, MONTHS_TEXT: YEAR_TO_MONTH}
 _DECIMAL: Final = re.compile(r"decimal\((\d+),\s*(-?\d+)\)")

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
     from sqlglot.expressions import Expr
 
-# Nodes that structure a query or combine conditions. DuckDB receives their children one by one.
+# Nodes that structure a query or combine conditions. They are not values, so their children are
+# visited instead.
 _STRUCTURE: Final = (
     exp.Select, exp.SetOperation, exp.Subquery, exp.From, exp.Join, exp.Where, exp.Group,
     exp.Having, exp.Qualify, exp.Order, exp.Ordered, exp.Sort, exp.With, exp.CTE, exp.Values,

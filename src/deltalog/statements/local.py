@@ -86,8 +86,8 @@ class LocalSession:
         self._registered: dict[tuple[str, ...], tuple[QualifiedName, Any]] = {}
         self.engine: Engine = LocalEngine()
         self.enforces_retention = True
-        # The tables that the current statement has opened, each at one version; and the roots of
-        # the tables that its queries have read.
+        # `_seen` contains the tables that the current statement has opened, each at one version.
+        # `_read` contains the roots of the tables that its queries have read.
         self._seen: dict[tuple[str, ...], DeltaTable] = {}
         self._read: set[str] = set()
         # The locations in `tables` that were opened since `begin`.

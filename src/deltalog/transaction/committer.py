@@ -60,7 +60,7 @@ class CatalogCommitter:
 
     def commit(self, store: Store, version: int, data: bytes) -> FileInfo:
         """Stage the commit and propose it to the catalog; see `Committer.commit`."""
-        # Version 0 is published directly: the catalog does not yet have the table.
+        # Publish version 0 directly, because the catalog does not have the table yet.
         if version == 0:
             file = FileInfo(commit_path(0), len(data), now_ms())
             store.put_if_absent(file.path, data)

@@ -50,8 +50,8 @@ if TYPE_CHECKING:
 
 _SHOWN_FILES: Final = 5
 
-# Features that a winning commit may add without a conflict: they do not affect files that were
-# written before, or `assemble` adds what they need.
+# The features that a winning commit may add without a conflict, because they do not affect existing
+# files, or because `assemble` adds what they need.
 _HARMLESS_FEATURES: Final = frozenset(
     {
         "appendOnly",
@@ -168,7 +168,7 @@ def _metadata(mine: PendingFacts, winner: WinningCommit) -> CommitConflictError 
 
 
 def _domains(mine: PendingFacts, winner: WinningCommit) -> CommitConflictError | None:
-    # The domain of row tracking is a counter; `assemble` computes it again for every attempt.
+    # The domain of row tracking is a counter, which `assemble` computes again for every attempt.
     shared = sorted((mine.domains & winner.domains.keys()) - {ROW_TRACKING_DOMAIN})
     if not shared:
         return None
@@ -281,7 +281,7 @@ RULES: Final[tuple[Rule, ...]] = (
     _delete_read,
     _delete_delete,
 )
-"""The rules in the order of Delta Spark (requirement D-33); the first conflict is reported."""
+"""The rules, in the order of Delta Spark (requirement D-33). The first conflict is reported."""
 
 
 def same_paths(paths: Any, others: Any, root: str) -> Any:

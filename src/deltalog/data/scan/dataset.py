@@ -169,7 +169,7 @@ class DeltaDataset(ds.FileSystemDataset):
             return every
         unknown = [name for name in columns if name not in every]
         if unknown:
-            return every  # for example `a.b`: pyarrow selects it from all columns, or raises
+            return every  # pyarrow resolves a name such as `a.b`, or raises
         used = set(columns) | (_field_names(wanted, every) if wanted is not None else set())
         return [name for name in every if name in used]
 
@@ -222,7 +222,7 @@ class DeltaDataset(ds.FileSystemDataset):
         """Return rows by position."""
         return self.scanner(**options).take(indices)
 
-    def count_rows(self, filter: ds.Expression | None = None, **options: Any) -> int:  # type: ignore[override]  # pyarrow's other options are hints  # noqa: A002  # pyarrow's signature
+    def count_rows(self, filter: ds.Expression | None = None, **options: Any) -> int:  # type: ignore[override]  # the stubs declare other options  # noqa: A002  # pyarrow's signature
         """Count the rows; without a filter, from the log's statistics if possible."""
         if filter is None and self._arrow_filter is None:
             return self._plan(self._predicate).count()
@@ -329,7 +329,7 @@ def _rebuild(*parts: Any) -> DeltaDataset:
 def _field_names(wanted: ds.Expression, every: list[str]) -> set[str]:
     """Return the columns that a pyarrow filter uses; the result may contain other columns, too."""
     text = str(wanted)
-    if "FieldPath(" in text:  # the filter refers to columns by position: return all
+    if "FieldPath(" in text:  # the filter refers to columns by position
         return set(every)
     return {name for name in every if name in text}
 

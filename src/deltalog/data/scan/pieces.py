@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 _PIECE_ROWS: Final = 1 << 20
 """The maximum number of rows of a piece with several row groups, which limits the memory."""
 _TOGETHER_BYTES: Final = 1024 * 1024
-"""If the other columns have at most this number of bytes, one fetch for all columns is faster."""
+"""If the columns outside of the predicate have at most this number of bytes, fetch all at once."""
 AT_ONCE_ROWS: Final = 32 * 1024
 """If a piece has at most this number of rows, reading all its columns at once is faster."""
 
@@ -482,7 +482,7 @@ def _width(kind: Any) -> int:
         return 1 + sum(_width(kind.field(number).type) for number in range(kind.num_fields))
     try:
         return max(1, int(kind.bit_width) // 8)
-    except ValueError:  # strings and lists: the size of an offset
+    except ValueError:  # strings and lists have offsets of four bytes
         return 4
 
 

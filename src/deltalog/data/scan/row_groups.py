@@ -74,7 +74,7 @@ class FooterPruning:
         self._left: tuple[tuple[int, ...], list[RowRange]] = (), []
         if predicate is None:
             return
-        # Cache the plans: most files have the same columns, and planning a long IN list is
+        # Cache the plans, because most files have the same columns, and planning a long IN list is
         # slow.
         plans: dict[StructType, Skipping | None] = predicate.fact("plans of files", dict)
         if data_columns not in plans:

@@ -487,7 +487,7 @@ def promotion(found: Any, wanted: Any) -> Adapter | None:
     if pt.is_dictionary(found):
         inner = promotion(found.value_type, wanted)
         return lambda array: _then(array.dictionary_decode(), inner)
-    # This is an extension type that another library has registered.
+    # Another library has registered this extension type.
     if isinstance(found, pa.BaseExtensionType):
         inner = promotion(found.storage_type, wanted)
         return lambda array: _then(array.storage, inner)
@@ -553,7 +553,7 @@ _FIRST_ISO_DAY: Final = -141_427
 """The first day on which both calendars are the same: 1582-10-15, in days since 1970."""
 _DAY_US: Final = 86_400_000_000
 _FIRST_JAVA_US: Final = -2_208_988_800_000_000
-"""1900-01-01 in microseconds. Before, the old time zone API of Java has only standard offsets."""
+"""1900-01-01 in microseconds. Java's old time zone API has only standard offsets before it."""
 _FIXED_ZONE: Final = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2}))?(?::?(\d{2}))?")
 
 

@@ -111,7 +111,8 @@ class Enforcer:
         checks = _checks(configuration)
         self._rules: Rules | None = None
         if filled or generated or checks:
-            # Import on demand: few tables have rules, and importing the SQL evaluator is slow.
+            # Import on demand, because few tables have rules, and importing the SQL evaluator is
+            # slow.
             from deltalog.data.write.rules import Rules  # noqa: PLC0415
 
             self._rules = Rules(

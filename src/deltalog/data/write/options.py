@@ -176,7 +176,7 @@ def parquet_options(
         "compression": codec,
         # An Arrow schema in the file would contain names and types that readers must not use.
         "store_schema": False,
-        # If pages have checksums, they can be copied into other files without decoding them.
+        # Pages with checksums can be copied into other files without being decoded.
         "write_page_checksum": True,
         # Like Spark, store small decimals as integers, which every reader supports.
         "store_decimal_as_integer": True,
@@ -340,7 +340,7 @@ def _upper(text: str | None) -> str | None:
 
 
 MAX_LONG: Final = (1 << 63) - 1
-"""The largest size in Parquet and Arrow."""
+"""The largest number that Parquet and Arrow accept as a size."""
 _DEFAULT_CODEC: Final = "SNAPPY"
 # The maximum number of rows per page. Readers decode a whole page to get one row. With pyarrow's
 # default of 20,000, files are 0.6 % smaller (Snappy), but a look-up takes 50 % longer.
@@ -381,7 +381,7 @@ _CODECS: Final[Mapping[str, str]] = {
     "LZ4_RAW": "lz4",
 }
 _LEVELS: Final = {"gzip": (0, 10), "brotli": (0, 11), "zstd": (1, 22)}
-# The gzip levels that pyarrow accepts; other Parquet writers accept more.
+# The gzip levels that pyarrow accepts. Other Parquet writers accept more levels.
 _PYARROW_LEVELS: Final = {"gzip": (1, 9)}
 _DEFAULT_LEVELS: Final = {"gzip": 6, "brotli": 1, "zstd": 1}
 _SUFFIXES: Final = {"none": "", "gzip": ".gz", "brotli": ".br"}

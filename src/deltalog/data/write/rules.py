@@ -51,7 +51,7 @@ _MOST_SHOWN: Final = 200
 class _Rule(NamedTuple):
     what: str  # for messages: "CHECK constraint 'pos' (a > 0)"
     name: str
-    condition: Expression  # resolved; must be true
+    condition: Expression  # a resolved condition, which must be true
 
 
 class Rules:

@@ -128,7 +128,7 @@ class SplicedFiles:
         """
         file = self._files.get(values)
         if file is not None and file.expected_bytes >= self._limits.spliced_bytes:
-            num_bytes = max(num_bytes, self._target)  # then a new file is opened
+            num_bytes = max(num_bytes, self._target)  # so that a new file is opened
         self._file_for(values, num_bytes)
 
     def copy(self, values: Values, source: SourceFile, numbers: tuple[int, ...]) -> None:

@@ -344,7 +344,7 @@ def _add_rows(content: CheckpointContent, rows: ActionRows) -> Iterator[pa.Table
     batches = content.iter_adds(rows.leaves, _BATCH_ROWS)
     head = list(islice(batches, 2))
     if len(head) < 2:
-        yield from map(encode, head)  # a thread does not help with one batch
+        yield from map(encode, head)  # with one batch, a thread does not help
     else:
         yield from read_ahead(encode, chain(head, batches), depth=_BATCHES_AHEAD)
 

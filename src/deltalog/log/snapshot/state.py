@@ -283,7 +283,7 @@ class LogState:
             tables = [self.live_commit_adds.select(missing)]
             if self.checkpoint is not None:
                 needed = [*missing, *(KEY_COLUMNS if len(self.survivors.keys) else ())]
-                # Read all columns together; the following calls use the cache.
+                # Read all columns together. The following calls then use the cache.
                 self.checkpoint.columns("add", list(dict.fromkeys(needed)))
                 tables.insert(0, self.keep(self.checkpoint.columns("add", missing)))
             table = pa.concat_tables(tables)

@@ -337,7 +337,7 @@ def _first_snapshot(snapshot: Snapshot, versions: list[int]) -> Snapshot | None:
 def _line_uses(line: bytes, feature: str, version: int) -> bool:
     action: Mapping[str, Any] = loads(line, f"version {version}")
     if feature == "deletionVectors":
-        # Ignore `remove` actions: a reader without the feature applies them correctly.
+        # Ignore `remove` actions, because a reader without the feature applies them correctly.
         return (action.get("add") or {}).get("deletionVector") is not None
     metadata = action.get("metaData")
     if metadata is None:

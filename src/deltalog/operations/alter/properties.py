@@ -442,8 +442,8 @@ def stage_all_row_ids(transaction: PendingTransaction) -> None:
             "property"
         )
     if files.num_rows:
-        # Conflict with every concurrent commit: a file that it adds would have no row ids, and a
-        # file that it removes would be added again.
+        # Conflict with every concurrent commit. The files that it adds would have no row ids, and
+        # the files that it removes would be added again.
         transaction.record_read(None)
         transaction.add_again(files)
 

@@ -55,9 +55,9 @@ if TYPE_CHECKING:
 
 logger: logging.Logger = logging.getLogger(__name__)
 
-# A batch with fewer rows and fewer bytes is joined with the next batches, because the fixed work
-# per batch costs more than copying its rows. A group of small files is usually one batch that
-# reaches a limit, so its rows are not copied again.
+# A batch below both limits is joined with the next batches, because the fixed work per batch costs
+# more than copying its rows. A group of small files is usually one batch that reaches a limit, so
+# its rows are not copied again.
 _JOINED_ROWS: Final = 16 * 1024
 _JOINED_BYTES: Final = 32 * 1024 * 1024
 _GROUPS_AHEAD: Final = 2

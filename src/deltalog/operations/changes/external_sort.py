@@ -35,8 +35,8 @@ DEFAULT_MEMORY_BYTES: Final = 512 * 1024 * 1024
 _CHUNK_BYTES: Final = 4 * 1024 * 1024
 _MOST_RUNS: Final = 64
 _SLICE_ROWS: Final = 512 * 1024
-# The maximum number of bytes of a run. The 32-bit offsets of Arrow limit a contiguous string or
-# binary column to 2 GiB.
+# The maximum number of bytes of a run, so that no column of a run exceeds the 2 GiB to which
+# Arrow's 32-bit offsets limit a string or binary column.
 _MAX_RUN_BYTES: Final = 1024 * 1024 * 1024
 
 

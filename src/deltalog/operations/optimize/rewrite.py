@@ -153,7 +153,8 @@ _RECORDS: Final = "numRecords"
 _PARTITION: Final = "partition"
 _LIVE_SIZE: Final = "liveSize"
 _PLACE: Final = "place"
-_MOST: Final = 2.0**62  # maximum number of bytes of an estimated file size; fits 64 bits
+# The maximum estimated size of a file in bytes, so that all sizes fit in 64-bit integers.
+_MOST: Final = 2.0**62
 
 
 def partition_condition(transaction: PendingTransaction, filters: Any) -> Expression | None:

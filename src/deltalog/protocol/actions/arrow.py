@@ -71,7 +71,7 @@ FILE_SCHEMA: Final = pa.schema(
         *("deletionVector", *_ROW_IDS, "clusteringProvider"),
     )
 )
-"""The `add` action."""
+"""The members of the `add` action."""
 
 REMOVE_SCHEMA: Final = pa.schema(
     _struct(
@@ -79,7 +79,7 @@ REMOVE_SCHEMA: Final = pa.schema(
         *("size", "stats", "tags", "deletionVector", *_ROW_IDS),
     )
 )
-"""The `remove` action of a commit. In a checkpoint, it has no stats and tags (requirement B-26)."""
+"""The members of the `remove` action. Checkpoints omit its stats and tags (requirement B-26)."""
 
 CDC_SCHEMA: Final = pa.schema(_struct("path", "partitionValues", "size", "dataChange", "tags"))
 

@@ -38,7 +38,7 @@ def clustering_columns(domains: Mapping[str, DomainMetadata]) -> tuple[tuple[str
     domain = domains.get(CLUSTERING_DOMAIN)
     if domain is None or domain.removed:
         return None
-    # The protocol specifies a map of strings, but writers store a JSON string; both forms occur.
+    # The protocol specifies a map of strings, but writers store a JSON string. Accept both forms.
     text = domain.configuration
     values = loads(text, CLUSTERING_DOMAIN) if isinstance(text, str) else dict(text)
     node = JsonObject(values, CLUSTERING_DOMAIN)

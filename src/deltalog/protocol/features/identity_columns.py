@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 IDENTITY_TAG: Final = "delta.identity.schemaUpdate"
-"""Tag of commits whose metadata changes only in the high water marks of identity columns."""
+"""The tag of commits whose metadata changes only in the high water marks of identity columns."""
 MIN_VALUE: Final = -(1 << 63)
 MAX_VALUE: Final = (1 << 63) - 1
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from deltalog.expressions.nodes import Expression, Literal
     from deltalog.protocol.stats.schema import Path
 
-# An array or a constant of any type; None means unknown.
+# An array, or a constant of any type. None means unknown.
 Datum = Any
 
 
@@ -293,7 +293,7 @@ class CastRange:
 _MICROS_PER_MILLI: Final = 1_000
 _MAX_INT64: Final = (1 << 63) - 1
 _MIN_INT64: Final = -(1 << 63)
-# Decimals with up to 15 digits can be stored exactly as doubles.
+# The maximum number of digits of decimals that doubles can store exactly.
 _EXACT_DOUBLE_DIGITS: Final = 15
 _MOST_DOUBLE_DIGITS: Final = 17
 _MAX_EXACT_DOUBLE: Final = 1 << 53

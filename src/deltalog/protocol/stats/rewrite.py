@@ -76,7 +76,8 @@ _MANY_OPTIONS: Final = 64
 # If an OR has more claims than this, they are merged. If a claim has more spans than this, the
 # spans are searched instead of tested one by one.
 _FEW: Final = 16
-# The maximum number of claims, because each claim is evaluated for every file and row group.
+# The maximum number of claims in an AND or OR. Each claim is evaluated for every file and row
+# group.
 _MOST_PARTS: Final = 128
 _MOST_NESTED: Final = 50
 
@@ -412,7 +413,7 @@ FLIPPED: Final = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 
 Span = tuple[Any, Any]
-"""The smallest and the greatest value as Python objects; None means no limit."""
+"""The smallest and the greatest value, as Python objects. None means no limit."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
