@@ -83,8 +83,8 @@ def read_history(
             own = own_time_ms(info, file.version, in_commit_timestamps)
             time_ms = times[file.version] if own is None else own
             head = {"version": file.version, "timestamp": time_ms}
-            # `head` is added twice: its keys must be first in the dictionary, and must override
-            # members of `commitInfo` with the same names, such as `timestamp`.
+            # Add `head` twice. Its keys must be first in the dictionary, and must override members
+            # of `commitInfo` with the same names, such as `timestamp`.
             history.append({**head, **info, **head})
             if not data and in_commit_timestamps is not None:
                 timeless.add(file.version)

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 # been written during the listing. If more commits are missing, the log is damaged.
 _MAX_MISSING: Final = 100
 _NAMES_AT_ONCE: Final = (4, 10)
-# A log with at most this number of files is listed while `_last_checkpoint` is read.
+# If the log has at most this number of files, it is listed while `_last_checkpoint` is read.
 _SHORT: Final = 100
 
 
@@ -92,7 +92,7 @@ def list_for_version(
         listing = list_log(store, from_version=hint.version, log_tail=log_tail)
         if any(version is None or found.version <= version for found in listing.checkpoints):
             return listing
-        # `_last_checkpoint` is out of date: its checkpoint was cleaned up, or is incomplete.
+        # The checkpoint in `_last_checkpoint` was cleaned up, or is incomplete.
     return list_log(store, log_tail=log_tail)
 
 
@@ -364,8 +364,9 @@ def canonical_form(text: str) -> str:
 
 
 def _digests(tree: Mapping[str, Any]) -> set[str]:
-    # The protocol sorts pairs by path, but Spark sorts the strings "path=value". The order differs
-    # if an array has more than ten members. Files exist with either order (requirement D-03).
+    # To compute the checksum, the protocol sorts pairs by path, but Spark sorts the strings
+    # "path=value". The order differs if an array has more than ten members. Files exist with either
+    # order (requirement D-03).
     pairs = list(_pairs(tree))
     return {_md5(sorted(pairs)), _md5(_by_path(pairs))}
 
@@ -398,7 +399,8 @@ def _walk(node: Any, path: str) -> Iterator[str]:
 
 
 def _quoted(text: str) -> str:
-    # `=` and `+` are percent-encoded in names, so the first "=" of a pair ends its path.
+    # Percent-encode `+` and `=` in names, because they separate the names of a path and end the
+    # path.
     encoded = quote(text.encode("utf-8", "surrogatepass"), safe="")
     return f'"{encoded}"'
 

@@ -53,7 +53,7 @@ BEGINNINGS: Final = frozenset(
         LogFileKind.CHECKPOINT_V2,
     }
 )
-"""The kinds of files from which a version can be read: commits and checkpoints."""
+"""The kinds of files with which reading a version can begin: commits and checkpoints."""
 
 
 @dataclass(frozen=True, slots=True)

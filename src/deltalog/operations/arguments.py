@@ -361,7 +361,7 @@ def as_constraints(given: Any, columns: Sequence[str]) -> Any:
     In Spark SQL, double quotes enclose a string, not a name.
     """
     if not isinstance(given, Mapping):
-        return given  # the caller reports the error
+        return given  # the caller raises an error for other types
     from deltalog.expressions.sql import with_backticks  # noqa: PLC0415  # rarely needed
 
     return {name: with_backticks(text, columns) for name, text in given.items()}

@@ -246,7 +246,7 @@ def _rules(configuration: TableConfiguration) -> list[str]:
 
 
 def _relative(path: str) -> str:
-    # Like deltalake, accept a leading slash: the path is still relative to the table.
+    # Accept a leading slash, as deltalake does. The path is still relative to the table.
     relative = path.lstrip("/")
     check_confined(relative, allow_absolute=False)
     return relative

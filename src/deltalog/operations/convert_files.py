@@ -413,8 +413,8 @@ def with_own_vectors(pending: PendingTransaction, now: pa.Table, files: pa.Table
         found = known.get(keys[number])
         if found is None or found.cardinality != descriptor.cardinality:
             return None
-        # `num_rows` is not needed: the row numbers of `descriptor` were checked, and a vector that
-        # equals it has the same row numbers.
+        # `num_rows` is not needed, because the row numbers of `descriptor` were checked before. A
+        # vector that equals it has the same row numbers.
         is_same = load_bitmap(pending.store, found, num_rows=None) == parse_inline(descriptor)
         return found if is_same else None
 

@@ -119,7 +119,7 @@ LISTING_SCHEMA: Final = pa.schema(_FIELDS)
 """
 _LISTED_TOGETHER: Final = 50_000
 _HIDDEN: Final = "(?:^|/)(?:[._]|metadata(?:/|$))"
-# Temporary files of killed writers are the only files in `_delta_log` that vacuum may delete.
+# Matches temporary files of killed writers. Vacuum may delete no other files in `_delta_log`.
 _LEFT_IN_LOG: Final = f"^_delta_log/(?:_[a-z_]+/)?{TEMPORARY_NAME}"
 _LEFT: Final = f"(^|/){TEMPORARY_NAME}"
 _STAGED: Final = f"^{STAGING_NAME}/.*"

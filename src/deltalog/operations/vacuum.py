@@ -371,7 +371,7 @@ _VACUUM_FIELDS: Final[list[pa.Field[Any]]] = [
     pa.field("reason", pa.string(), nullable=False),
 ]
 VACUUM_SCHEMA: Final = pa.schema(_VACUUM_FIELDS)
-"""Files to delete, one per row. In lite mode, modification times and some sizes are NULL."""
+"""The files to delete, one per row. In lite mode, modification times and some sizes are NULL."""
 
 REMOVED: Final = "removed from the table"
 UNKNOWN: Final = "not in the log"

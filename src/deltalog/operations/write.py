@@ -462,7 +462,7 @@ class AppendParts(Operation[PartsAppended]):
 
         Cost: one pass over the rows; no file of the table is read.
         """
-        del engine  # not needed, because the rows are few and already in this process
+        del engine  # not needed to write a few rows that are in this process
         written, errors = write_parts(self.file_options.spec_for(transaction), self.parts)
         if written.adds:
             transaction.add_files(written)

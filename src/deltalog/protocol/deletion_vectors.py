@@ -494,7 +494,8 @@ class DeletionBitmap:
     def to_arrow(self) -> pa.Int64Array:
         """Return the row numbers, ascending."""
         numbers = self._rows.to_array()
-        # The constructor checks that values are below 2^63, so they can be reinterpreted as signed.
+        # The constructor checks that row numbers are below 2^63, so they are valid as signed
+        # integers.
         return pa.Array.from_buffers(  # type: ignore[return-value]  # int64 is requested
             pa.int64(), len(numbers), [None, pa.py_buffer(numbers)], null_count=0
         )

@@ -73,13 +73,14 @@ MARKS: Final = re.compile(rf"{_MARK}(\d+)_")
 ROW_OF_SIDE: Final = "deltalog_row"
 ARGUMENTS: Final = re.compile(rf"{_ARGUMENT}(\d+)_")
 _CONDITIONS: Final = (exp.Where, exp.Having, exp.Qualify)
-# Nodes that DuckDB receives unchanged, and nodes that are not an expression over one row.
+# Nodes that deltalog does not compute: DuckDB receives them unchanged, or they are not an
+# expression over one row.
 _PLAIN: Final = (
     exp.Column, exp.Literal, exp.Null, exp.Boolean, exp.Star, exp.Placeholder, exp.Parameter,
     exp.Identifier, exp.TableAlias, exp.Limit, exp.Offset, exp.Fetch, exp.WindowSpec, exp.DataType,
     exp.Hint, exp.Var, exp.Version, exp.TableSample, exp.Pivot,
 )  # fmt: skip
-# Forms of dates and times that Spark accepts, but DuckDB does not.
+# Matches dates and times in forms that Spark accepts, but DuckDB does not.
 _OTHER_MOMENTS: Final = re.compile(
     r"""\b(?:date\s*'(?!\d{4}-\d\d-\d\d')|timestamp(?:_ntz|_ltz)?\s*'"""
     r"""(?!\d{4}-\d\d-\d\d(?:\ \d\d:\d\d:\d\d(?:\.\d{1,6})?)?'))""",
@@ -270,7 +271,7 @@ class _Parts:
     def _structure(self, node: Expr) -> Expr:
         """Visit the children of a node that is not an expression over one row."""
         common = node.args.get("with_")
-        # Visit long chains without recursion, which would exceed Python's stack.
+        # Visit a long chain without recursion, because recursion would exceed Python's stack.
         if operands := simple_operands(node):
             self._visit_chain(operands)
             return node

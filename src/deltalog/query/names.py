@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 PATH_KINDS: Final = frozenset({"delta", "deltalog", "parquet", "iceberg"})
-"""The first parts of those names whose second part is a location."""
+"""If a name has one of these first parts, its second part is a location."""
 
 _ONE_ROW: Final = pa.RecordBatch.from_pydict({"one": [1]})
 _PART: Final = re.compile(r"`(?:[^`]|``)+`|[^`.]+")

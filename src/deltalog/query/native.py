@@ -172,7 +172,8 @@ def _means_the_same(resolved: Expression, schema: StructType) -> bool:
         case Literal(type=kind) if kind == YEAR_TO_MONTH:
             return False  # DuckDB's intervals of months may also contain days
         case Literal():
-            # If a timestamp is stored as a number, DuckDB formats its year differently from Spark.
+            # If a date or timestamp is stored as a number, DuckDB formats its year differently from
+            # Spark.
             is_whole = isinstance(resolved.value, int) and not resolved.is_far_moment
             is_small = is_whole and abs(resolved.value) < _TOO_LARGE
             return is_small or isinstance(resolved.value, _NATIVE_CONSTANTS)
@@ -264,7 +265,7 @@ _TYPES: Final[dict[DataType, str]] = {
 }  # fmt: skip
 # A struct represents months, because an interval of DuckDB combines months, days and microseconds.
 MONTHS_TEXT: Final = f'STRUCT("{NAMED_MONTHS.field(0).name}" INTEGER)'
-# DuckDB's names for the types of constants → DuckDB's names of the types.
+# The names of types of constants in DuckDB → the names of the types of their values.
 _CONSTANTS: Final = {"INTEGER_LITERAL": "INTEGER", "STRING_LITERAL": "VARCHAR"}
 _INTERVALS: Final[dict[str, DataType]] = {"INTERVAL": DAY_TO_SECOND, MONTHS_TEXT: YEAR_TO_MONTH}
 _DECIMAL: Final = re.compile(r"decimal\((\d+),\s*(-?\d+)\)")
@@ -382,7 +383,7 @@ def fields_of_row(text: str) -> list[tuple[str, str]]:
     found = []
     for one in divided_types(inside):
         match = _FIELD.fullmatch(one)
-        assert match is not None, one  # noqa: S101  # of DuckDB's own making
+        assert match is not None, one  # noqa: S101  # DuckDB creates this text
         name, kind = match.groups()
         found.append((name if name[0] == '"' else f'"{name}"', kind))
     return found

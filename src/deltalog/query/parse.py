@@ -53,7 +53,7 @@ _MESSAGES: Final = {
     "Expecting )": "expected )",
     "Invalid expression / Unexpected token": "expected the end, or an operator before this",
 }
-# The exceptions that sqlglot may raise for invalid SQL; not all of them are documented.
+# The exceptions that sqlglot may raise for invalid SQL. Some of them are not documented.
 FAILURES: Final = (
     SqlglotError, LookupError, TypeError, ValueError, AttributeError, AssertionError,
 )  # fmt: skip
@@ -152,7 +152,7 @@ def span_of(node: Expr) -> tuple[int, int] | None:
     return found
 
 
-# Rules of sqlglot's grammar for expressions and their parts, from the lowest precedence on.
+# The rules of sqlglot's grammar for expressions and their parts, from the lowest precedence on.
 _RULES: Final = (
     "_parse_disjunction", "_parse_equality", "_parse_column", "_parse_function", "_parse_primary",
     "_parse_bitwise", "_parse_atom",

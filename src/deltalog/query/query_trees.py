@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
     from sqlglot.expressions import Expr
 
-# Nodes that structure a query or combine conditions. DuckDB receives their children one by one.
+# Nodes that structure a query or combine conditions. They are not values, so their children are
+# visited instead.
 _STRUCTURE: Final = (
     exp.Select, exp.SetOperation, exp.Subquery, exp.From, exp.Join, exp.Where, exp.Group,
     exp.Having, exp.Qualify, exp.Order, exp.Ordered, exp.Sort, exp.With, exp.CTE, exp.Values,
@@ -366,7 +367,7 @@ AGGREGATES: Final[dict[type[Expr], _Row]] = {
     exp.Lead: (ResultType.SAME, _same),
     exp.Grouping: (ResultType.SAME, _same),
 }
-"""A class of sqlglot → the result type, and the SQL for DuckDB."""
+"""A class of sqlglot → the result type, and a function that adapts the node to DuckDB."""
 
 # The names of functions for which sqlglot's parser creates no class → the class to use.
 BY_NAME: Final[dict[str, type[Expr]]] = {

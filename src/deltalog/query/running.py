@@ -94,7 +94,8 @@ _PROBED: Final = re.compile(
 )
 
 
-# For recent queries, the types that DuckDB reported for their parts: asking binds the query again.
+# The maximum number of recent queries for which the types of their parts are cached. Asking DuckDB
+# for types binds the query again.
 _MOST_QUERIES: Final = 256
 _KNOWN_TYPES: Final[dict[_Key, _Types]] = {}
 
@@ -250,8 +251,8 @@ class _Run:
         """Choose the replacement of a part. `types` are DuckDB's types of its inputs."""
         match self.query.parts[number]:
             case Computed() as part:
-                # For each reported part, DuckDB parses the whole query, so replace all similar
-                # parts.
+                # DuckDB parses the whole query for each part that it reports, so replace all
+                # similar parts at once.
                 for other, one in alike(self.query.parts, number):
                     if other not in self.chosen:
                         self._compute(connection, other, one, types)

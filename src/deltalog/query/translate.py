@@ -202,7 +202,7 @@ def reference_of(node: exp.Table) -> TableReference:
     """
     if isinstance(node.this, exp.Func):
         return _changes(node.this)
-    # sqlglot splits a name into three parts at most. The last one contains all further parts with
+    # sqlglot splits a name into three parts at most. The last part contains all further parts, with
     # dots.
     if not all(isinstance(part, exp.Identifier) for part in node.parts):
         raise SyntaxProblem(start_of(node), "expected the name of a table")
@@ -336,7 +336,8 @@ def _rename(node: exp.Table, name: str, alias: str) -> None:
 # --- corrections for constructs that sqlglot translates differently from their meaning in Spark
 
 
-# Functions of DuckDB that return facts about the machine. Settings block the access to files.
+# The functions of DuckDB that return facts about the machine. Queries must not call them. Settings
+# of DuckDB block the functions that access files.
 _REFUSED: Final = frozenset({"current_setting", "getenv", "getvariable", "write_log"})
 _LATERAL: Final = (
     exp.Subquery, exp.Values, exp.Explode, exp.Inline, exp.Posexplode, exp.Unnest,
@@ -417,7 +418,7 @@ def _generate(node: exp.Table) -> None:
 
 _CLAUSES: Final = frozenset({"expressions", "from_", "where", "limit"})
 _OF_TABLE: Final = frozenset({"this", "db", "catalog", "alias", "version"})
-# Nodes that the package `expressions` does not support or would interpret differently.
+# Nodes that the package `expressions` does not support, or interprets differently from DuckDB.
 _BEYOND: Final = (exp.Query, exp.AggFunc, exp.Window, exp.Star)
 
 

@@ -314,7 +314,7 @@ def _own_catalogs(catalog: object) -> list[str] | None:
 
 def _opened(catalog: object, storage_options: StorageOptions | None) -> TableCatalog:
     if isinstance(catalog, str):
-        from deltalog.catalogs.addresses import open_catalog  # noqa: PLC0415  # needs HTTP
+        from deltalog.catalogs.addresses import open_catalog  # noqa: PLC0415  # imports an HTTP client
 
         return open_catalog(catalog, storage_options)
     if not isinstance(catalog, TableCatalog):

@@ -323,7 +323,7 @@ def _read_values(reader: StatementReader, *stops: str) -> dict[Path, SqlConditio
 
 
 def _read_value(reader: StatementReader, *stops: str) -> SqlCondition | None:
-    # DEFAULT before a dot is the name of a schema: `default.sales.amount`.
+    # DEFAULT before a dot is the name of a schema, as in `default.sales.amount`.
     is_default = reader.is_at("DEFAULT") and not reader.is_at("DEFAULT .")
     if is_default and reader.take("DEFAULT"):
         return _DEFAULT
@@ -494,7 +494,7 @@ class InsertStatement(SqlStatement):
             InvalidInputError: for such a column, some rows contain a value and other rows DEFAULT.
         """
         if any(len(row) != len(columns) for row in self.defaults):
-            return self.query, columns  # a wrong number of columns becomes an error later
+            return self.query, columns  # a later check raises an error for the number of columns
         computed = {name_key(name) for name in computed_columns(table)}
         values: dict[str, object] = {}
         kept: list[int] = []
@@ -518,7 +518,7 @@ class InsertStatement(SqlStatement):
         text = self.query.text
         if len(kept) < len(columns):
             shown = ", ".join(f"col{place + 1}" for place in kept)
-            text = f"SELECT {shown} FROM {text}"  # noqa: S608  # VALUES of the statement
+            text = f"SELECT {shown} FROM {text}"  # noqa: S608  # `text` is VALUES of the statement
         given = {**self.query.parameters, **values}
         return Query(text, given, is_of_values=True), [columns[place] for place in kept]
 

@@ -96,7 +96,7 @@ def TimeFromTicks(ticks: float) -> dt.time:  # noqa: N802  # PEP 249's name
 
 def TimestampFromTicks(ticks: float) -> dt.datetime:  # noqa: N802  # PEP 249's name
     """Return the local datetime of a Unix time in seconds."""
-    return dt.datetime(*time.localtime(ticks)[:6])  # noqa: DTZ001  # PEP 249's moments have no zone
+    return dt.datetime(*time.localtime(ticks)[:6])  # noqa: DTZ001  # PEP 249's timestamps have no zone
 
 
 class TypeKind:

@@ -49,7 +49,8 @@ if TYPE_CHECKING:
 
 
 def _read_explain(reader: StatementReader) -> SqlStatement:
-    reader.take_one("EXTENDED", "FORMATTED", "CODEGEN", "COST")  # ignored: there is only one plan
+    # Ignore these words, because there is only one kind of plan.
+    reader.take_one("EXTENDED", "FORMATTED", "CODEGEN", "COST")
     return ExplainStatement(_read(reader))
 
 

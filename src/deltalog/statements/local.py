@@ -90,7 +90,8 @@ class LocalSession:
         # the tables that its queries have read.
         self._seen: dict[tuple[str, ...], DeltaTable] = {}
         self._read: set[str] = set()
-        self._opened: set[tuple[str, ...]] = set()  # locations in `tables`, opened since `begin`
+        # The locations in `tables` that were opened since `begin`.
+        self._opened: set[tuple[str, ...]] = set()
         for name, rows in (tables or {}).items():
             self.register(name, rows)
 

@@ -367,8 +367,8 @@ class StatementReader(WordReader):
         super().__init__(sql)
         self._clauses: LeadingClauses | None = None
         self._takes_foreign = takes_foreign
-        # For each word: the position of the first word from there on that is not an opening
-        # bracket.
+        # For each word, the position of the next word that is not an opening bracket. This may be
+        # the word itself.
         self._after_brackets = list(range(len(self._words)))
         for place in range(len(self._words) - 2, -1, -1):
             if self._words[place].says("("):
@@ -842,7 +842,8 @@ def _is_in(operand: Expression, text: str, columns: Sequence[Sequence[Any]]) -> 
 def _values(text: str, rows: pa.Table, place: int) -> list[Any]:
     """Return the values of one column of a query's result as constants."""
     found = rows.column(place)
-    # Python has no nanoseconds, and not all years, so Arrow scalars are the constants.
+    # Use Arrow scalars as constants, because Python can represent neither nanoseconds nor all
+    # years.
     is_arrow = pt.is_timestamp(found.type) or pt.is_date(found.type)
     values = list(found) if is_arrow else python_values(found, f"the query ({text})", _ADVICE)
     kind = type_of_query(rows.schema.field(place))

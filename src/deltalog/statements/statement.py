@@ -477,7 +477,7 @@ def clusters_of(table: DeltaTable) -> tuple[tuple[str, ...], ...]:
 
 OPENING: Final = frozenset("([")
 CLOSING: Final = frozenset(")]")
-# For each row of VALUES and each item in the row: the name of the parameter that replaces DEFAULT,
+# For each row of VALUES and each item in the row, the name of the parameter that replaces DEFAULT,
 # or None if the item is not DEFAULT.
 Defaults = tuple[tuple[str | None, ...], ...]
 

@@ -473,7 +473,8 @@ def assign_row_ids(
         else:
             adds.append(add)
     rows, mark = _fill_rows(rows, mark, commit_version)
-    # Files may already have ids, as in a restore. The high water mark must include these ids, too.
+    # Files may already have row ids, for example in a restore. The high water mark must include
+    # these ids, too.
     mark = max([mark, *_last_ids(adds)])
     if mark > row_ids.MAX_ROW_ID:
         raise InvalidInputError(

@@ -187,7 +187,7 @@ class CommitLoop:
             known = {app: txn.version for app, txn in snapshot.app_transactions.items()}
             if covers(known, self._wanted, self._store.root):
                 return State.SKIPPED
-        # On a local disk, the check is cheap, so it is always done.
+        # On a local disk, the check is always done, because it is cheap.
         if snapshot is not None and (self._pending.checks_base or is_local(self._store)):
             check_base(snapshot, is_there=snapshot.is_in_place())
         self._base = first_base(self._pending)
@@ -297,7 +297,8 @@ class CommitLoop:
         """Read all commits from `version`, oldest first, without gaps."""
         from deltalog.transaction.conflicts import parse_winner  # noqa: PLC0415  # few commits lose a race
 
-        # Ask the catalog again, because winning commits may be unpublished.
+        # Ask the catalog again, because only the catalog lists winning commits that are not
+        # published yet.
         self._tail = self._committer.log_tail(self._store)
         run = list_commits(self._store, version, log_tail=self._tail)
         for batch in read_in_batches(self._store, run):

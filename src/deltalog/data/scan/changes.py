@@ -198,7 +198,7 @@ def change_tasks(
         removes: the version's removed files with `dataChange`, including their partition values.
         constants: columns with one value for all changes of the version.
     """
-    # Protocol: if a version has cdc actions, all of its changes are in their files.
+    # Protocol: if a version has cdc actions, their files contain all changes of the version.
     if cdc:
         own = replace(spec, reads_change_type=True)
         for row in cdc:
@@ -221,7 +221,8 @@ def change_tasks(
             yield make_task(snapshot, spec, row, constants=inserted)
             continue
         # The version removed the file and added it again with another deletion vector. Rows that
-        # only the new vector marks were deleted; rows that only the old vector marks were restored.
+        # are only in the new vector were deleted. Rows that are only in the old vector were
+        # restored.
         new, old = row["deletionVector"], before["deletionVector"]
         if new is not None:
             yield between(row, new, old, deleted)
@@ -315,7 +316,7 @@ def _check_range(
         )
     if last < first:
         raise InvalidInputError(f"cannot read changes {asked}: the range ends before it starts")
-    # Search backwards: a requested range may have billions of versions, of which only few exist.
+    # Search backwards, because a requested range may have billions of versions, of which few exist.
     start = last + 1
     while start > first and start - 1 in times:
         start -= 1
@@ -348,7 +349,7 @@ def changes_spec(
         predicate=predicate,
         more_columns=CHANGE_COLUMNS,
     )
-    # Change files have no row ids, and row positions in them have no meaning.
+    # Change files have no row ids, and the positions of their rows have no meaning.
     if spec.metadata_columns:
         raise InvalidInputError(
             f"cannot read {list(spec.metadata_columns)!r} of the changes of "

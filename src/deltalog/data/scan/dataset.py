@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import pyarrow as pa
-import pyarrow.dataset as ds  # noqa: TID251  # the one place; imported only when asked for
+import pyarrow.dataset as ds  # noqa: TID251  # only this module imports it, on demand
 import pyarrow.fs as pafs
 import pyarrow.types as pt
 
@@ -116,7 +116,7 @@ class DeltaDataset(ds.FileSystemDataset):
         """Return `true`, because the dataset has no partition expression."""
         return ds.scalar(True)  # noqa: FBT003  # pyarrow's signature
 
-    def scanner(  # type: ignore[override]  # pyarrow's other options are hints
+    def scanner(  # type: ignore[override]  # the stubs declare other options
         self,
         columns: list[str] | dict[str, ds.Expression] | None = None,
         filter: ds.Expression | None = None,  # noqa: A002  # pyarrow's signature
@@ -169,7 +169,7 @@ class DeltaDataset(ds.FileSystemDataset):
             return every
         unknown = [name for name in columns if name not in every]
         if unknown:
-            return every  # for example `a.b`: pyarrow selects it from all columns, or raises
+            return every  # pyarrow resolves a name such as `a.b`, or raises
         used = set(columns) | (_field_names(wanted, every) if wanted is not None else set())
         return [name for name in every if name in used]
 
@@ -206,23 +206,23 @@ class DeltaDataset(ds.FileSystemDataset):
             predicate=predicate,
         )
 
-    def to_batches(self, **options: Any) -> Iterator[pa.RecordBatch]:  # type: ignore[override]  # pyarrow's other options are hints
+    def to_batches(self, **options: Any) -> Iterator[pa.RecordBatch]:  # type: ignore[override]  # the stubs declare other options
         """Yield the rows, batch by batch."""
         return self.scanner(**options).to_batches()
 
-    def to_table(self, **options: Any) -> pa.Table:  # type: ignore[override]  # pyarrow's other options are hints
+    def to_table(self, **options: Any) -> pa.Table:  # type: ignore[override]  # the stubs declare other options
         """Return the rows in memory."""
         return self.scanner(**options).to_table()
 
-    def head(self, num_rows: int, **options: Any) -> pa.Table:  # type: ignore[override]  # pyarrow's other options are hints
+    def head(self, num_rows: int, **options: Any) -> pa.Table:  # type: ignore[override]  # the stubs declare other options
         """Return the first rows."""
         return self.scanner(**options).head(num_rows)
 
-    def take(self, indices: Any, **options: Any) -> pa.Table:  # type: ignore[override]  # pyarrow's other options are hints
+    def take(self, indices: Any, **options: Any) -> pa.Table:  # type: ignore[override]  # the stubs declare other options
         """Return rows by position."""
         return self.scanner(**options).take(indices)
 
-    def count_rows(self, filter: ds.Expression | None = None, **options: Any) -> int:  # type: ignore[override]  # pyarrow's other options are hints  # noqa: A002  # pyarrow's signature
+    def count_rows(self, filter: ds.Expression | None = None, **options: Any) -> int:  # type: ignore[override]  # the stubs declare other options  # noqa: A002  # pyarrow's signature
         """Count the rows; without a filter, from the log's statistics if possible."""
         if filter is None and self._arrow_filter is None:
             return self._plan(self._predicate).count()
@@ -238,7 +238,7 @@ class DeltaDataset(ds.FileSystemDataset):
             schema=self._shown,
         )
 
-    def replace_schema(self, schema: pa.Schema) -> DeltaDataset:  # type: ignore[override]  # pyarrow's other options are hints
+    def replace_schema(self, schema: pa.Schema) -> DeltaDataset:  # type: ignore[override]  # the stubs declare another result
         """Return a dataset with other column types; the names must be names of the table."""
         unknown = [name for name in schema.names if name not in self._shown.names]
         if unknown:
@@ -265,7 +265,7 @@ class DeltaDataset(ds.FileSystemDataset):
         """Return the rows sorted, in memory."""
         return _in_memory(self.to_table(**options).sort_by(sorting))
 
-    def join(self, right_dataset: ds.Dataset, keys: Any, **options: Any) -> ds.InMemoryDataset:  # type: ignore[override]  # pyarrow's other options are hints
+    def join(self, right_dataset: ds.Dataset, keys: Any, **options: Any) -> ds.InMemoryDataset:  # type: ignore[override]  # the stubs declare other options
         """Return the rows joined with the rows of another dataset, in memory."""
         return _in_memory(self.to_table().join(right_dataset.to_table(), keys, **options))
 
@@ -313,7 +313,7 @@ class _Nowhere(pafs.FileSystemHandler):
 
 def _in_memory(table: pa.Table) -> ds.InMemoryDataset:
     make: Any = ds.InMemoryDataset  # the stubs declare no constructor
-    return make(table)  # type: ignore[no-any-return]  # as above
+    return make(table)  # type: ignore[no-any-return]  # `make` has no declared result
 
 
 def _rebuild(*parts: Any) -> DeltaDataset:
@@ -329,7 +329,7 @@ def _rebuild(*parts: Any) -> DeltaDataset:
 def _field_names(wanted: ds.Expression, every: list[str]) -> set[str]:
     """Return the columns that a pyarrow filter uses; the result may contain other columns, too."""
     text = str(wanted)
-    if "FieldPath(" in text:  # the filter refers to columns by position: return all
+    if "FieldPath(" in text:  # the filter refers to columns by position
         return set(every)
     return {name for name in every if name in text}
 

@@ -45,9 +45,9 @@ if TYPE_CHECKING:
 _PIECE_ROWS: Final = 1 << 20
 """The maximum number of rows of a piece with several row groups, which limits the memory."""
 _TOGETHER_BYTES: Final = 1024 * 1024
-"""If the columns have at most this size in bytes, all are fetched at once, which is faster."""
+"""If the columns outside of the predicate have at most this number of bytes, fetch all at once."""
 AT_ONCE_ROWS: Final = 32 * 1024
-"""If a piece has at most this number of rows, all columns are read at once: most pages match."""
+"""If a piece has at most this number of rows, reading all its columns at once is faster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,7 +313,7 @@ def decide_fetched(fetched: tuple[Piece, Segments, bool]) -> tuple[KeptRows | Ro
     piece, segments, has_all = fetched
     file = piece.file
     first = sorted({*file.of_predicate.leaves, *file.unmapped.leaves})
-    if file.paged.is_at_hand:  # reading the other columns needs no fetch
+    if file.paged.is_at_hand:  # reading all columns at once needs no further fetch
         first = piece.leaves()
     if (parts := piece.in_parts(first, segments)) is not None:
         return (RowParts(parts),)
@@ -482,7 +482,7 @@ def _width(kind: Any) -> int:
         return 1 + sum(_width(kind.field(number).type) for number in range(kind.num_fields))
     try:
         return max(1, int(kind.bit_width) // 8)
-    except ValueError:  # strings and lists: the size of an offset
+    except ValueError:  # strings and lists have offsets of four bytes
         return 4
 
 
@@ -504,7 +504,7 @@ def constant_bytes(task: FileTask) -> int:
 
 
 _MOST: Final = 0.97
-"""If at least this share of the rows is kept, filtering each column separately is faster."""
+"""If at least this share of the rows is kept, columns are filtered one by one, which is faster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -536,7 +536,7 @@ class TaskRows:
         """Return the named columns of the kept rows."""
         if not names:
             rows = pa.Array.from_buffers(pa.struct([]), self.count, [None], children=[])
-            return pa.Table.from_batches([pa.RecordBatch.from_struct_array(rows)])  # type: ignore[arg-type]  # a struct array
+            return pa.Table.from_batches([pa.RecordBatch.from_struct_array(rows)])  # type: ignore[arg-type]  # `rows` is a struct array
         data = {name: self.found[name] for name in names if name in self.found}
         if self.mask is not None:
             data = filtered(data, self.mask)
@@ -562,8 +562,8 @@ class TaskRows:
             case metadata_columns.ROW_INDEX:
                 return self._row_index()
             case metadata_columns.ROW_ID:
-                # Row Tracking: the row id is the materialized one or, if it is NULL, baseRowId plus
-                # the row index.
+                # The row id is the materialized row id. If that is NULL, the row id is the sum of
+                # baseRowId and the row index (protocol: Row Tracking).
                 base = task.base_row_id
                 fresh = None if base is None else compute.add(self._row_index(), base)
                 return self._kept_or(task.spec.row_id_column, fresh)
@@ -594,7 +594,8 @@ def filtered(data: Columns, mask: pa.BooleanArray) -> dict[str, pa.ChunkedArray[
     if not data:
         return {}
     if mask.true_count >= _MOST * len(mask):
-        # If most rows are kept, filter each column: Arrow then copies long ranges of rows.
+        # If most rows are kept, filter each column separately, because Arrow then copies long
+        # ranges of rows.
         return {name: column.filter(mask) for name, column in data.items()}
     return dict(zip(data, _table(data).filter(mask).columns, strict=True))
 

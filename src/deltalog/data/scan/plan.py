@@ -303,7 +303,8 @@ def check_row_ids(snapshot: Snapshot, spec: ReadSpec) -> None:
         DeltaProtocolError: the table has no row tracking.
     """
     configuration = snapshot.configuration
-    # If row tracking is supported but not enabled, rows have ids, but the ids are not stable.
+    # Raise only if row tracking is not supported. If it is supported but not enabled, rows have ids
+    # that are not stable.
     if configuration.row_id_dialect is None and not ROW_TRACKING.isdisjoint(spec.metadata_columns):
         row_ids.check_enabled(None, configuration.properties, snapshot.store.root)
 

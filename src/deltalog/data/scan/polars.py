@@ -46,7 +46,7 @@ def lazy_frame(
     Cost: no data is read before the frame is collected.
     """
     require_library("polars")
-    from polars.io.plugins import register_io_source  # noqa: PLC0415  # optional, and slow
+    from polars.io.plugins import register_io_source  # noqa: PLC0415  # optional, and slow to import
 
     asked: Sequence[str] = snapshot.configuration.schema.names if columns is None else columns
     shown = plan_scan(snapshot, columns=asked, predicate=predicate, is_resolved=True).schema
@@ -121,4 +121,4 @@ class PolarsSource:
 
 def _frame(rows: pa.Table | pa.RecordBatch) -> pl.DataFrame:
     found: Any = require_library("polars").from_arrow(rows)
-    return found  # type: ignore[no-any-return]  # a table gives a frame
+    return found  # type: ignore[no-any-return]  # `from_arrow` returns a frame for a table

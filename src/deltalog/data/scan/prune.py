@@ -38,11 +38,11 @@ if TYPE_CHECKING:
 
 _Result = TypeVar("_Result")
 
-_LARGE_BYTES: Final = 4 << 20  # size of a checkpoint with about a hundred thousand files
+_LARGE_BYTES: Final = 4 << 20  # size in bytes of a checkpoint of about a hundred thousand files
 _HELD_BYTES: Final = 128 << 20
 MANY_ROWS: Final = 1_000_000_000
-"""The estimated number of rows of any table with a large checkpoint."""
-_PIECES_AHEAD: Final = 1  # pieces that are read in advance
+"""The number of rows that is assumed for any table with a large checkpoint."""
+_PIECES_AHEAD: Final = 1  # number of pieces that are read in advance
 _NUM_RECORDS: Final = pa.schema([("numRecords", pa.int64())])
 
 
@@ -241,7 +241,7 @@ class _PrunedInPieces(Pruned):
     def _of_each(self, act: Callable[[Pruned], _Result]) -> list[_Result]:
         def run(state: LogState) -> list[_Result]:
             pruned: _PrunedInPieces = self
-            if state is not self.state:  # another file has replaced a damaged log file
+            if state is not self.state:  # after an error, `read_log` uses other log files
                 pruned = _prune_in_pieces(self.snapshot, state, self.predicate)
             pieces = [cast("SnapshotPiece", one.snapshot) for one in pruned.left]
             found = read_ahead(act, pruned.left, depth=_PIECES_AHEAD)
@@ -279,7 +279,7 @@ def files_in_turn(snapshot: Snapshot, names: Sequence[str]) -> Iterator[pa.Table
 
     def run(state: LogState) -> pa.Table | None:
         nonlocal begun
-        from deltalog.log.snapshot.splits import live_pieces  # noqa: PLC0415  # large tables
+        from deltalog.log.snapshot.splits import live_pieces  # noqa: PLC0415  # only for large tables
 
         if not _is_large(state) or begun not in {None, state}:
             return None
@@ -302,8 +302,8 @@ def files_in_turn(snapshot: Snapshot, names: Sequence[str]) -> Iterator[pa.Table
         seen.append(files)
         yield files.select(list(names))
     rest = snapshot.files(list(dict.fromkeys([*names, "path"])))
-    if seen:  # another file has replaced a damaged log file
-        root = snapshot.store.root  # the other file may encode paths differently
+    if seen:  # after an error, `read_log` uses other log files
+        root = snapshot.store.root  # these log files may encode paths differently
         known = canonical_paths(pa.concat_tables(seen).column("path"), root)
         paths = canonical_paths(rest.column("path"), root)
         rest = rest.filter(compute.invert(compute.is_in(paths, known)))
@@ -376,7 +376,8 @@ def _prune_piece(piece: SnapshotPiece, predicate: Expression, *, bounds_first: b
     """
     if piece.row_group is None:
         return _prune_at_once(piece, predicate)
-    # Cache only columns that are read repeatedly, and not the statistics of a few files.
+    # If the piece is not cached, first read only the bounds. Other statistics are then read without
+    # caching them, because only a few files may need them.
     is_first = bounds_first and not piece.held_bytes
     written = piece.in_checkpoint
     num_files = written.num_files
@@ -390,11 +391,11 @@ def _prune_piece(piece: SnapshotPiece, predicate: Expression, *, bounds_first: b
 
 
 def _prune_in_pieces(snapshot: Snapshot, state: LogState, predicate: Expression) -> _PrunedInPieces:
-    from deltalog.log.snapshot.splits import live_pieces  # noqa: PLC0415  # as above
+    from deltalog.log.snapshot.splits import live_pieces  # noqa: PLC0415  # only for large tables
 
     pieces = live_pieces(snapshot, state)
     groups = [piece.row_group for piece in pieces]
-    from deltalog.data.scan.row_groups import may_hold_matches  # noqa: PLC0415  # large tables
+    from deltalog.data.scan.row_groups import may_hold_matches  # noqa: PLC0415  # only for large tables
 
     may_match = iter(
         may_hold_matches(
@@ -405,8 +406,8 @@ def _prune_in_pieces(snapshot: Snapshot, state: LogState, predicate: Expression)
     read = [piece for piece, yes in zip(pieces, is_read, strict=True) if yes]
     skipped = tuple(piece for piece, yes in zip(pieces, is_read, strict=True) if not yes)
     found: list[Pruned] = []
-    # If files are sorted, bounds often exclude all files. Otherwise the other statistics are read,
-    # too.
+    # While bounds exclude all files of each piece, only the bounds of the next piece are read
+    # first. This is usual if files are sorted. Otherwise, all statistics are read at once.
     bounds_first = True
     results = read_ahead(
         lambda piece: _prune_piece(piece, predicate, bounds_first=bounds_first),
@@ -539,7 +540,7 @@ def judge(
     bounds = skipping.keep(stats(asked), partitions)
     decided = bounds if keep is None else as_mask(pc.and_(keep, bounds))
     if stats_where is not None and asked != schema and decided.true_count:
-        # The other statistics are still unknown here. Reading them can only exclude more files.
+        # Only bounds were read so far. The other statistics can only exclude more files.
         of_rest = None if partitions is None else partitions.filter(decided)
         rest = skipping.keep(stats_where(schema, decided), of_rest)
         decided = as_mask(pc.replace_with_mask(decided, decided, rest))
@@ -554,7 +555,7 @@ def _bounds_alone(schema: pa.Schema) -> pa.Schema:
 def as_mask(mask: pa.BooleanArray | pa.ChunkedArray[Any]) -> pa.BooleanArray:
     """Return a boolean column as one array."""
     whole: Any = mask.combine_chunks() if isinstance(mask, pa.ChunkedArray) else mask
-    return whole  # type: ignore[no-any-return]  # booleans
+    return whole  # type: ignore[no-any-return]  # `whole` is a BooleanArray
 
 
 def _typed(

@@ -72,7 +72,7 @@ def read_tasks(
         return
     some = list(islice(tasks, 2))
     if len(some) == 1 and fetches_whole(first.store, first.path):
-        yield from read_task(first)  # only one file: nothing can run concurrently
+        yield from read_task(first)  # with only one file, nothing can run concurrently
         return
     tasks = chain(some, tasks)
     # If a scan may need only a few rows, open no files and fetch no bytes in advance.

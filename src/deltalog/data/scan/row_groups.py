@@ -74,7 +74,7 @@ class FooterPruning:
         self._left: tuple[tuple[int, ...], list[RowRange]] = (), []
         if predicate is None:
             return
-        # Cache the plans: most files have the same columns, and planning a long IN list is
+        # Cache the plans, because most files have the same columns, and planning a long IN list is
         # slow.
         plans: dict[StructType, Skipping | None] = predicate.fact("plans of files", dict)
         if data_columns not in plans:
@@ -249,7 +249,7 @@ def _stats(found: Sequence[tuple[tuple[str, ...], pa.Array[Any]]], count: int) -
     arrays = [_nested(field, (field.name,), by_path) for field in shown]
     if not arrays:
         rows = pa.Array.from_buffers(pa.struct([]), count, [None], children=[])
-        return pa.Table.from_batches([pa.RecordBatch.from_struct_array(rows)])  # type: ignore[arg-type]  # a struct array
+        return pa.Table.from_batches([pa.RecordBatch.from_struct_array(rows)])  # type: ignore[arg-type]  # `rows` is a struct array
     return pa.Table.from_arrays(arrays, schema=shown)
 
 
@@ -282,7 +282,7 @@ def _part_of(
             arrow_type=reader.arrow_schema.field(reader.leaves[leaf][0]).type,
         )
         return None if bounds is None else bounds.cast(kind)
-    except (pa.ArrowException, OverflowError):  # the bounds do not have the column's type
+    except (pa.ArrowException, OverflowError):  # the bounds may not have the column's type
         return None
 
 
@@ -308,7 +308,7 @@ def may_hold_matches(
     skipping = plan_skipping(predicate, columns)
     if skipping is None:
         return [True] * len(groups)
-    from deltalog.protocol.stats.parse import nest  # noqa: PLC0415  # with pyarrow's JSON
+    from deltalog.protocol.stats.parse import nest  # noqa: PLC0415  # imports pyarrow.json
 
     sources = _sources(skipping.stats_schema, configuration)
     kept = []

@@ -145,7 +145,7 @@ def require_library(name: str, *, extra: str | None = None) -> Any:
 
 
 DtypeBackend = Literal["numpy_nullable", "pyarrow"]
-"""The kind of dtypes of a data frame, named as in pandas' readers."""
+"""The kind of dtypes of a data frame, named as in the readers of pandas."""
 
 _NULLABLE: Final = {
     pa.bool_(): "BooleanDtype",
@@ -158,7 +158,7 @@ _NULLABLE: Final = {
     pa.string(): "StringDtype",
     pa.large_string(): "StringDtype",
 }
-"""The masked (nullable) dtypes of pandas."""
+"""Arrow type → the masked (nullable) dtype of pandas."""
 
 
 def to_frame(

@@ -52,7 +52,8 @@ if TYPE_CHECKING:
 Constants = tuple[tuple[str, Any], ...]
 """Columns with one value for all rows of a file: each name, and an array with the value.
 
-Scalars of Arrow cannot be used: they are pickled as Python values, which lack some types.
+The value cannot be an Arrow scalar. It would be pickled as a Python value, but some Arrow types
+have no Python values.
 """
 
 
@@ -376,7 +377,7 @@ def hits(
         starts: the first row of each row group, followed by the number of rows.
     """
     places = _near_places(mask)
-    if places is None:  # nearly all pages have kept rows: skip only row groups
+    if places is None:  # nearly all pages have kept rows, so skip only row groups
         cut = list(within_groups(runs, starts))
         ends = list(accumulate(end - start for start, end in cut))
         every = zip([0, *ends[:-1]], ends, strict=True)

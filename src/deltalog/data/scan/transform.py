@@ -51,7 +51,7 @@ from deltalog.schema.variant import unshred
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    import pyarrow.parquet as pq  # noqa: TID251  # for its name alone
+    import pyarrow.parquet as pq  # noqa: TID251  # only for annotations
 
     from deltalog.protocol.actions.model import DeletionVectorDescriptor
     from deltalog.storage.parquet.reader import ParquetReader
@@ -337,8 +337,8 @@ class _ColumnMatcher:
             inner = self.adapt(f"{name}.{child.name}", child.type, match.type, starts[match.name])
             parts.append((match.name, inner))
         if len(self.leaves) == before and fields:
-            # No requested field is in the file. Read any leaf, which shows which structs are
-            # NULL.
+            # The file contains no requested field. Read any leaf, because it shows which structs
+            # are NULL.
             self._take(_first_leaf_type(found), first)
         return _StructAdapter(tuple(parts), to_arrow_type(wanted))
 
@@ -487,7 +487,7 @@ def promotion(found: Any, wanted: Any) -> Adapter | None:
     if pt.is_dictionary(found):
         inner = promotion(found.value_type, wanted)
         return lambda array: _then(array.dictionary_decode(), inner)
-    # This is an extension type that another library has registered.
+    # Another library has registered this extension type.
     if isinstance(found, pa.BaseExtensionType):
         inner = promotion(found.storage_type, wanted)
         return lambda array: _then(array.storage, inner)
@@ -509,7 +509,8 @@ def _then(array: Any, adapter: Adapter | None) -> pa.Array[Any]:
 
 
 def _timestamps(found: Any, wanted: Any) -> Adapter:
-    # The file's zone is irrelevant: timestamps with and without zone are stored as if in UTC.
+    # The zone of the file is irrelevant, because timestamps with and without zone are stored as if
+    # in UTC.
     naive = pa.timestamp(found.unit)
     target_unit = pa.timestamp(wanted.unit)
 
@@ -549,10 +550,10 @@ _LEGACY: Final = b"org.apache.spark.legacyDateTime"
 _LEGACY_INT96: Final = b"org.apache.spark.legacyINT96"
 _ZONE: Final = b"org.apache.spark.timeZone"
 _FIRST_ISO_DAY: Final = -141_427
-"""1582-10-15 in days since 1970; from this day on, both calendars are the same."""
+"""The first day on which both calendars are the same: 1582-10-15, in days since 1970."""
 _DAY_US: Final = 86_400_000_000
 _FIRST_JAVA_US: Final = -2_208_988_800_000_000
-"""1900-01-01 in microseconds; before, Java's old time zone API has only standard offsets."""
+"""1900-01-01 in microseconds. Java's old time zone API has only standard offsets before it."""
 _FIXED_ZONE: Final = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2}))?(?::?(\d{2}))?")
 
 
@@ -621,7 +622,7 @@ def rebase_dates(dates: Any) -> pa.Array[Any]:
     """Rebase dates, preserving year, month and day of the hybrid calendar."""
     days = dates.view(pa.int32())
     if not _any_before(days, _FIRST_ISO_DAY):
-        return dates  # type: ignore[no-any-return]  # an array
+        return dates  # type: ignore[no-any-return]  # `dates` is an array
     moved = compute.add(days.cast(pa.int64()), _shift(days))
     rebased: pa.Array[Any] = moved.cast(pa.int32()).view(dates.type)
     return rebased
@@ -636,7 +637,7 @@ def rebase_timestamps(instants: Any, zone: str) -> pa.Array[Any]:
     """
     micros = instants.view(pa.int64())
     if not _any_before(micros, _FIRST_JAVA_US):
-        return instants  # type: ignore[no-any-return]  # an array
+        return instants  # type: ignore[no-any-return]  # `instants` is an array
     fixed = _fixed_offset_us(zone)
     offset_us = _winter_offset_us(zone) if fixed is None else fixed
     shown = compute.add(micros, offset_us)

@@ -112,6 +112,6 @@ def _footer(file: FileInfo, reader: ParquetReader, schema: pa.Schema) -> StoredF
 def _is_same(found: Leaf, expected: Leaf, *, is_int96: bool) -> bool:
     if found[:2] != expected[:2]:
         return False
-    if is_int96:  # INT96 has no logical type; it is always a timestamp with zone
+    if is_int96:  # INT96 has no logical type, but means a timestamp with zone
         return expected.type == pa.timestamp("us", "UTC")
     return found.type == expected.type

@@ -124,7 +124,7 @@ def _fit_into_log(bitmaps: Sequence[DeletionBitmap]) -> bool:
     """Whether the vectors are few and small enough to be inline in the log."""
     total = 0
     for bitmap in bitmaps:
-        size = len(bitmap.encode()) * 5 // 4  # the size in Z85 encoding
+        size = len(bitmap.encode()) * 5 // 4  # size in Z85 encoding
         total += size
         if size > INLINE_BYTES or total > INLINE_BYTES_PER_COMMIT:
             return False

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from deltalog.protocol.configuration import TableConfiguration
     from deltalog.schema import DataType, Field
 
-# Features that require partition columns in data files, at the end of the other columns.
+# The features that require partition columns in data files, after all other columns.
 _MATERIALISING: Final = ("icebergCompatV1", "icebergCompatV2", "icebergCompatV3")
 
 
@@ -82,7 +82,7 @@ def to_physical(
 
 
 class _Column(NamedTuple):
-    name: str  # logical
+    name: str  # logical name
     field: pa.Field[Any]
     source: DataType
     is_partition: bool = False
@@ -158,7 +158,8 @@ class Layout:
         arrays += extra
         with_row_ids = row_ids is not None or row_commit_versions is not None
         if with_row_ids:
-            # Tables with row ids by the draft specification have no row commit versions.
+            # The draft of row tracking has no row commit versions, so its tables have only one
+            # hidden column.
             kept = (row_ids, row_commit_versions)[: len(self._hidden)]
             arrays += [_hidden_array(values, batch.num_rows) for values in kept]
         return pa.RecordBatch.from_arrays(
@@ -178,7 +179,8 @@ def _as_partitioned(batch: pa.RecordBatch, column: _Column) -> Array:
 def is_materialising(configuration: TableConfiguration) -> bool:
     """Return whether data files also contain the partition columns."""
     return (
-        # To be active, this feature must only be in the protocol; the others also need a property.
+        # This feature is active if the protocol lists it. The features in `_MATERIALISING` also
+        # need a property.
         configuration.supports("materializePartitionColumns")
         or any(configuration.is_active(feature) for feature in _MATERIALISING)
         or configuration.properties.write_partition_columns_to_parquet is True

@@ -111,7 +111,8 @@ class Enforcer:
         checks = _checks(configuration)
         self._rules: Rules | None = None
         if filled or generated or checks:
-            # Import on demand: few tables have rules, and importing the SQL evaluator is slow.
+            # Import on demand, because few tables have rules, and importing the SQL evaluator is
+            # slow.
             from deltalog.data.write.rules import Rules  # noqa: PLC0415
 
             self._rules = Rules(
@@ -124,8 +125,8 @@ class Enforcer:
                 time_zone=time_zone,
                 now_ms=now_ms,
             )
-        # Unchanged rows may be older than NOT NULL, or their writer may have interpreted NOT NULL
-        # for a struct's field differently.
+        # Do not check unchanged columns. Their rows may be older than NOT NULL, or their writer may
+        # have interpreted NOT NULL for a struct's field differently.
         self._not_null = [
             path for path in not_null_paths(self._logical) if path[0] not in as_before
         ]

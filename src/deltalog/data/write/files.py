@@ -105,7 +105,7 @@ class FileWriter:
         Args:
             with_row_ids: whether these files have the hidden columns of row tracking.
         """
-        from deltalog.data.write.spliced_files import SplicedFiles  # noqa: PLC0415  # not of new rows
+        from deltalog.data.write.spliced_files import SplicedFiles  # noqa: PLC0415  # only for copied row groups
 
         if self._spliced is None:
             schema = self._layout.arrow_schema(with_row_ids=with_row_ids)
@@ -134,7 +134,7 @@ class FileWriter:
     @property
     def copied(self) -> CopiedGroups:
         """Return counts of the copied row groups."""
-        from deltalog.data.write.spliced_files import CopiedGroups  # noqa: PLC0415  # as above
+        from deltalog.data.write.spliced_files import CopiedGroups  # noqa: PLC0415  # only for copied row groups
 
         return CopiedGroups() if self._spliced is None else self._spliced.copied
 
@@ -219,8 +219,7 @@ def partition_values(spec: WriteSpec, part: FinishedFile) -> dict[str, str | Non
     return dict(zip(columns, part.values, strict=True))
 
 
-# --- Writing the rows of several callers together: a caller whose rows are invalid gets an error;
-# the others succeed
+# --- Writing the rows of several callers together, with an error for each caller of invalid rows
 
 
 def write_parts(
@@ -260,7 +259,7 @@ def _write_run(
         return [None] * len(run)
     try:
         completed = rules.apply(pa.concat_tables(run))
-    except Exception as error:  # noqa: BLE001  # whatever it is, it is not the others' answer
+    except Exception as error:  # noqa: BLE001  # an error of one part must not fail the other parts
         if len(run) == 1:
             return [error]
         return [found for part in run for found in _write_run(writer, rules, schema, [part])]

@@ -210,7 +210,7 @@ def _casts(
             continue
         one, other = column.type, target.type
         if isinstance(one, PrimitiveType) and isinstance(other, PrimitiveType):
-            # Arrow casts strings to timestamps (and back) in UTC, so such casts are only done if
+            # Arrow casts between strings and timestamps in UTC, so such casts are possible only if
             # the time zone is UTC.
             has_zone = TIMESTAMP in (one, other) and time_zone != _UTC
             if _is_assignable(one, other) and not has_zone:
@@ -257,7 +257,8 @@ def tell_of_cut(name: str) -> None:
 
 
 def _floored(array: Array) -> Array:
-    # Round in UTC, so that the zone is irrelevant. Unlike a cast, this rounds down before 1970.
+    # Round in UTC, because the zone is irrelevant. Unlike a cast, `floor_temporal` rounds times
+    # before 1970 down.
     plain: Array = array.view(pa.timestamp("ns"))
     floored: Array = compute.floor_temporal(plain, unit="microsecond")
     return floored

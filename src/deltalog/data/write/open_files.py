@@ -162,8 +162,8 @@ class FileQueue:
         self._work: deque[pa.Table | None] = deque()
         self._file: _GrowingFile | None = None
         self.size_bytes: int = 0
-        # `put` increments this counter without a lock; `run` increments the other one with a lock.
-        # A single counter could lose increments.
+        # `put` increments this counter without a lock. `run` increments `_num_done` with a lock. A
+        # single counter could lose increments.
         self._num_put = 0
         self._num_done = 0
 

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from deltalog.storage.parquet.patch import ColumnPages, PatchedLeaf
     from deltalog.storage.parquet.reader import ParquetReader
 
-_BLOCK_ROWS: Final = 5_000  # about the rows of a page
+_BLOCK_ROWS: Final = 5_000  # about the number of rows of a page
 
 
 @dataclass(slots=True)
@@ -302,8 +302,8 @@ class GroupPatch:
                 physical_type=self._reader.metadata.schema.column(number).physical_type,
                 arrow_type=self._leaves[number].type,
             )
-            # A column whose bounds would be lost is encoded completely, because readers need
-            # bounds.
+            # A column whose bounds would be lost is encoded again completely, because readers need
+            # its bounds.
             if leaf.bounds is not None or pages.chunk.is_floating:
                 yield number, leaf
 

@@ -86,7 +86,7 @@ class RowsToFiles:
         self._waiting_bytes = 0
         self._sent_bytes = 0
         self._is_last = False  # whether only one task is left
-        # Files that `_close` was asked to close, but that are still open.
+        # The files that `_close` was asked to close, but that are still open.
         self._closing: deque[FileQueue] = deque()
         self._max_rows = plan.row_group_rows
         target = max(1, plan.spec.target_file_size_bytes)

@@ -51,7 +51,7 @@ _MOST_SHOWN: Final = 200
 class _Rule(NamedTuple):
     what: str  # for messages: "CHECK constraint 'pos' (a > 0)"
     name: str
-    condition: Expression  # resolved; must be true
+    condition: Expression  # a resolved condition, which must be true
 
 
 class Rules:
@@ -90,7 +90,7 @@ class Rules:
         self._table = table
         self._logical = schema
         self._zone = time_zone
-        # Rules that other writers have defined may depend on the current time.
+        # The current time, because rules of other writers may depend on it.
         now = utc_moment(clock.now_ms() if now_ms is None else now_ms)
         self._session = replace(RULES_OF_TABLES, now=now)
         self._constants = {name: self._default(name, text) for name, text in defaults.items()}

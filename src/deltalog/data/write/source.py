@@ -80,8 +80,8 @@ def open_batches(data: object) -> pa.RecordBatchReader:
     if isinstance(data, RereadableRows):
         return data.opened()
     if isinstance(data, pa.RecordBatchReader):
-        # Use the reader itself, because Arrow's C interface would lose the type of the source's
-        # errors.
+        # Use the reader itself, because Arrow's C interface would not preserve the type of an error
+        # of the source.
         return data
     if hasattr(data, "__arrow_c_stream__"):
         return _stream_of(data)
@@ -89,7 +89,8 @@ def open_batches(data: object) -> pa.RecordBatchReader:
         batch = pa.record_batch(data)
         return pa.RecordBatchReader.from_batches(batch.schema, [batch])
     for method, then in (("scanner", "to_reader"), ("to_reader", None)):
-        # A Dataset or a Scanner. Avoid `isinstance`, because importing pyarrow.dataset is slow.
+        # `data` is a Dataset or a Scanner of pyarrow. Do not use `isinstance`, because importing
+        # pyarrow.dataset is slow.
         if hasattr(data, method) and hasattr(data, "to_batches"):
             found: Any = getattr(data, method)()
             reader: pa.RecordBatchReader = found if then is None else getattr(found, then)()
@@ -380,7 +381,7 @@ def open_lazy_frame(frame: pl.LazyFrame) -> pa.RecordBatchReader:
     Cost: the memory of the query and of a few batches; with a column of Python objects, the memory
         of all rows.
     """
-    import polars as pl  # noqa: PLC0415  # optional, and there: this is a frame of it
+    import polars as pl  # noqa: PLC0415  # optional, but installed, because `frame` is a Polars frame
 
     if not hasattr(frame, "collect_batches"):
         raise InvalidInputError(
@@ -424,7 +425,7 @@ def native_frame(data: Any) -> Any:
 
 def _narrowed(frame: pl.DataFrame) -> pl.DataFrame:
     """Return the frame with Arrow types instead of 128-bit integers and Python objects."""
-    import polars as pl  # noqa: PLC0415  # as above
+    import polars as pl  # noqa: PLC0415  # optional, but installed, because `frame` is a Polars frame
 
     wide = []
     for name, kind in frame.schema.items():
@@ -468,7 +469,7 @@ def _object_columns(schema: Mapping[str, Any]) -> list[str]:
 
 def _without_objects(column: pl.Series) -> pl.Series:
     """Convert a column of Python objects, because Arrow streams contain only their addresses."""
-    import polars as pl  # noqa: PLC0415  # as above
+    import polars as pl  # noqa: PLC0415  # optional, but installed, because `column` is a Polars column
 
     values = column.to_list()
     kinds = {type(value) for value in values if value is not None}

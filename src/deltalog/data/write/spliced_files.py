@@ -43,11 +43,11 @@ if TYPE_CHECKING:
     from deltalog.storage.parquet.groups import StoredFooter
     from deltalog.storage.parquet.splice import GroupsToCopy
 
-# The number of parts in addition to one per open file, so that the next file can be prepared while
-# a file is synced to the disk.
+# The maximum number of parts in the background, in addition to one part per open file. So the next
+# file can be prepared while a file is synced to the disk.
 _PARTS_AHEAD: Final = 4
 _PART_BYTES: Final = 64 * 1024 * 1024
-"""The maximum size of fetched row groups that are in memory at the same time."""
+"""The maximum number of bytes of fetched row groups that are in memory at the same time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +128,7 @@ class SplicedFiles:
         """
         file = self._files.get(values)
         if file is not None and file.expected_bytes >= self._limits.spliced_bytes:
-            num_bytes = max(num_bytes, self._target)  # then a new file is opened
+            num_bytes = max(num_bytes, self._target)  # so that a new file is opened
         self._file_for(values, num_bytes)
 
     def copy(self, values: Values, source: SourceFile, numbers: tuple[int, ...]) -> None:

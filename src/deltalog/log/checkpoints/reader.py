@@ -285,7 +285,7 @@ class Checkpoint:
         try:
             return [local_state(path) for path in paths if path is not None]
         except OSError:
-            return []  # the following read of the file raises the error
+            return []  # reading the file raises the error
 
     def _read_values(self, kinds: Sequence[str]) -> None:
         found: dict[str, list[dict[str, Any]]] = {kind: [] for kind in kinds}
@@ -501,8 +501,8 @@ def _members_of(
     return columns
 
 
-# Untyped member → the typed member and the function that converts it. A writer may omit the untyped
-# member if it writes the typed member.
+# Untyped member → the typed member, and a function that converts it to the untyped form. A writer
+# may omit the untyped member if it writes the typed member.
 _FROM_TYPED: Final[Mapping[str, tuple[str, Callable[..., pa.ChunkedArray[Any]]]]] = {
     PARTITION_VALUES: (PARTITION_VALUES_PARSED, texts_of_values),
     "stats": ("stats_parsed", texts_of_stats),

@@ -201,7 +201,7 @@ class ActionRows:
         columns = [_one_chunk(members[field.name]) for field in fields]
         actions = pa.StructArray.from_arrays(columns, fields=list(fields))
         rows = len(actions)
-        nothing = self._nothing  # all-null columns for all calls; another thread may replace them
+        nothing = self._nothing  # columns of nulls, which another thread may replace
         if nothing.num_rows < rows:
             columns = [nulls(rows, field.type) for field in self.schema]
             nothing = self._nothing = pa.Table.from_arrays(columns, schema=self.schema)
@@ -468,7 +468,7 @@ def conform(values: pa.Array[Any], data_type: pa.DataType) -> pa.Array[Any]:
     if pa.types.is_null(values.type):
         return nulls(len(values), data_type)
     if pa.types.is_dictionary(values.type):
-        values = values.dictionary_decode()  # type: ignore[attr-defined]  # a DictionaryArray
+        values = values.dictionary_decode()  # type: ignore[attr-defined]  # `values` is a DictionaryArray
     if pa.types.is_struct(data_type):
         return _conform_struct(values, data_type)
     result: pa.Array[Any] = compute.cast(values, data_type)

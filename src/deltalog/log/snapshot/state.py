@@ -175,7 +175,7 @@ class LogState:
         Cost: one request for each commit that is not yet in memory.
         """
         files = list(reversed(self._unparsed_newest_first()))
-        retained = self._retained  # bytes of the newest commits
+        retained = self._retained  # contents of the newest commits
         older = [file for file in files if file.info.path not in retained]
         tables = [] if self._parsed is None else [self._parsed]
         tables += [parse_commits(batch) for batch in read_in_batches(self.store, older)]

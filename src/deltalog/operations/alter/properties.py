@@ -464,7 +464,8 @@ def _add_files_again(transaction: PendingTransaction, snapshot: Snapshot) -> Non
     transaction.add_again(files.set_column(place, "defaultRowCommitVersion", filled))
     mark = snapshot.row_id_high_water_mark
     if mark is not None and not files.column("baseRowId").null_count:
-        # If a file lacks row ids, the commit assigns them and records the high water mark itself.
+        # Set the mark here only if all files have row ids. Otherwise the commit assigns row ids,
+        # and sets the mark itself.
         action = high_water_mark_action(Dialect.CURRENT, mark, preserved=True)
         if isinstance(action, DomainMetadata):
             transaction.set_domain(action)

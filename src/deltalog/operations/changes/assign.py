@@ -146,11 +146,12 @@ class Scope:
             raw = Literal(raw.value, target)
         found = resolve(raw, self.schema, self.session)
         source = type_of(found, self.schema)
-        # A binary value is accepted as a geometry. An integer is not accepted as an interval,
-        # although Arrow stores both in the same way.
+        # A geometry column accepts a binary value without a cast. An interval column does not
+        # accept an integer, although Arrow stores integers and intervals in the same way.
         if source == target or (is_relabelled(source, target) and not is_ordered(target)):
             return NewValue(found, name)
-        # Structs are matched by field name at every depth; a cast would match by position.
+        # Match the fields of structs by name at every depth, because a cast would match them by
+        # position.
         if isinstance(source, _NESTED) and isinstance(target, _NESTED):
             arrow = pa.schema([pa.field(name, to_arrow_type(source))])
             fit = Fit(arrow, StructType([Field(name, target)]), time_zone=self.session.time_zone)

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 _log: Final = logging.getLogger("deltalog.data.write")
 
 LEAST_BYTES: int | None = 1024 * 1024
-"""The minimum stored size of a row group that is copied; None copies no row group.
+"""The minimum size in bytes, as stored, of a row group that is copied. If None, none is copied.
 
 The rows of smaller row groups are written again, together with other rows. Otherwise, repeated
 rewrites would lead to files with many small row groups.

@@ -269,7 +269,7 @@ class _Update:
         self.spec = spec
         self._wanted = wanted
         self._enforcer, self._schema = updating_enforcer(spec, configuration, wanted.names)
-        # Generated columns are recomputed, so an update may change them, too.
+        # An update recomputes generated columns, so their values may change, too.
         self.columns = {*wanted.names, *configuration.schema.names} - (
             set(self._schema.names) - set(wanted.names)
         )

@@ -146,7 +146,7 @@ class _Shelf:
             return pa.ipc.open_stream(source).read_all()
 
     def _path(self, side: int, bucket: int) -> Path:
-        assert self._directory is not None  # noqa: S101  # `_move_out` has set it
+        assert self._directory is not None  # noqa: S101  # `_move_out` sets it before the first call
         return self._directory / f"{side}-{bucket}.arrows"
 
     def _buckets(self, batch: pa.RecordBatch) -> Any:

@@ -98,7 +98,7 @@ def compaction_bins(files: pa.Table, target_size_bytes: int, max_deleted_share: 
     return [
         one
         for one in bins
-        # Rewriting a single file is useful only if it has deleted rows.
+        # A bin of a single file is rewritten only if the file has many deleted rows.
         if one.files.num_rows > 1 or compute.any(crowded(one.files, max_deleted_share)).as_py()
     ]
 

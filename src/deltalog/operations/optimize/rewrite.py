@@ -289,7 +289,7 @@ def _live_sizes(files: pa.Table) -> Any:
 
 
 def _as_float(numbers: Any) -> Any:
-    return numbers.cast(pa.float64(), safe=False)  # `safe` would raise above 2^53
+    return numbers.cast(pa.float64(), safe=False)  # a safe cast would raise for numbers above 2^53
 
 
 def _deleted(files: pa.Table) -> Any:

@@ -136,7 +136,7 @@ def remove_from_json(node: JsonObject) -> model.RemoveFile:
 
 
 def _file_members(node: JsonObject) -> dict[str, Any]:
-    # The first version of the protocol had no `dataChange`; its default is true.
+    # The first version of the protocol had no `dataChange`. The default is true.
     data_change = node.optional("dataChange", bool)
     return {
         "data_change": True if data_change is None else data_change,
@@ -233,7 +233,7 @@ ERRORS: Final[Mapping[str, type[MalformedLogError]]] = {
     "metaData": InvalidMetadataError,
     "protocol": InvalidProtocolError,
 }
-"""The error to raise for a malformed action, by kind; MalformedLogError for all other kinds."""
+"""The error to raise for a malformed action, by kind. For other kinds, it is MalformedLogError."""
 
 
 def _present(**members: Any) -> dict[str, Any]:
@@ -474,7 +474,7 @@ def _which_are_sound(vectors: Array) -> Array:
     ]
     for name in _NUMBERS:
         number = compute.struct_field(vectors, name)
-        # NULL is invalid for a required number, and valid for an optional number.
+        # NULL is valid only for an optional number.
         default = pa.scalar(value=name not in REQUIRED)
         rules.append(compute.fill_null(compute.greater_equal(number, 0), default))
     sound: Array = compute.fill_null(reduce(compute.and_, rules), pa.scalar(value=False))

@@ -460,7 +460,7 @@ class TableProperties:
     )
     random_prefix_length: Final = Property(
         "delta.randomPrefixLength",
-        parse_whole(1, 255),  # file systems allow at most 255 characters
+        parse_whole(1, 255),  # file systems allow at most 255 characters in a name
         2,
         "Number of characters in the name of a random directory.",
     )

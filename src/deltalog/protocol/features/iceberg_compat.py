@@ -37,7 +37,7 @@ NESTED_IDS_KEY: Final = "delta.columnMapping.nested.ids"
 ROW_ID_FIELD: Final = 2147483540
 """The field id of materialized row ids in data files of V3: Iceberg's `_row_id`."""
 ROW_COMMIT_VERSION_FIELD: Final = 2147483539
-"""The field id of materialized row commit versions: `_last_updated_sequence_number`."""
+"""The field id of materialized row commit versions: Iceberg's `_last_updated_sequence_number`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,7 +23,7 @@ _ALLOWED: Final = frozenset({
     *("vacuumProtocolCheck", "v2Checkpoint", "inCommitTimestamp", "clustering", "timestampNtz"),
     *("typeWidening", "catalogManaged"),
 })  # fmt: skip
-# A protocol may list these features, but they must not be active.
+# The features that a protocol may list, but that must not be active.
 _INACTIVE: Final = (
     "invariants", "changeDataFeed", "checkConstraints", "identityColumns", "generatedColumns",
 )  # fmt: skip

@@ -63,7 +63,7 @@ def is_enabled(dialect: Dialect | None, properties: TableProperties) -> bool:
 
 def is_assigning(dialect: Dialect | None, properties: TableProperties) -> bool:
     """Return whether new files get row ids: row ids are supported and not suspended."""
-    # If row ids are supported but not enabled, "writers must assign new fresh row IDs", too.
+    # Even if row ids are supported but not enabled, "writers must assign new fresh row IDs".
     return dialect is not None and not properties.row_tracking_suspended
 
 

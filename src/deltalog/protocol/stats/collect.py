@@ -180,7 +180,9 @@ def _encode(value: Any) -> str:
         case Lexeme() | Decimal():
             return format(value, "f") if isinstance(value, Decimal) else str(value)
         case float() if (word := java_word(value)) is not None:
-            return f'"{word}"'  # JSON has no such numbers, so Delta writes Java's names as strings
+            # JSON has no NaN and no infinities, so Delta writes Java's names of these values as
+            # strings.
+            return f'"{word}"'
         case bool() | int() | float() | str() | list():
             return dumps(value).decode()
         case datetime():
@@ -373,7 +375,7 @@ class _ColumnStats:
             # A collation key equals its string under the collation, so it is a valid bound.
             values = keys(values, self.collation)
         elif pt.is_temporal(values.type):
-            # Use integers, because Python has no times after the year 9999.
+            # Use integers, because Python cannot represent times after the year 9999.
             values = values.cast(self._arrow)
             values = values.cast(pa.int32() if self._arrow.bit_width == 32 else pa.int64())
         elif pt.is_floating(values.type):

@@ -269,7 +269,7 @@ def _to_decimal(value: Any, path: Path, leaf: Any) -> Decimal | None:
 def _to_text(value: Any, _path: Path, _leaf: pa.DataType) -> str | None:
     if type(value) is not str:
         return None
-    # A lone surrogate is not a valid string, so no column can contain it.
+    # A string with a lone surrogate is not valid Unicode, so no column can contain it.
     return value if value.isascii() or value.encode(errors="ignore").decode() == value else None
 
 

@@ -226,8 +226,8 @@ class Stored:
         return correction(self.field).upper(found)
 
     def _keys(self, bounds: Datum) -> Datum:
-        # A stored bound may be any string that is equal to the minimum or maximum under the
-        # collation.
+        # Compare collation keys, because a stored bound may be any string that is equal to the
+        # minimum or maximum under the collation.
         if bounds is None or self.collation is None:
             return bounds
         return keys(bounds, self.collation)

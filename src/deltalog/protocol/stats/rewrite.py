@@ -187,8 +187,8 @@ class _Rewriter:
             if operator in {"=", ">="}:
                 return _all_of(guards) if guards else None
         if one is None or other is None:
-            # `f(x) > 5` implies that `x` is not NULL only if `f` returns NULL for NULL, which is
-            # not known here.
+            # `f(x) > 5` implies that `x` is not NULL only if `f` returns NULL for NULL. This is not
+            # known here.
             return None
         return _all_of([Compare(operator, one, other), *guards])
 
@@ -206,7 +206,7 @@ class _Rewriter:
             if len(known) < len(literals):
                 return Never(Not(node))
             if len(known) > _MANY_OPTIONS:
-                # A claim for many options is slow, and could only skip files with a single value.
+                # A claim for many options is slow, and could skip only files with a single value.
                 return None
             claims = [self.claim(Comparison("<>", node.operand, o), negated=False) for o in known]
             return _all_of(claims)
@@ -341,11 +341,11 @@ def _all_of(claims: list[Claim]) -> Claim:
             if not isinstance(part, HasNull | HasValue):
                 flat.append(part)
             elif part not in guards:
-                # Add equal guards only once.
+                # Equal guards are added only once.
                 guards.append(part)
                 flat.append(part)
     if len(flat) > _MOST_PARTS:
-        # It is correct to drop claims, because a claim can only exclude files.
+        # Claims can be dropped, because a claim can only exclude files.
         flat = _tightest(flat)[:_MOST_PARTS]
     return flat[0] if len(flat) == 1 else AllOf(tuple(flat))
 

@@ -184,8 +184,8 @@ def changed_table(
 
 def _next_protocol(before: Protocol, least: Protocol) -> Protocol:
     """Return the new protocol, or the current one if both support the same features."""
-    # Without a new feature, do not change the protocol, even if a weaker form exists. A protocol
-    # action would conflict with every concurrent commit.
+    # Without a new feature, do not change the protocol, even if lower versions would suffice. A
+    # protocol action would conflict with every concurrent commit.
     same = supported_features(before).keys() == supported_features(least).keys()
     return before if same else least
 

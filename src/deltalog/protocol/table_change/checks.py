@@ -173,8 +173,7 @@ def check_usable(
         table="the table as it would be",
         has_log_tail=has_catalog or (before is not None and before.is_catalog_managed),
     )
-    # These attributes are computed on access, and raise if protocol, schema and properties
-    # contradict each other.
+    # Access these attributes, which raise if protocol, schema and properties contradict each other.
     _ = configuration.physical_schema
     _ = configuration.partition_columns
     _ = configuration.in_commit_timestamps

@@ -84,7 +84,7 @@ DROPPABLE: Final[Mapping[str, Droppable]] = {
     "v2Checkpoint": Droppable(properties=(_P.checkpoint_policy,), has_history=True),
     "vacuumProtocolCheck": Droppable(has_history=True),
 }
-"""The features that can be dropped, by current name; the same as in Delta Spark."""
+"""The features that can be dropped, by current name, as in Delta Spark."""
 
 
 def check_droppable(current: TableConfiguration, feature: str) -> Droppable:

@@ -218,8 +218,9 @@ class PairMatcher:
         elif self._is_cut:
             yield from cross(rows.num_rows, self.num_source, most=MOST_PAIRS)
         elif rows.num_rows:
-            # The merge only inserts, and every pair matches. A source row that matches any row is
-            # not inserted, so pairs with the first table row suffice.
+            # Here, the merge only inserts, and every table row matches every source row. A source
+            # row is not inserted if it matches at least one table row, so pairs with the first
+            # table row suffice.
             yield from cross(1, self.num_source, most=MOST_PAIRS)
 
     def _remaining(

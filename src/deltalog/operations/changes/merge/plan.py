@@ -629,7 +629,7 @@ def _bound(part: Expression, schema: StructType) -> SourceRange | None:
     if part.operator in {">", ">="}:
         less, greater = greater, less
     data_type = type_of(less, schema)
-    # Values of other types are ordered differently in Arrow and Spark, or by a collation.
+    # Arrow orders values of other types differently from Spark, or a collation orders them.
     if not isinstance(data_type, PrimitiveType) or data_type.primitive.family not in _ORDERED:
         return None
     if type_of(greater, schema) != data_type:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from deltalog.expressions import Expression
 
 MEMORY_BYTES: Final = 256 * 1024 * 1024
-"""The maximum size of a source that is stored in memory."""
+"""The maximum number of bytes of a source that is stored in memory."""
 _BATCH_ROWS: Final = 1 << 18
 
 
