@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from sqlglot.expressions import Expr
 
 
-# --- The grammar of values for sqlglot, as strict as Spark's
+# --- A grammar of sqlglot for values that is as strict as Spark's grammar
 
 
 _MAX_SIGNS: Final = 100

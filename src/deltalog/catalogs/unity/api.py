@@ -406,7 +406,7 @@ def _parse_config(node: JsonObject) -> Endpoints:
 
 
 def _older_credentials(node: JsonObject, location: str) -> tuple[LentCredential, ...]:
-    """Convert the older API's credentials to the names of the Delta API."""
+    """Return the older API's credentials, with their fields renamed as in the Delta API."""
     config: dict[str, object] = {}
     for member, prefix, names in _OLDER_CREDENTIALS:
         held = node.values.get(member)

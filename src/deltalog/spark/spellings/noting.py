@@ -35,7 +35,7 @@ class Noted:
         self.options: dict[str, Any] = {}
 
     def note(self, options: Mapping[str, Any]) -> None:
-        """Record options. A later value replaces an earlier value of the same name in any case."""
+        """Record options. Names ignore case: a later value replaces that of an equal name."""
         known = self.options
         for name, value in options.items():
             for same in [one for one in known if name_key(one) == name_key(name)]:

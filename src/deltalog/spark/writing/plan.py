@@ -338,8 +338,9 @@ def check_options(snapshot: Snapshot, options: WriteOptions) -> None:
     """
     if options.cluster_by is not None:
         raise InvalidInputError(
-            f"cannot write to {snapshot.store.root} clustered by {list(options.cluster_by)}: the "
-            "table exists; use ALTER TABLE … CLUSTER BY to change its clustering columns"
+            f"cannot set the clustering columns {list(options.cluster_by)} in a write to "
+            f"{snapshot.store.root}: the table exists; use ALTER TABLE … CLUSTER BY to change its "
+            "clustering columns"
         )
     own, schema = snapshot.configuration.partition_columns, snapshot.configuration.schema
     where, asked = options.replace_where, options.partition_by

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 RowRange = tuple[int, int]
 """The number of the first row of a range, and the number after its last row."""
 _DAMAGE: Final = (struct.error, LookupError, TypeError, ValueError, AttributeError, RecursionError)
-# The numbers of fields of Parquet's Thrift structs.
+# The field ids in Parquet's Thrift structs.
 _LOCATIONS = 1
 _OFFSET, _PAGE_BYTES, _FIRST_ROW = 1, 2, 3
 _NULL_PAGES, _MIN_VALUES, _MAX_VALUES, _NULL_COUNTS = 1, 2, 3, 5
