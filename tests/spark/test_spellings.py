@@ -88,7 +88,7 @@ def test_partitions_clusters_and_properties_of_new_tables(
     assert described.clusteringColumns == ["id"]
     with pytest.raises(InvalidInputError, match="no buckets"):
         frame.write.format("delta").bucketBy(2, "id").save(str(tmp_path / "b"))
-    with pytest.raises(InvalidInputError, match=r"clustered by \['name'\].*exists"):
+    with pytest.raises(InvalidInputError, match=r"clustering columns \['name'\].*exists"):
         frame.write.format("delta").mode("append").clusterBy("name").save(str(tmp_path / "c"))
 
 
