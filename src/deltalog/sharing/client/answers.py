@@ -313,7 +313,7 @@ class ActionCollector:
         urls: signed URLs, by the path in the action.
         times_ms: commit times by version, for lines that contain them.
         expires_ms: the earliest expiry of the URLs; None if unknown.
-        later: changed protocols and metadata of later versions.
+        later: the lines with the changed protocols and metadata of versions after the first.
     """
 
     def __init__(self) -> None:
