@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import pickle
 import re
+import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -235,6 +236,7 @@ def _inserted_with_feed(library: Library, place: str) -> bool:
 def _vacuum_told(library: Library, place: str) -> object:
     table = _made(library, place)
     table.delete()
+    time.sleep(0.02)  # deltalake finds no file that was removed in the same millisecond
     table.vacuum(0, dry_run=False, enforce_retention_duration=False)
     entries = [entry for entry in table.history() if entry["operation"] == "VACUUM START"]
     return entries[0]["operationParameters"]["retentionCheckEnabled"]
