@@ -20,7 +20,7 @@ from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.expressions.sql_session import UTC_NAMES
 from deltalog.query.duckdb_expressions import BY_ZERO
 from deltalog.query.duckdb_files import NativeRows
-from deltalog.query.native import MONTHS_TEXT
+from deltalog.query.native import MONTHS_TEXT, quoted_string
 from deltalog.schema import StructType
 from deltalog.schema.primitives.moments import NAMED_MONTHS, calendar_intervals, named_months
 from deltalog.schema.types import YEAR_TO_MONTH
@@ -176,7 +176,7 @@ def connect_duckdb(
         database = duckdb.connect(config=config)
         database.execute("SET GLOBAL TimeZone = 'UTC'")
         if directories:
-            allowed = ", ".join("'" + one.replace("'", "''") + "'" for one in sorted(directories))
+            allowed = ", ".join(map(quoted_string, sorted(directories)))
             database.execute("SET GLOBAL parquet_metadata_cache = true")
             database.execute(f"SET GLOBAL allowed_directories = [{allowed}]")
             database.execute(f"SET GLOBAL {_ACCESS} = false")

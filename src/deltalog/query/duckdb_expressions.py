@@ -26,6 +26,8 @@ from deltalog.query.native import (
     column_text,
     decimal_of,
     is_ordered_by_duckdb,
+    quoted_name,
+    quoted_string,
 )
 from deltalog.schema.types import (
     BOOLEAN,
@@ -135,7 +137,7 @@ class _Writer:
 
 def _column(writer: _Writer, node: nodes.Column) -> str:
     name, *fields = node.path
-    return ".".join([writer.columns[name], *map(_quoted, fields)])
+    return ".".join([writer.columns[name], *map(quoted_name, fields)])
 
 
 def _in(writer: _Writer, node: nodes.In) -> str:
@@ -335,7 +337,7 @@ def _constant(_: _Writer, node: Literal) -> str:
 def _string(value: str) -> str:
     if "\0" in value:
         raise _NotSameError
-    return "'" + value.replace("'", "''") + "'"
+    return quoted_string(value)
 
 
 def _finite(value: float) -> str:
@@ -352,10 +354,6 @@ _CONSTANTS: Final[Mapping[DataType, Callable[[Any], str]]] = MappingProxyType({
     TIMESTAMP: lambda value: f"TIMESTAMPTZ '{value.isoformat(sep=' ')}'",
     TIMESTAMP_NTZ: lambda value: f"TIMESTAMP '{value.isoformat(sep=' ')}'",
 })  # fmt: skip
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 _NODES: Final[Mapping[type[Expression], Callable[[_Writer, Any], str]]] = MappingProxyType({

@@ -18,7 +18,7 @@ import pyarrow.types as pt
 
 from deltalog._util.kernels import compute
 from deltalog.data.scan.native import DUCKDB, native_directory, plan_native
-from deltalog.query.native import column_text
+from deltalog.query.native import column_text, quoted_name, quoted_string
 from deltalog.schema.columns import find_field
 from deltalog.schema.types import DOUBLE, FLOAT, TIMESTAMP
 
@@ -33,8 +33,6 @@ _FILE, _ROW = "file_index", "file_row_number"
 _POSITION: Final = "position"
 # The number of a file and the position of a row form one number that identifies the row.
 _ROWS_OF_FILE: Final = 1 << 40
-
-
 _RELATIONS: Final = count()
 
 
@@ -82,7 +80,7 @@ class NativeRows:
         Cost: DuckDB reads the footer of one file per group; loads the deletion vectors.
         """
         query = self._query(connection, name)
-        connection.execute(f"CREATE TEMP VIEW {_quoted(name)} AS {query}")
+        connection.execute(f"CREATE TEMP VIEW {quoted_name(name)} AS {query}")
 
     def to_relation(self, connection: Any) -> Any:
         """Return a relation of the rows on a connection that can open the files.
@@ -107,7 +105,7 @@ class NativeRows:
 
     def _no_rows(self) -> str:
         nulls = (
-            f"CAST(NULL AS {self._type(name)}) AS {_quoted(name)}" for name in self.schema.names
+            f"CAST(NULL AS {self._type(name)}) AS {quoted_name(name)}" for name in self.schema.names
         )
         return f"SELECT {', '.join(nulls)} WHERE false"
 
@@ -117,7 +115,7 @@ class NativeRows:
     def _group(self, connection: Any, group: FileGroup, name: str) -> str:
         """Return the query for a group of files, and register the tables that it needs."""
         texts = dict(self._columns(group))
-        files = ", ".join(map(_literal, group.paths))
+        files = ", ".join(map(quoted_string, group.paths))
         source = f"read_parquet([{files}], hive_partitioning = false) AS files"
         varying: dict[str, Any] = {}
         for column, values in group.constants.items():
@@ -131,16 +129,16 @@ class NativeRows:
         if varying:
             numbers = pa.array(range(len(group.paths)), pa.uint64())
             connection.register(f"{name}_constants", pa.table({"number": numbers, **varying}))
-            constants = f"{_quoted(f'{name}_constants')} AS constants"
+            constants = f"{quoted_name(f'{name}_constants')} AS constants"
             source += f" JOIN {constants} ON constants.number = files.{_FILE}"
         if group.vectors:
             positions = self._positions(group)
             deleted_rows: Any = {_POSITION: positions}
             connection.register(f"{name}_deleted", pa.table(deleted_rows))
             position = f"files.{_FILE}::BIGINT * {_ROWS_OF_FILE} + files.{_ROW}"
-            deleted = f"SELECT {_POSITION} FROM {_quoted(f'{name}_deleted')}"  # noqa: S608  # as below
+            deleted = f"SELECT {_POSITION} FROM {quoted_name(f'{name}_deleted')}"  # noqa: S608  # as below
             source += f" WHERE {position} NOT IN ({deleted})"
-        shown = ", ".join(f"{texts[one]} AS {_quoted(one)}" for one in self.schema.names)
+        shown = ", ".join(f"{texts[one]} AS {quoted_name(one)}" for one in self.schema.names)
         return f"SELECT {shown} FROM {source}"  # noqa: S608  # names and paths are quoted
 
     def _columns(self, group: FileGroup) -> Iterator[tuple[str, str]]:
@@ -150,7 +148,7 @@ class NativeRows:
             if stored is None:
                 yield column.name, f"CAST(NULL AS {kind})"
                 continue
-            text = f"files.{_quoted(stored.name)}"
+            text = f"files.{quoted_name(stored.name)}"
             if column.type == TIMESTAMP and not stored.is_same:
                 text = f"({text} AT TIME ZONE 'UTC')"  # a cast would use the session's time zone
             elif not stored.is_same:
@@ -201,13 +199,5 @@ def _constant(values: pa.Array[Any]) -> str | None:
     if not values[0].is_valid:
         return "NULL"
     if pt.is_string(kind) or pt.is_integer(kind) or pt.is_boolean(kind):
-        return _literal(str(values[0].as_py()))
-    return _literal(f"{values[0].as_py():f}") if pt.is_decimal(kind) else None
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
+        return quoted_string(str(values[0].as_py()))
+    return quoted_string(f"{values[0].as_py():f}") if pt.is_decimal(kind) else None

@@ -346,7 +346,7 @@ def type_text(kind: DataType) -> str:
         case MapType():
             return f"MAP({type_text(kind.key_type)}, {type_text(kind.value_type)})"
         case StructType():
-            inner = (f"{_quoted(one.name)} {type_text(one.type)}" for one in kind)
+            inner = (f"{quoted_name(one.name)} {type_text(one.type)}" for one in kind)
             return f"STRUCT({', '.join(inner)})"
         case _:
             decimal = decimal_of(kind)
@@ -357,8 +357,14 @@ def type_text(kind: DataType) -> str:
             return _TYPES[kind]
 
 
-def _quoted(name: str) -> str:
+def quoted_name(name: str) -> str:
+    """Return a name in DuckDB's SQL."""
     return '"' + name.replace('"', '""') + '"'
+
+
+def quoted_string(value: str) -> str:
+    """Return a string literal in DuckDB's SQL."""
+    return "'" + value.replace("'", "''") + "'"
 
 
 def divided_types(text: str) -> list[str]:

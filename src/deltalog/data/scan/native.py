@@ -6,7 +6,7 @@ would not read exactly is in no group, and deltalog's reader reads it. A plan co
 language: `query.duckdb_files` translates it into SQL of DuckDB, `arrow_files` into a
 dataset of pyarrow.
 
-`ENGINES` lists what each engine reads exactly. A new engine is a row there, and a module that
+The rows at the end state what each engine reads exactly. A new engine is a row, and a module that
 translates plans.
 
 Protocol: Column Mapping, Deletion Vectors, Partition Value Serialization, Type Widening
@@ -188,7 +188,7 @@ def plan_native(scan: Scan, engine: NativeEngine) -> NativePlan:
 
     Args:
         scan: the scan.
-        engine: a value of `ENGINES`.
+        engine: `DUCKDB` or `PYARROW`.
 
     Raises:
         DataFileMissingError: a file does not exist.
@@ -538,7 +538,3 @@ PYARROW: Final = NativeEngine(
     reads=is_stored_as,
     most_files=10_000,
 )
-ENGINES: Final[Mapping[str, NativeEngine]] = MappingProxyType({
-    "duckdb": DUCKDB,
-    "pyarrow": PYARROW,
-})  # fmt: skip
