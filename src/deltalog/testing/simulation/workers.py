@@ -27,6 +27,7 @@ from deltalog.log.context import Committer, LogTail, RatifiedCommit, TableContex
 from deltalog.operations.engine import LocalEngine
 from deltalog.schema import Field
 from deltalog.schema.types import LONG
+from deltalog.storage.pool import alone
 from deltalog.table import DeltaTable
 from deltalog.table.write import write_deltalake
 from deltalog.testing.simulation.model import WIDE, TableState
@@ -170,7 +171,8 @@ class Worker:
 
     def _run(self, work: Callable[[SteppedStore], Any], store: SteppedStore) -> None:
         try:
-            self.result = work(store)
+            with alone():  # otherwise it would depend on timing which thread makes a call
+                self.result = work(store)
         except BaseException as error:  # noqa: BLE001  # the owner of the worker examines the error
             self.error = error
         self.is_done = True
