@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from deltalog.data.scan import Scan, plan_scan
-from deltalog.data.scan.arrow_files import native_dataset
+from deltalog.data.scan.arrow_files import arrow_files
 from deltalog.errors import DeltaError
 from deltalog.log.context import utc_context
 from deltalog.log.snapshot import load_snapshot
@@ -39,8 +39,8 @@ def counted(table: pa.Table) -> Counter[str]:
 
 def by_pyarrow(scan: Scan) -> pa.Table | None:
     """The rows that Arrow's scanner reads itself; None if deltalog's reader must read some."""
-    rows = native_dataset(scan, is_filtered=False)
-    return None if rows is None else rows.to_table()
+    files = arrow_files(scan, is_filtered=False)
+    return None if files is None else files.dataset.to_table()
 
 
 ENGINES: dict[str, Callable[[Scan], pa.Table | None]] = {

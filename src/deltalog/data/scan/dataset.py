@@ -19,7 +19,7 @@ import pyarrow.dataset as ds  # noqa: TID251  # only this module imports it, on 
 import pyarrow.fs as pafs
 import pyarrow.types as pt
 
-from deltalog.data.scan.arrow_files import native_dataset
+from deltalog.data.scan.arrow_files import arrow_files
 from deltalog.data.scan.plan import Scan, plan_scan
 from deltalog.data.scan.prune import estimate_rows
 from deltalog.errors import DeltaError, InvalidInputError
@@ -134,10 +134,11 @@ class DeltaDataset(ds.FileSystemDataset):
         filtered = None if wanted is None else self._for_arrow(wanted)
         is_plain = names and self._predicate is None and shown.equals(scan.schema)
         if is_plain and (wanted is None or filtered is not None):
-            native = native_dataset(scan, is_filtered=wanted is not None)
-            if native is not None:
-                scanner: Any = native.scanner  # the stubs lack columns by expressions
-                found: ds.Scanner = scanner(columns, filter=filtered, batch_size=batch_size)
+            files = arrow_files(scan, is_filtered=wanted is not None)
+            if files is not None:
+                scanner: Any = files.dataset.scanner  # the stubs lack columns by expressions
+                rows = min(batch_size, files.batch_rows)
+                found: ds.Scanner = scanner(columns, filter=filtered, batch_size=rows)
                 return found
         batches = self._noting(_cast(scan, shown, batch_size))
         return ds.Scanner.from_batches(

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -110,17 +110,22 @@ class FileGroup:
     """Files with the same schema, either all with deletion vectors or all without.
 
     Args:
-        paths: the operating system's path of each file.
+        files: the files.
         columns: for each data column of the scan, how the files store it; None if they lack it, so
             that all its values are NULL.
         constants: the partition columns of the scan, with one value for each file.
         vectors: for each file, its deletion vector; empty if no file has one.
     """
 
-    paths: tuple[str, ...]
+    files: tuple[StoredFile, ...]
     columns: tuple[StoredColumn | None, ...]
     constants: Mapping[str, pa.Array[Any]]
     vectors: tuple[_FileVector, ...] = ()
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The operating system's path of each file, without links."""
+        return tuple(file.path for file in self.files)
 
     def deleted(self, store: Store) -> list[pa.Int64Array]:
         """Load the positions of the deleted rows of each file.
@@ -228,7 +233,7 @@ def plan_native(scan: Scan, engine: NativeEngine) -> NativePlan:
         assert not isinstance(columns, str)  # noqa: S101  # only other files are members
         groups.append(
             FileGroup(
-                tuple(stored[number].path for number in numbers),
+                tuple(stored[number] for number in numbers),
                 columns,
                 {name: values.take(pa.array(numbers)) for name, values in constants.items()},
                 tuple(
@@ -248,7 +253,7 @@ def plan_native(scan: Scan, engine: NativeEngine) -> NativePlan:
 
 
 def _verdicts(
-    scan: Scan, engine: NativeEngine, stored: Sequence[_StoredFile]
+    scan: Scan, engine: NativeEngine, stored: Sequence[StoredFile]
 ) -> list[tuple[StoredColumn | None, ...] | str]:
     """Return for each file how it stores the columns, or why the engine does not read it."""
     home = native_directory(scan.snapshot.store)
@@ -325,21 +330,49 @@ class _StoredSchema:
     untrusted: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True)
-class _StoredFile:
+@dataclass(frozen=True, slots=True, eq=False)
+class StoredFile:
+    """A local data file, and the facts of its footer.
+
+    Args:
+        path: the operating system's path, without links.
+        schema: the facts that it shares with other files.
+        num_rows: the number of physical rows.
+    """
+
     path: str
     schema: _StoredSchema
     num_rows: int
+    _row_bytes: dict[frozenset[str], int] = field(default_factory=dict)
+
+    def row_bytes(self, store: Store, names: frozenset[str]) -> int:
+        """Return the size of a decoded row in bytes; strings of a dictionary count as the longest.
+
+        Args:
+            store: the store of the table.
+            names: the names of the top-level columns in the file.
+
+        Cost: for the first call, see `ParquetReader.row_bytes`.
+        """
+        if names not in self._row_bytes:
+            reader = open_parquet(store, self.path)
+            try:
+                leaves = [number for number, leaf in enumerate(reader.leaves) if leaf[0] in names]
+                groups = range(reader.metadata.num_row_groups)
+                self._row_bytes[names] = reader.row_bytes(leaves, groups)
+            finally:
+                reader.close()
+        return self._row_bytes[names]
 
 
 _MOST_GROUPS: Final = 32
 _MOST_FILES: Final = 100_000
 _MOST_SCHEMAS: Final = 1_000
-_FILES: Final = Recent[_StoredFile](_MOST_FILES)
+_FILES: Final = Recent[StoredFile](_MOST_FILES)
 _SCHEMAS: Final[dict[tuple[bytes, bool, frozenset[str]], _StoredSchema]] = {}
 
 
-def _stored(store: Store, path: str) -> _StoredFile:
+def _stored(store: Store, path: str) -> StoredFile:
     native = native_path(store, path)
     if native is None:
         raise DataFileUnreadableError(f"cannot open {path!r} of {store.root} as a local file")
@@ -361,7 +394,7 @@ def _stored(store: Store, path: str) -> _StoredFile:
             untrusted=_untrusted(reader),
         )
         # DuckDB resolves links before it checks whether a file is in an allowed directory.
-        found = _StoredFile(os.path.realpath(native), facts, reader.num_rows)
+        found = StoredFile(os.path.realpath(native), facts, reader.num_rows)
     finally:
         reader.close()
     if stays:
