@@ -6,11 +6,13 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+import polars as pl
 import pyarrow as pa
 import pytest
 
 from deltalog.data.scan import Scan, plan_scan
 from deltalog.data.scan.arrow_files import arrow_files
+from deltalog.data.scan.polars_files import PolarsDataset, frame_of_dataset
 from deltalog.errors import DeltaError
 from deltalog.log.context import utc_context
 from deltalog.log.snapshot import load_snapshot
@@ -43,8 +45,26 @@ def by_pyarrow(scan: Scan) -> pa.Table | None:
     return None if files is None else files.dataset.to_table()
 
 
+def by_polars(scan: Scan) -> pa.Table | None:
+    """The rows that Polars reads itself; None if deltalog's reader must read some of them."""
+    frame, _ = PolarsDataset(scan.snapshot).to_dataset_scan()
+    if "Parquet SCAN" not in frame.explain():
+        return None
+    lazy = frame_of_dataset(scan.snapshot)
+    assert lazy is not None
+    kinds: Any = lazy.collect_schema()
+    rows = lazy.collect()
+    assert lazy.select(pl.len()).collect().item() == rows.height
+    assert rows.schema == kinds
+    expected: Any = pl.from_arrow(scan.to_table())
+    assert rows.schema == expected.schema
+    found: pa.Table = rows.to_arrow().cast(scan.schema)
+    return found
+
+
 ENGINES: dict[str, Callable[[Scan], pa.Table | None]] = {
     "duckdb": by_duckdb,
+    "polars": by_polars,
     "pyarrow": by_pyarrow,
 }
 

@@ -71,6 +71,19 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> CountingStore:
 
 
 @pytest.fixture(scope="module")
+def local(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Files that Polars reads itself: partitions and deletion vectors."""
+    path = str(tmp_path_factory.mktemp("local"))
+    for file in range(FILES):
+        properties = {"delta.enableDeletionVectors": "true"}
+        write_deltalake(
+            path, _rows(file), mode="append", partition_by=["p"], configuration=properties
+        )
+    DeltaTable(path).delete("i in (11, 30)")
+    return path
+
+
+@pytest.fixture(scope="module")
 def eager(store: CountingStore) -> pl.DataFrame:
     return DeltaTable(store).to_polars()
 
@@ -158,12 +171,19 @@ PREDICATES = st.recursive(
 
 
 @pytest.mark.slow("a long property")
+@pytest.mark.parametrize("is_local", [False, True], ids=["rows", "files"])
 @settings(max_examples=500 if FULL else 50, deadline=None)
 @given(predicate=PREDICATES, names=st.lists(st.sampled_from(["i", "s", "st", "p"]), unique=True))
 def test_a_filter_gives_the_rows_that_it_gives_in_memory(
-    store: CountingStore, eager: pl.DataFrame, predicate: pl.Expr, names: list[str]
+    store: CountingStore,
+    local: str,
+    eager: pl.DataFrame,
+    is_local: bool,
+    predicate: pl.Expr,
+    names: list[str],
 ) -> None:
-    lazy = DeltaTable(store).to_polars(lazy=True).filter(predicate)
+    table = DeltaTable(local if is_local else store)
+    lazy = table.to_polars(lazy=True).filter(predicate)
     expected = eager.filter(predicate)
     assert_frame_equal(lazy.collect(), expected)
     assert lazy.select(pl.len()).collect().item() == expected.height

@@ -19,7 +19,7 @@ from deltalog.errors import InvalidInputError
 from deltalog.expressions import Expression, TextRules, nodes, parse_sql, resolve
 from deltalog.expressions.sql_session import SqlSession
 from deltalog.expressions.trees import walk
-from deltalog.query.duckdb_expressions import _FUNCTIONS, _NODES, to_duckdb
+from deltalog.query.duckdb_expressions import _FUNCTIONS, _NODES, Translation, to_duckdb
 from deltalog.query.running import evaluated
 from deltalog.schema import StructType, from_arrow_schema
 from tests.support.examples import examples
@@ -187,22 +187,38 @@ def _larger(depth: int) -> Mapping[str, st.SearchStrategy[str]]:
         _filled("({} LIKE {})", inner["string"], _PATTERNS),
     ]
     for kind in ("int", "bigint", "double", "decimal"):
-        operators = _chosen("+", "-", "*", *(["/"] * (kind == "double")))
+        operators = _chosen("+", "-", "*", *(["/"] * (kind in {"double", "decimal"})))
         found[kind].append(_filled("({} {} {})", inner[kind], operators, inner[kind]))
-    found["decimal"].append(_filled("({} + {})", inner["decimal"], inner["int"]))
+    found["decimal"] += [
+        _filled("({} + {})", inner["decimal"], inner["int"]),
+        _filled("({} / {})", inner["decimal"], inner["int"]),
+        _filled("round({}, {})", inner["decimal"], _chosen("0", "1", "2", "5", "-1")),
+        _filled("abs({})", inner["decimal"]),
+        _filled("CAST({} AS {})", inner["decimal"], _DECIMALS),
+        _filled("({} / nullif({}, 0))", inner["decimal"], inner["decimal"]),
+    ]
+    found["double"] += [
+        _filled("abs({})", inner["double"]),
+        _filled("CASE WHEN x > 0 THEN {} / x ELSE {} END", inner["double"], inner["double"]),
+        _filled("CASE x2 WHEN 0 THEN {} ELSE {} / x2 END", inner["double"], inner["double"]),
+    ]
+    found["date"].append(_filled("date_add({}, {})", inner["date"], inner["int"]))
     found["int"] += [
         _filled("{}({})", _chosen("year", "quarter", "month", "day"), inner["date"]),
         _filled("length({})", inner["string"]),
+        _filled("CAST({} AS INT)", inner["decimal"]),
     ]
     found["string"] += [
         _filled("concat({}, {})", inner["string"], inner["string"]),
         _filled("({} || {})", inner["string"], inner["string"]),
         _filled("substring({}, {}, {})", inner["string"], _STARTS, _LENGTHS),
         _filled("substring({}, {})", inner["string"], _STARTS),
+        _filled("{}({})", _chosen("lower", "upper"), inner["string"]),
     ]
     return {kind: st.one_of(some) for kind, some in found.items()}
 
 
+_DECIMALS: Final = _chosen("DECIMAL(5,2)", "DECIMAL(38,0)", "DECIMAL(38,37)", "DECIMAL(1,1)")
 _STARTS: Final = _chosen("1", "2", "3", "7", "2147483647")
 _LENGTHS: Final = _chosen("0", "1", "2", "2147483647")
 _EXPRESSIONS: Final = st.one_of(*_larger(1).values(), *_larger(2).values())
@@ -217,7 +233,8 @@ def _resolved(text: str, schema: StructType) -> Expression:
 
 def _sql(text: str, schema: pa.Schema) -> str | None:
     own = from_arrow_schema(schema)
-    return to_duckdb(_resolved(text, own), own, {name: f'"{name}"' for name in own.names})
+    columns = {name: f'"{name}"' for name in own.names}
+    return to_duckdb(_resolved(text, own), own, columns).text
 
 
 def _answer(query: str, batch: pa.RecordBatch) -> pa.Table:
@@ -243,29 +260,54 @@ def _bits(values: Any) -> list[Any]:
 
 
 def check_same(text: str, batch: pa.RecordBatch) -> bool:
-    """Compare DuckDB with `evaluate`; return whether DuckDB computes the expression."""
+    """Compare DuckDB with `evaluate`; return whether DuckDB computes the expression.
+
+    Rows for which a guard is false are left out, as `evaluate` computes them.
+    """
     schema = from_arrow_schema(batch.schema)
     try:
         resolved = _resolved(text, schema)
     except InvalidInputError:  # such as types without a common one
         return False
-    sql = to_duckdb(resolved, schema, {name: f'"{name}"' for name in schema.names})
-    if sql is None:
+    found = to_duckdb(resolved, schema, {name: f'"{name}"' for name in schema.names})
+    if found.implied:
+        check_implied(resolved, found, batch)
+    if found.text is None:
         return False
+    if found.guards:
+        guards = " AND ".join(found.guards)
+        tested = _answer(f"SELECT ({guards}) IS NOT FALSE AS kept FROM rows", batch)  # noqa: S608  # our own text
+        kept: Any = tested.column("kept").combine_chunks()
+        batch = batch.filter(kept)
+        if not batch.num_rows:
+            return True
+    sql = found.text
     try:
         wanted = evaluated(resolved, batch)
     except InvalidInputError:
         with pytest.raises(duckdb.Error):
             _answer(f"SELECT {sql} AS found FROM rows", batch)  # noqa: S608  # our own text
         return True
-    found = _answer(f"SELECT {sql} AS found FROM rows", batch)  # noqa: S608  # our own text
-    column = found.column("found").combine_chunks()
+    answer = _answer(f"SELECT {sql} AS found FROM rows", batch)  # noqa: S608  # our own text
+    column = answer.column("found").combine_chunks()
     assert column.type == wanted.type, sql
     assert _bits(column) == _bits(wanted), sql
     if pa.types.is_boolean(wanted.type):  # a filter is optimized in other ways
         passed = _answer(f"SELECT count(*) FROM rows WHERE {sql}", batch)  # noqa: S608  # as above
         assert passed.column(0).to_pylist() == [wanted.to_pylist().count(True)], sql
     return True
+
+
+def check_implied(resolved: Expression, found: Translation, batch: pa.RecordBatch) -> None:
+    """A condition is false where one of its parts is false."""
+    try:
+        wanted = evaluated(resolved, batch).to_pylist()
+    except InvalidInputError:
+        return
+    parts = " AND ".join(found.implied)
+    answer = _answer(f"SELECT ({parts}) IS FALSE AS found FROM rows", batch)  # noqa: S608  # our own text
+    for is_false, value in zip(answer.column("found").to_pylist(), wanted, strict=True):
+        assert not is_false or value is False, parts
 
 
 @given(text=_EXPRESSIONS, batch=batches())
@@ -384,6 +426,14 @@ _TRANSLATED: Final = (
     "d + i",
     "d < wide",
     "d * d > 1.5",
+    "CAST(d2 AS DECIMAL(18,4)) * CAST(d2 AS DECIMAL(18,4))",
+    "CAST(d2 AS DECIMAL(18,4)) + CAST(d2 AS DECIMAL(18,4))",
+    "-1 * CAST(d2 AS DECIMAL(18,4)) - CAST(d2 AS DECIMAL(18,4))",
+    "d2 * d2",
+    "d / d2",
+    "d / 3",
+    "1 / d",
+    "(d - 1) / 7.125",
     # casts
     "CAST(i8 AS SMALLINT)",
     "CAST(i8 AS INT)",
@@ -401,6 +451,9 @@ _TRANSLATED: Final = (
     # functions
     "coalesce(i, i2, 0)",
     "concat(s, '-', s2)",
+    "round(d)",
+    "round(d, 1)",
+    "round(d2, 0)",
     "s || s2",
     "length(s)",
     "substring(s, 1, 2)",
@@ -412,10 +465,27 @@ _TRANSLATED: Final = (
     "month(day)",
     "day(day)",
     "dayofmonth(day)",
+    "abs(d)",
+    "abs(x)",
+    "lower(s)",
+    "upper(s)",
+    "wide * wide",
+    "wide / d",
+    "d / wide",
+    "CAST(d2 AS DECIMAL(15,2))",
+    "CAST(d2 AS DECIMAL(12,4))",
+    "CAST(d2 AS INT)",
+    "day + 5",
+    "date_add(day, i)",
+    "CASE WHEN x > 0 THEN x2 / x ELSE NULL END",
+    "CASE x WHEN 0 THEN NULL ELSE x2 / x END",
+    "d / nullif(d2, 0)",
+    "b AND CASE WHEN d > 0 THEN d2 / d ELSE NULL END > 1 AND b2",
+    "b AND upper(s) = 'A' AND i > 1",
 )
 _NOT_TRANSLATED: Final = (
     # DuckDB divides, and takes remainders, of other types
-    "d / d2",
+    "((d / d2) / (d / d2)) / (d / d2)",  # would be long
     "d % d2",
     "i % i2",
     "x % x2",
@@ -425,7 +495,6 @@ _NOT_TRANSLATED: Final = (
     "i16 * i16",
     "f + f",
     # Spark rounds
-    "wide * wide",
     "wide + CAST(d AS DECIMAL(38,0))",
     # casts that lose something, or that write texts
     "CAST(i AS STRING)",
@@ -436,8 +505,6 @@ _NOT_TRANSLATED: Final = (
     "CAST(l AS INT)",
     "CAST(x AS DECIMAL(10,2))",
     "CAST(i AS FLOAT)",
-    "CAST(d2 AS DECIMAL(15,2))",
-    "CAST(d2 AS DECIMAL(12,4))",
     "CAST(wide AS DOUBLE)",
     "CAST(day AS TIMESTAMP)",
     "CAST(t AS DATE)",
@@ -482,7 +549,9 @@ _NOT_TRANSLATED: Final = (
     "year(t)",
     "month(n)",
     "day(s)",
-    "upper(s)",
+    "round(x, 1)",
+    "round(d, 2)",
+    "round(d, -1)",
     "abs(i)",
     "many[0]",
 )

@@ -18,6 +18,7 @@ from deltalog._util.kernels import Array, Datum, compute, pc
 from deltalog.errors import InvalidInputError
 from deltalog.expressions.coercion import arithmetic_type
 from deltalog.expressions.functions import TRIED
+from deltalog.expressions.rounding import rounded
 from deltalog.expressions.rows import as_array, by_row, nulls
 from deltalog.schema.arrow import from_arrow_type, to_arrow_type
 from deltalog.schema.primitives.numbers import MAX_DIGITS
@@ -137,6 +138,20 @@ def _quotient(left: Datum, right: Datum, result: PrimitiveType) -> Datum | None:
     return _cut_quotient(_narrowed(left), right, result.scale + 1)
 
 
+def average(totals: Datum, counts: Datum, result: PrimitiveType) -> Datum:
+    """Return sums of decimals divided by their counts, rounded to a type; NULL for a count of 0.
+
+    Cost: by row for sums of more than about 30 digits.
+    """
+    none = pa.scalar(None, pa.int64())
+    divisors = pc.if_else(compute.equal(counts, 0), none, compute.cast(counts, pa.int64()))
+    divisors = compute.cast(divisors, pa.decimal128(19, 0))
+    found = _quotient(totals, divisors, result)
+    if found is not None:
+        return _fitted(found, result)
+    return by_row(_BY_ROW["/"](result), to_arrow_type(result), totals, divisors)
+
+
 def _cut_quotient(left: Datum, right: Datum, scale: int) -> Datum | None:
     """Return quotients, truncated to at least `scale` decimal places; None if they are too long.
 
@@ -207,6 +222,8 @@ def _fitted(exact: Datum, result: PrimitiveType) -> Datum:
     """
     if isinstance(exact, pa.Scalar):
         return _fitted(pa.array([exact], exact.type), result)[0]
+    if (found := rounded(exact, to_arrow_type(result))) is not None:
+        return found
     try:
         return compute.cast(_rounded(exact, result.scale), to_arrow_type(result))
     except pa.ArrowInvalid:

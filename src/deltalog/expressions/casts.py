@@ -28,6 +28,7 @@ from deltalog.expressions.coercion import (
     is_numeric,
     is_relabelled,
 )
+from deltalog.expressions.rounding import rounded
 from deltalog.expressions.rows import NO, as_array, nulls
 from deltalog.schema.arrow import to_arrow_type
 from deltalog.schema.primitives.moments import NANOS_OF_MICRO, instants, parted_nanos, wall_clocks
@@ -234,6 +235,8 @@ def to_decimal(array: Array, source: PrimitiveType, to: PrimitiveType) -> Conver
     if not pa.types.is_decimal(array.type):
         array = array.cast(pa.decimal128(source.precision, 0))
     if source.scale > to.scale:
+        if (found := rounded(array, arrow_type)) is not None:
+            return Converted(found)
         array = pc.round(_widened(array, 1), ndigits=to.scale, round_mode="half_towards_infinity")
     try:
         return Converted(array.cast(arrow_type))

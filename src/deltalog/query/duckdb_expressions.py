@@ -1,8 +1,9 @@
 """Expressions in DuckDB's SQL, with Spark's result types.
 
-`to_duckdb` translates a resolved expression, in which every cast of Spark is explicit. It returns
-None for an expression that contains a part for which DuckDB's result would differ from Spark's in
-value, type or error; `expressions` computes such an expression. `_FUNCTIONS` lists the functions.
+`to_duckdb` translates a resolved expression, in which every cast of Spark is explicit. If DuckDB's
+result would differ from Spark's in value, type or error, `expressions` computes the expression. If
+it would differ only for some rows, such as those with long decimals, guards find these rows.
+`_FUNCTIONS` lists the functions.
 
 Protocol: none; Spark's SQL reference
 """
@@ -10,8 +11,8 @@ Protocol: none; Spark's SQL reference
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from decimal import Decimal
+from dataclasses import dataclass, field
+from decimal import Context, Decimal
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -19,7 +20,7 @@ from deltalog.errors import InvalidInputError
 from deltalog.expressions import Literal, nodes, type_of
 from deltalog.expressions.coercion import arithmetic_type
 from deltalog.expressions.evaluation import fold
-from deltalog.expressions.trees import walk
+from deltalog.expressions.trees import children, walk
 from deltalog.query.native import (
     INTEGRALS,
     MAX_PRECISION,
@@ -40,6 +41,7 @@ from deltalog.schema.types import (
     TIMESTAMP,
     TIMESTAMP_NTZ,
     VOID,
+    decimal_type,
 )
 
 if TYPE_CHECKING:
@@ -52,6 +54,11 @@ _EXACT_DIGITS: Final = 15
 """Whole numbers with this number of digits are exact doubles."""
 _EXACT_SCALE: Final = 22
 """The powers of ten up to this exponent are exact doubles."""
+_MOST_REPEATED_CHARS: Final = 2_000
+"""The maximum length of operands that are written several times."""
+_ALL_DIGITS: Final = Context(prec=2 * MAX_PRECISION)
+_SHORT_DIGITS: Final = 18
+"""The maximum number of digits of decimals that DuckDB stores in 64 bits."""
 # The days that DuckDB treats as infinity and -infinity, as year, quarter, month and day.
 _LAST_DAY, _FIRST_DAY = (5881580, 3, 7, 11), (-5877641, 2, 6, 24)
 
@@ -63,8 +70,32 @@ class _NotSameError(Exception):
     """DuckDB's result would differ from Spark's."""
 
 
-def to_duckdb(resolved: Expression, schema: StructType, columns: Mapping[str, str]) -> str | None:
-    """Return an expression in DuckDB's SQL; None if DuckDB's result would differ from Spark's.
+@dataclass(frozen=True, slots=True)
+class Translation:
+    """An expression in DuckDB's SQL.
+
+    Args:
+        text: the expression; None if DuckDB's result would differ from Spark's.
+        guards: conditions. For rows in which one of them is false, the result may differ.
+        implied: for a condition of several parts, some of the parts. If one of them is false, the
+            condition is false. DuckDB can join tables by these parts, even if `text` is None.
+    """
+
+    text: str | None
+    guards: tuple[str, ...] = ()
+    implied: tuple[str, ...] = ()
+
+    def guarded(self, otherwise: str) -> str:
+        """Return the expression, with another expression for the rows in which it may differ."""
+        found = otherwise
+        if self.text is not None:
+            checks = " AND ".join(self.guards)
+            found = f"CASE WHEN ({checks}) IS FALSE THEN {otherwise} ELSE {self.text} END"
+        return " AND ".join([*self.implied, f"({found})"])
+
+
+def to_duckdb(resolved: Expression, schema: StructType, columns: Mapping[str, str]) -> Translation:
+    """Return an expression in DuckDB's SQL.
 
     Args:
         resolved: the expression, resolved against `schema`.
@@ -74,15 +105,43 @@ def to_duckdb(resolved: Expression, schema: StructType, columns: Mapping[str, st
     writer = _Writer(schema, columns)
     try:
         folded = fold(resolved)
+    except InvalidInputError:
+        return Translation(None)  # an invalid constant: `expressions` raises the error for a row
+    try:
         text = writer.text(folded)
         # DuckDB simplifies operations with such constants, and then evaluates no other operand.
-        return None if writer.may_fail and any(map(_is_simplified, walk(folded))) else text
+        if not writer.may_fail or not any(map(_has_simplified, walk(folded))):
+            guards = tuple(dict.fromkeys(writer.guards))
+            return Translation(text, guards, _implied(folded, schema, columns) if guards else ())
     except (_NotSameError, InvalidInputError):
-        return None  # an invalid constant: `expressions` raises the error for the first row
+        pass
+    return Translation(None, (), _implied(folded, schema, columns))
 
 
-def _is_simplified(node: Expression) -> bool:
-    return isinstance(node, Literal) and (node.value is None or isinstance(node.value, bool))
+def _has_simplified(node: Expression) -> bool:
+    """Return whether DuckDB may simplify an operation with NULL, true or false."""
+    values = _values_of(node) if isinstance(node, nodes.Case) else []
+    return any(
+        isinstance(one, Literal) and (one.value is None or isinstance(one.value, bool))
+        for one in children(node)
+        if not any(one is value for value in values)
+    )
+
+
+def _implied(folded: Expression, schema: StructType, columns: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the first operands of AND that DuckDB computes exactly, and that cannot fail."""
+    found: list[str] = []
+    for part in folded.operands if isinstance(folded, nodes.And) else ():
+        writer = _Writer(schema, columns)
+        try:
+            text = writer.text(part)
+        except (_NotSameError, InvalidInputError):
+            break
+        if writer.may_fail:
+            break
+        if not writer.guards:
+            found.append(text)
+    return tuple(found)
 
 
 @dataclass(slots=True)
@@ -92,12 +151,16 @@ class _Writer:
     Args:
         schema: the columns.
         columns: for each column, its SQL.
+        nonzero: the expressions, as `_key` has them, that are not zero where this one is evaluated.
         may_fail: whether evaluating the expression may raise an error, as far as it was written.
+        guards: see `Translation`.
     """
 
     schema: StructType
     columns: Mapping[str, str]
+    nonzero: frozenset[str] = frozenset()
     may_fail: bool = False
+    guards: list[str] = field(default_factory=list)
 
     def text(self, node: Expression) -> str:
         """Return an expression; raise `_NotSameError` if DuckDB's result would differ."""
@@ -110,11 +173,17 @@ class _Writer:
         """Return the type of an expression."""
         return type_of(node, self.schema)
 
-    def operand(self, node: Expression) -> tuple[str, bool]:
-        """Return an operand, and whether it may fail."""
-        inner = _Writer(self.schema, self.columns)
+    def operand(self, node: Expression, nonzero: frozenset[str] = frozenset()) -> tuple[str, bool]:
+        """Return an operand, and whether it may fail.
+
+        Args:
+            node: the operand.
+            nonzero: further expressions that are not zero where the operand is evaluated.
+        """
+        inner = _Writer(self.schema, self.columns, self.nonzero | nonzero)
         text = inner.text(node)
         self.may_fail |= inner.may_fail
+        self.guards += inner.guards
         return text, inner.may_fail
 
     def operands(self, parts: Iterable[Expression]) -> list[str]:
@@ -130,6 +199,12 @@ class _Writer:
                 raise _NotSameError
             texts.append(text)
         return texts
+
+    def guard(self, check: str) -> None:
+        """Add a guard. It is evaluated even where the expression is not, so it must not fail."""
+        if self.may_fail:
+            raise _NotSameError
+        self.guards.append(check)
 
 
 # --- Nodes
@@ -162,9 +237,57 @@ def _joined(word: str, end: str) -> Callable[[_Writer, Any], str]:
             may_fail |= fails
             both = f"({text} {word} {found})"
             found = f"(CASE WHEN {text} IS {end} THEN {end} ELSE {both} END)" if may_fail else both
+            if may_fail and not fails:
+                found = f"({text} {word} {found})"  # DuckDB joins by conditions outside of CASE
         return found
 
     return write
+
+
+def _key(node: Expression) -> str:
+    """Return a key for an expression that is zero in the same rows."""
+    while isinstance(node, nodes.Cast) and not node.is_try:
+        node = node.operand
+    return repr(node)
+
+
+# For each operator, the constants for which a value is not zero if the comparison is true, and the
+# constants for which it is not zero if the comparison is not true.
+_NOT_ZERO: Final[Mapping[str, tuple[Callable[[Any], bool], Callable[[Any], bool]]]] = (
+    MappingProxyType({
+        "=": (lambda one: one != 0, lambda one: one == 0),
+        "<>": (lambda one: one == 0, lambda one: one != 0),
+        ">": (lambda one: one >= 0, lambda one: one < 0),
+        ">=": (lambda one: one > 0, lambda one: one <= 0),
+        "<": (lambda one: one <= 0, lambda one: one > 0),
+        "<=": (lambda one: one < 0, lambda one: one >= 0),
+    })
+)  # fmt: skip
+
+
+def _nonzero(condition: Expression, *, is_true: bool) -> frozenset[str]:
+    """Return expressions that are not zero, or NULL, where a condition is true, or is not true."""
+    if isinstance(condition, nodes.And) and is_true:
+        found = [_nonzero(one, is_true=True) for one in condition.operands]
+        return frozenset().union(*found)
+    if not isinstance(condition, nodes.Comparison) or not isinstance(condition.right, Literal):
+        return frozenset()
+    value, tests = condition.right.value, _NOT_ZERO.get(condition.operator)
+    if tests is None or isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+        return frozenset()
+    return frozenset({_key(condition.left)}) if tests[not is_true](value) else frozenset()
+
+
+def _is_never_zero(node: Expression, known: frozenset[str]) -> bool:
+    if isinstance(node, Literal):
+        return node.value is None or bool(node.value)
+    if not isinstance(node, nodes.Case):
+        return _key(node) in known
+    for condition, value in node.branches:
+        if not _is_never_zero(value, known | _nonzero(condition, is_true=True)):
+            return False
+        known |= _nonzero(condition, is_true=False)
+    return node.otherwise is None or _is_never_zero(node.otherwise, known)
 
 
 def _not(writer: _Writer, node: nodes.Not) -> str:
@@ -212,12 +335,19 @@ def _like(writer: _Writer, node: nodes.Like) -> str:
 def _arithmetic(writer: _Writer, node: nodes.Arithmetic) -> str:
     kinds = writer.kind(node.left), writer.kind(node.right)
     sides = writer.operands((node.left, node.right))
-    text = f"({sides[0]} {node.operator} {sides[1]})"
     if decimal_of(kinds[0]) is not None and decimal_of(kinds[1]) is not None:
         left, right = cast("tuple[PrimitiveType, PrimitiveType]", kinds)
+        if node.operator == "/":
+            return _decimal_quotient(writer, node, (left, right), sides)
         result = arithmetic_type(node.operator, left, right)
+        if node.operator == "*" and left.scale + right.scale > result.scale:
+            return _rounded_product(writer, (left, right), sides)
         writer.may_fail |= _may_overflow(node.operator, left, right, result)
-        return f"CAST({text} AS {column_text(result)})"
+        if node.operator == "*":
+            return _product((left, right), sides, result)
+        wide = _wide(sides[0], left, right, result.precision)
+        return f"CAST(({wide} {node.operator} {sides[1]}) AS {column_text(result)})"
+    text = f"({sides[0]} {node.operator} {sides[1]})"
     if kinds == (DOUBLE, DOUBLE):
         if node.operator in {"+", "-", "*"}:
             return text
@@ -229,14 +359,124 @@ def _arithmetic(writer: _Writer, node: nodes.Arithmetic) -> str:
     raise _NotSameError
 
 
+def _product(
+    kinds: tuple[PrimitiveType, PrimitiveType], sides: Sequence[str], result: DataType
+) -> str:
+    """Write an exact product of decimals, with fast arithmetic of 64 bits for short numbers."""
+    left, right = kinds
+    wide = _wide(sides[0], left, right, left.precision + right.precision)
+    text = f"CAST(({sides[0]} * {sides[1]}) AS {column_text(result)})"
+    if wide == sides[0]:
+        return text
+    digits = min(right.precision, max(_SHORT_DIGITS // 2, _SHORT_DIGITS - left.precision))
+    short = (
+        f"{_is_short(sides[0], left, _SHORT_DIGITS - digits)} "
+        f"AND {_is_short(sides[1], right, digits)}"
+    )
+    long = f"CAST(({wide} * {sides[1]}) AS {column_text(result)})"
+    return f"(CASE WHEN {short} THEN {text} ELSE {long} END)"
+
+
+def _is_short(text: str, kind: PrimitiveType, digits: int) -> str:
+    if digits >= kind.precision:
+        return "true"
+    most = Decimal(10**digits - 1).scaleb(-kind.scale, _ALL_DIGITS)
+    low, high = (f"CAST('{end:f}' AS {column_text(kind)})" for end in (-most, most))
+    return f"({text} BETWEEN {low} AND {high})"
+
+
+def _wide(text: str, left: PrimitiveType, right: PrimitiveType, digits: int) -> str:
+    """Write a decimal operand so that DuckDB computes with 128 bits if the result needs them.
+
+    If both operands have at most 18 digits, DuckDB computes with 64 bits, and longer results are
+    errors.
+    """
+    if digits <= _SHORT_DIGITS or max(left.precision, right.precision) > _SHORT_DIGITS:
+        return text
+    precision = max(left.precision, _SHORT_DIGITS + 1)
+    return f"CAST({text} AS DECIMAL({precision}, {left.scale}))"
+
+
+def _rounded_product(
+    writer: _Writer, kinds: tuple[PrimitiveType, PrimitiveType], sides: Sequence[str]
+) -> str:
+    """Write a product of decimals with fewer decimal places than the exact product."""
+    left, right = kinds
+    result, scale = arithmetic_type("*", left, right), left.scale + right.scale
+    if scale >= MAX_PRECISION:
+        raise _NotSameError
+    sizes = [f"abs(CAST({side} AS DOUBLE))" for side in sides]
+    # The exact product has at most 38 digits. One digit less makes up for the rounding of doubles.
+    writer.guard(f"({sizes[0]} * {sizes[1]} < 1e{MAX_PRECISION - scale - 1})")
+    digits = left.precision - left.scale + right.precision - right.scale + 1
+    writer.may_fail |= digits > result.precision - result.scale
+    wide = _wide(sides[0], left, right, left.precision + right.precision)
+    return f"CAST(({wide} * {sides[1]}) AS {column_text(result)})"
+
+
 def _quotient(writer: _Writer, node: nodes.Arithmetic, sides: Sequence[str]) -> str:
-    """Write a quotient of doubles; DuckDB divides by zero, which is an error in Spark."""
-    text = f"({sides[0]} / {sides[1]})"
-    if isinstance(node.right, Literal) and node.right.value:
+    """Write a quotient of doubles."""
+    return _guarded(writer, node, sides, f"({sides[0]} / {sides[1]})")
+
+
+def _guarded(writer: _Writer, node: nodes.Arithmetic, sides: Sequence[str], text: str) -> str:
+    """Write a division that fails if the divisor is zero, as in Spark; in DuckDB it is NULL."""
+    if _is_never_zero(node.right, writer.nonzero):
         return text
     writer.may_fail = True
     is_zero = f"{sides[1]} = 0 AND {sides[0]} IS NOT NULL"
     return f"(CASE WHEN {is_zero} THEN error({_string(BY_ZERO)}) ELSE {text} END)"
+
+
+def _decimal_quotient(
+    writer: _Writer,
+    node: nodes.Arithmetic,
+    kinds: tuple[PrimitiveType, PrimitiveType],
+    sides: Sequence[str],
+) -> str:
+    """Write a quotient of decimals; DuckDB only divides whole numbers exactly."""
+    left, right = kinds
+    result = arithmetic_type("/", left, right)
+    shift = result.scale - left.scale + right.scale
+    if not 0 <= shift < MAX_PRECISION:
+        raise _NotSameError
+    if left.precision + shift > MAX_PRECISION:
+        writer.guard(_is_below(sides[0], MAX_PRECISION - shift, left.scale))
+    if sum(map(len, sides)) > _MOST_REPEATED_CHARS:
+        raise _NotSameError
+    power = f"CAST('{10**shift}' AS HUGEINT)"
+    whole = [_unscaled(writer, *side) for side in zip(sides, kinds, strict=True)]
+    dividend, divisor = f"({whole[0]} * {power})", whole[1]
+    rest = f"abs({dividend} % {divisor})"
+    sign = f"(CASE WHEN ({dividend} < 0) = ({divisor} < 0) THEN 1 ELSE -1 END)"
+    is_half = f"{rest} >= abs({divisor}) - {rest}"
+    rounded = f"{dividend} // {divisor} + CASE WHEN {is_half} THEN {sign} ELSE 0 END"
+    unit = (
+        f"CAST('{Decimal(1).scaleb(-result.scale):f}' AS DECIMAL({result.scale}, {result.scale}))"
+    )
+    text = f"CAST(CAST({rounded} AS DECIMAL(38, 0)) * {unit} AS {column_text(result)})"
+    digits = left.precision - left.scale + right.scale + result.scale
+    writer.may_fail |= digits > result.precision
+    return _guarded(writer, node, sides, text)
+
+
+def _unscaled(writer: _Writer, text: str, kind: PrimitiveType) -> str:
+    """Write the whole number that a decimal is stored as."""
+    if not kind.scale:
+        return f"CAST({text} AS HUGEINT)"
+    if kind.scale >= MAX_PRECISION:
+        raise _NotSameError
+    if kind.precision + kind.scale > MAX_PRECISION:
+        writer.guard(_is_below(text, MAX_PRECISION - kind.scale, kind.scale))
+    power = decimal_type(kind.scale + 1, 0)
+    wide = _wide(text, kind, power, kind.precision + power.precision)
+    return f"CAST({wide} * CAST('{10**kind.scale}' AS {column_text(power)}) AS HUGEINT)"
+
+
+def _is_below(text: str, digits: int, scale: int) -> str:
+    """Write whether a decimal is stored as a whole number of at most this number of digits."""
+    most = Decimal(10**digits - 1).scaleb(-scale, _ALL_DIGITS)
+    return f"(abs({text}) <= CAST('{most:f}' AS DECIMAL({MAX_PRECISION}, {scale})))"
 
 
 def _cast(writer: _Writer, node: nodes.Cast) -> str:
@@ -244,25 +484,36 @@ def _cast(writer: _Writer, node: nodes.Cast) -> str:
     text = writer.text(node.operand)
     if node.is_try:
         raise _NotSameError
-    if source in INTEGRALS and decimal_of(node.to) is not None:
-        writer.may_fail |= not _is_exact_cast(source, node.to)  # both refuse too large numbers
+    decimal, wanted = decimal_of(source), decimal_of(node.to)
+    if wanted is not None and (source in INTEGRALS or decimal is not None):
+        # Both round halves away from zero, and refuse too large numbers.
+        writer.may_fail |= not _is_exact_cast(source, node.to)
+    elif decimal is not None and node.to in INTEGRALS:
+        writer.may_fail = True
+        return f"CAST(trunc({text}) AS {column_text(node.to)})"
     elif not _is_exact_cast(source, node.to):
         raise _NotSameError
     return text if source == node.to else f"CAST({text} AS {column_text(node.to)})"
 
 
 def _case(writer: _Writer, node: nodes.Case) -> str:
-    kind = column_text(writer.kind(node))
-    branches = " ".join(
-        f"WHEN {writer.text(condition)} THEN {writer.text(value)}"
-        for condition, value in node.branches
-    )
-    otherwise = node.otherwise
-    last = f"CAST(NULL AS {kind})" if otherwise is None else writer.text(otherwise)
-    values = [value for _, value in node.branches] + [otherwise] * (otherwise is not None)
-    if len({writer.kind(value) for value in values if value is not None}) > 1:
+    known, texts = frozenset[str](), []
+    for condition, value in node.branches:
+        test, _ = writer.operand(condition, known)
+        found, _ = writer.operand(value, known | _nonzero(condition, is_true=True))
+        known |= _nonzero(condition, is_true=False)
+        texts.append(f"WHEN {test} THEN {found}")
+    otherwise, last = node.otherwise, f"CAST(NULL AS {column_text(writer.kind(node))})"
+    if otherwise is not None:
+        last, _ = writer.operand(otherwise, known)
+    if len({writer.kind(value) for value in _values_of(node)}) > 1:
         raise _NotSameError
-    return f"(CASE {branches} ELSE {last} END)"
+    return f"(CASE {' '.join(texts)} ELSE {last} END)"
+
+
+def _values_of(node: nodes.Case) -> list[Expression]:
+    values = [value for _, value in node.branches]
+    return values if node.otherwise is None else [*values, node.otherwise]
 
 
 def _call(writer: _Writer, node: nodes.Call) -> str:
@@ -273,7 +524,12 @@ def _call(writer: _Writer, node: nodes.Call) -> str:
     arguments = writer.operands(node.arguments)
     if node.function == "coalesce" and writer.may_fail:
         raise _NotSameError  # Spark evaluates arguments only until one is not NULL
-    return write(node, kinds, arguments)
+    found = write(node, kinds, arguments)
+    if isinstance(found, str):
+        return found
+    for check in found.guards:
+        writer.guard(check)
+    return found.text
 
 
 def _may_overflow(
@@ -290,7 +546,7 @@ def _may_overflow(
         case "*":
             scale, digits = s1 + s2, p1 + p2 + 1
         case _:
-            raise _NotSameError  # DuckDB divides doubles
+            raise _NotSameError
     if scale != result.scale:
         raise _NotSameError  # Spark rounds the result
     return digits > MAX_PRECISION
@@ -376,6 +632,40 @@ _NODES: Final[Mapping[type[Expression], Callable[[_Writer, Any], str]]] = Mappin
 # --- Functions: each checks the types of its arguments, and returns the call
 
 
+@dataclass(frozen=True, slots=True)
+class _Guarded:
+    """A call, and the conditions under which it is exact; see `Translation`."""
+
+    text: str
+    guards: tuple[str, ...]
+
+
+def _abs(_: nodes.Call, kinds: list[DataType], texts: list[str]) -> str:
+    if decimal_of(kinds[0]) is None and kinds[0] != DOUBLE:
+        raise _NotSameError
+    return f"abs({texts[0]})"
+
+
+def _in_case(name: str) -> Callable[[nodes.Call, list[DataType], list[str]], _Guarded]:
+    def write(_: nodes.Call, kinds: list[DataType], texts: list[str]) -> _Guarded:
+        if kinds != [STRING]:
+            raise _NotSameError
+        # DuckDB has simple mappings of characters, and Java full ones ("ß" becomes "SS").
+        is_ascii = f"(strlen({texts[0]}) = length({texts[0]}))"
+        return _Guarded(f"{name}({texts[0]})", (is_ascii,))
+
+    return write
+
+
+def _date_add(_: nodes.Call, kinds: list[DataType], texts: list[str]) -> _Guarded:
+    day, days = texts
+    if kinds[0] != DATE or kinds[1] not in INTEGRALS or kinds[1] == LONG:
+        raise _NotSameError
+    is_usual = f"({day} BETWEEN DATE '0001-01-01' AND DATE '9999-12-31')"
+    is_near = f"({days} BETWEEN -1000000 AND 1000000)"
+    return _Guarded(f"({day} + CAST({days} AS INTEGER))", (is_usual, is_near))
+
+
 def _coalesce(_: nodes.Call, kinds: list[DataType], texts: list[str]) -> str:
     if len(set(kinds)) > 1:
         raise _NotSameError
@@ -392,6 +682,21 @@ def _length(_: nodes.Call, kinds: list[DataType], texts: list[str]) -> str:
     if kinds != [STRING]:
         raise _NotSameError
     return f"CAST(length({texts[0]}) AS INTEGER)"
+
+
+def _round(node: nodes.Call, kinds: list[DataType], texts: list[str]) -> str:
+    decimal = decimal_of(kinds[0])
+    if decimal is None:
+        raise _NotSameError  # Spark rounds the decimal digits of a double
+    digits = node.arguments[1] if len(node.arguments) > 1 else Literal(0)
+    places = digits.value if isinstance(digits, Literal) else None
+    precision, scale = decimal
+    if not isinstance(places, int) or not 0 <= places < scale:
+        raise _NotSameError
+    # Both round half away from zero. DuckDB keeps the precision, which has room for a carry.
+    return (
+        f"CAST(round({texts[0]}, {places}) AS DECIMAL({precision - scale + places + 1}, {places}))"
+    )
 
 
 def _substring(node: nodes.Call, kinds: list[DataType], texts: list[str]) -> str:
@@ -422,14 +727,19 @@ def _date_part(name: str, place: int) -> Callable[[nodes.Call, list[DataType], l
 
 
 _FUNCTIONS: Final[
-    Mapping[str, Callable[[nodes.Call, list[DataType], list[str]], str]]
+    Mapping[str, Callable[[nodes.Call, list[DataType], list[str]], str | _Guarded]]
 ] = MappingProxyType({
+    "abs": _abs,
     "coalesce": _coalesce,
     "concat": _concat,
+    "date_add": _date_add,
     "dayofmonth": _date_part("day", 3),
     "length": _length,
+    "lower": _in_case("lower"),
     "month": _date_part("month", 2),
     "quarter": _date_part("quarter", 1),
+    "round": _round,
     "substring": _substring,
+    "upper": _in_case("upper"),
     "year": _date_part("year", 0),
 })  # fmt: skip

@@ -12,7 +12,7 @@ import inspect
 import itertools
 import re
 from dataclasses import dataclass, field
-from decimal import ROUND_HALF_UP, Decimal, localcontext
+from decimal import Decimal
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakValueDictionary, ref
@@ -23,6 +23,7 @@ from deltalog._util.clock import now_ms, utc_moment
 from deltalog._util.escaping import name_key
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.expressions import Literal, TextRules, evaluate, nodes, parse_sql, resolve, type_of
+from deltalog.expressions.arithmetic import average
 from deltalog.expressions.evaluation import fold
 from deltalog.expressions.implicit import fine_literal
 from deltalog.expressions.sql_session import SqlSession
@@ -312,9 +313,9 @@ class _Run:
         if part.native is not None and not is_small and is_same_by_duckdb(parsed, resolved, schema):
             self.chosen[number] = part.native
             return
-        same = None if is_small else to_duckdb(resolved, schema, dict(part.inputs))
-        if same is not None:
-            self.chosen[number] = same
+        same = to_duckdb(resolved, schema, dict(part.inputs))
+        if same.text is not None and not same.guards and not is_small:
+            self.chosen[number] = same.text
             return
         arrows = [to_arrow_type(one) for one in kinds] or [pa.int32()]
         names = names or ["deltalog_one"]
@@ -334,7 +335,8 @@ class _Run:
 
         self.gives_spans |= result == DAY_TO_SECOND
         call = self._register(compute, list(types) or ["INTEGER"], text)
-        self.chosen[number] = f"{call}, {', '.join(text for _, text in part.inputs) or '0'})"
+        computed = f"{call}, {', '.join(text for _, text in part.inputs) or '0'})"
+        self.chosen[number] = computed if is_small else same.guarded(computed)
 
     def _type(self, connection: Any, text: str) -> DataType:
         return type_named(connection, text, self.shown, fine=self.fine)
@@ -479,18 +481,9 @@ class _Run:
         precision, scale = (min(one + 4, MAX_PRECISION) for one in decimal)
         result = decimal_type(precision, scale)
         total, count = part.texts[1:]
-        stored = to_arrow_type(result)
-        unit = Decimal(1).scaleb(-scale)
 
         def compute(totals: Any, counts: Any) -> Any:
-            with localcontext() as context:
-                context.prec = 2 * MAX_PRECISION
-                found = [
-                    None if one is None or not many
-                    else (one / many).quantize(unit, rounding=ROUND_HALF_UP)
-                    for one, many in zip(totals.to_pylist(), counts.to_pylist(), strict=True)
-                ]  # fmt: skip
-            return pa.array(found, stored)
+            return as_type_of(average(totals, counts, result), to_arrow_type(result))
 
         types = [f"DECIMAL({MAX_PRECISION}, {decimal[1]})", "BIGINT"]
         call = self._register(compute, types, type_text(result))

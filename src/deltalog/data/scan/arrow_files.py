@@ -68,8 +68,9 @@ def arrow_files(scan: Scan, *, is_filtered: bool) -> ArrowFiles | None:
         if (sizes.as_py() or 0) < LEAST_FILTERED_BYTES:
             return None
     plan = plan_native(scan, PYARROW)
-    is_plain = all(_is_plain(group, scan) for group in plan.groups)
-    if plan.reasons or not plan.groups or not is_plain:
+    if plan.reasons or not plan.groups or plan.is_renamed:
+        return None
+    if any(group.vectors for group in plan.groups):
         return None
     batch_rows = _MOST_BATCH_BYTES // max(1, _row_bytes(plan))
     if batch_rows < _LEAST_BATCH_ROWS:
@@ -119,12 +120,6 @@ def _constant_bytes(values: pa.Array[Any]) -> int:
         return 16
     longest: Any = compute.max(pc.binary_length(cast("pa.StringArray", values))).as_py()
     return longest or 0
-
-
-def _is_plain(group: FileGroup, scan: Scan) -> bool:
-    """Return whether files store columns under the table's names, without deleted rows."""
-    stored = zip(group.columns, scan.spec.data_columns.names, strict=True)
-    return not group.vectors and all(one is None or one.name == name for one, name in stored)
 
 
 def _partitions(group: FileGroup) -> Iterator[ds.Expression]:

@@ -4,7 +4,7 @@ A plan divides the files of a scan into groups. All files of a group store the s
 same way, so an engine can read a group with one call of its own reader. A file that the engine
 would not read exactly is in no group, and deltalog's reader reads it. A plan contains no engine's
 language: `query.duckdb_files` translates it into SQL of DuckDB, `arrow_files` into a
-dataset of pyarrow.
+dataset of pyarrow, `polars_files` into a scan of Polars.
 
 The rows at the end state what each engine reads exactly. A new engine is a row, and a module that
 translates plans.
@@ -111,6 +111,7 @@ class FileGroup:
 
     Args:
         files: the files.
+        numbers: the positions of the files in the scan.
         columns: for each data column of the scan, how the files store it; None if they lack it, so
             that all its values are NULL.
         constants: the partition columns of the scan, with one value for each file.
@@ -118,6 +119,7 @@ class FileGroup:
     """
 
     files: tuple[StoredFile, ...]
+    numbers: tuple[int, ...]
     columns: tuple[StoredColumn | None, ...]
     constants: Mapping[str, pa.Array[Any]]
     vectors: tuple[_FileVector, ...] = ()
@@ -126,6 +128,11 @@ class FileGroup:
     def paths(self) -> tuple[str, ...]:
         """The operating system's path of each file, without links."""
         return tuple(file.path for file in self.files)
+
+    @property
+    def untrusted(self) -> frozenset[str]:
+        """The columns with bounds that engines may misread, by their names in the files."""
+        return self.files[0].schema.untrusted
 
     def deleted(self, store: Store) -> list[pa.Int64Array]:
         """Load the positions of the deleted rows of each file.
@@ -177,6 +184,16 @@ class NativePlan:
         """The number of files that the engine reads."""
         return sum(len(group.paths) for group in self.groups)
 
+    @property
+    def is_renamed(self) -> bool:
+        """Whether files store columns under other names than the table's (column mapping)."""
+        names = self.scan.spec.data_columns.names
+        return any(
+            column is not None and column.name != name
+            for group in self.groups
+            for column, name in zip(group.columns, names, strict=True)
+        )
+
     def explain(self) -> list[str]:
         """Return lines that state how many files each reader reads, and why."""
         lines = [f"read by {self.engine.name}: {self.num_files} files"]
@@ -193,7 +210,7 @@ def plan_native(scan: Scan, engine: NativeEngine) -> NativePlan:
 
     Args:
         scan: the scan.
-        engine: `DUCKDB` or `PYARROW`.
+        engine: one of the rows at the end of this module.
 
     Raises:
         DataFileMissingError: a file does not exist.
@@ -234,6 +251,7 @@ def plan_native(scan: Scan, engine: NativeEngine) -> NativePlan:
         groups.append(
             FileGroup(
                 tuple(stored[number] for number in numbers),
+                tuple(numbers),
                 columns,
                 {name: values.take(pa.array(numbers)) for name, values in constants.items()},
                 tuple(
@@ -537,6 +555,11 @@ def _duckdb_reads(found: Any, wanted: Any) -> bool:
     return not pt.is_nested(wanted) and _is_widened(found, wanted)
 
 
+def _polars_reads(found: Any, wanted: Any) -> bool:
+    is_wider = found in _INTEGERS and wanted in _INTEGERS and _DIGITS[found] <= _DIGITS[wanted]
+    return is_wider or is_stored_as(found, wanted)
+
+
 def _is_widened(found: Any, wanted: Any) -> bool:
     """Return whether a cast from the file's type to the table's type is exact and cannot fail."""
     if found in _INTEGERS:
@@ -569,5 +592,14 @@ PYARROW: Final = NativeEngine(
     types=_COMMON_TYPES,
     trusts_bounds=False,
     reads=is_stored_as,
+    most_files=10_000,
+)
+POLARS: Final = NativeEngine(
+    name="Polars",
+    pattern="",
+    hidden=frozenset(),
+    types=_COMMON_TYPES,
+    trusts_bounds=False,
+    reads=_polars_reads,
     most_files=10_000,
 )

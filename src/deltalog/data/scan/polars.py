@@ -46,6 +46,13 @@ def lazy_frame(
     Cost: no data is read before the frame is collected.
     """
     require_library("polars")
+    from deltalog.data.scan.polars_files import frame_of_dataset  # noqa: PLC0415  # only for Polars
+
+    schema_names = snapshot.configuration.schema.names
+    if predicate is None and (columns is None or set(columns) <= set(schema_names)):
+        frame = frame_of_dataset(snapshot)
+        if frame is not None:
+            return frame if columns is None else frame.select(columns)
     from polars.io.plugins import register_io_source  # noqa: PLC0415  # optional, and slow to import
 
     asked: Sequence[str] = snapshot.configuration.schema.names if columns is None else columns

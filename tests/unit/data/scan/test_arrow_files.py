@@ -9,15 +9,17 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 import pytest
 
-from deltalog import DeltaTable, write_deltalake
-from deltalog.data.scan.arrow_files import native_dataset
+from deltalog import DeltaTable, convert_to_deltalake, write_deltalake
+from deltalog.data.scan.arrow_files import arrow_files
 
 
 def dataset_of(path: Path, columns: list[str] | None = None) -> ds.Dataset | None:
     """The files of a table as a dataset; None if deltalog must read some of them."""
-    return native_dataset(DeltaTable(path).scan(columns), is_filtered=False)
+    found = arrow_files(DeltaTable(path).scan(columns), is_filtered=False)
+    return None if found is None else found.dataset
 
 
 def rows_of(path: Path, **options: Any) -> list[dict[str, Any]]:
@@ -50,16 +52,28 @@ def test_partition_values_and_late_columns(tmp_path: Path) -> None:
     assert rows_of(tmp_path, filter=ds.field("p").is_null()) == [found[2]]
 
 
-def test_strings_deleted_rows_and_other_names_are_read_by_deltalog(tmp_path: Path) -> None:
+def test_deleted_rows_and_other_names_are_read_by_deltalog(tmp_path: Path) -> None:
     rows = pa.table({"n": [1, 2], "s": ["a", "b"]})
-    write_deltalake(tmp_path / "s", rows)
-    assert dataset_of(tmp_path / "s") is None
-    assert dataset_of(tmp_path / "s", ["n"]) is not None
     vectors = {"delta.enableDeletionVectors": "true"}
-    write_deltalake(tmp_path / "v", rows.select(["n"]), configuration=vectors)
+    write_deltalake(tmp_path / "v", rows, configuration=vectors)
     assert dataset_of(tmp_path / "v") is not None
     DeltaTable(tmp_path / "v").delete("n = 1")
     assert dataset_of(tmp_path / "v") is None
     mapped = {"delta.columnMapping.mode": "name"}
     write_deltalake(tmp_path / "m", rows.select(["n"]), configuration=mapped)
     assert dataset_of(tmp_path / "m") is None
+
+
+@pytest.mark.parametrize(("length", "most_rows"), [(10, 2**21), (10_000, 2_000), (20_000, 0)])
+def test_long_strings_limit_the_rows_of_a_batch(
+    tmp_path: Path, length: int, most_rows: int
+) -> None:
+    """A small file may have gigabytes of strings, all of which are one entry of a dictionary."""
+    texts = pa.DictionaryArray.from_arrays(pa.array([0] * 300_000), pa.array(["a" * length]))
+    rows = pa.table({"s": texts, "n": list(range(300_000))})
+    pq.write_table(rows, tmp_path / "rows.parquet", store_schema=False)
+    convert_to_deltalake(tmp_path)
+    found = arrow_files(DeltaTable(tmp_path).scan(), is_filtered=False)
+    assert (0 if found is None else found.batch_rows) <= most_rows
+    assert (found is None) == (most_rows == 0)
+    assert dataset_of(tmp_path, ["n"]) is not None

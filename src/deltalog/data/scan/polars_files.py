@@ -1,0 +1,467 @@
+"""Native plans for Polars: local Parquet files, read by Polars itself.
+
+Polars asks a dataset for a scan when it has optimized a query. It states the columns, and the
+filter if pyarrow can express it. The answer is a scan of Parquet files that remain after pruning,
+or a generator of rows if Polars would not read all files exactly.
+
+The interface of datasets, masks of deleted rows and known numbers of rows are not public in Polars.
+So they are used only in releases that are known, or in which a small table is read as expected.
+
+Protocol: Deletion Vectors, Partition Value Serialization
+"""
+
+from __future__ import annotations
+
+import ast
+import datetime as dt
+import inspect
+import operator
+import re
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as pt
+
+from deltalog._util.kernels import pc
+from deltalog.data.scan.native import POLARS, plan_native
+from deltalog.data.scan.plan import plan_scan
+from deltalog.data.scan.rows import require_library
+from deltalog.errors import DeltaError
+from deltalog.expressions import columns as columns_of
+from deltalog.expressions import resolve_predicate
+from deltalog.expressions.arrow_filters import weaker_than_arrow_expression
+from deltalog.expressions.sql_session import TextRules
+from deltalog.expressions.substrait import as_meant
+from deltalog.expressions.trees import conjunction
+from deltalog.schema import find_field
+from deltalog.schema.collations import collation_below
+from deltalog.schema.types import DOUBLE, FLOAT
+from deltalog.storage.store import native_path
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    import polars as pl
+
+    from deltalog.data.scan.native import NativePlan
+    from deltalog.data.scan.plan import Scan
+    from deltalog.expressions import Expression
+    from deltalog.log.snapshot import Snapshot
+    from deltalog.schema import DataType, StructType
+
+    _DeletedRows = tuple[str, Callable[[pl.DataFrame], pl.DataFrame]]
+
+
+def frame_of_dataset(snapshot: Snapshot) -> pl.LazyFrame | None:
+    """Return a table as a lazy frame whose files Polars reads itself; None if it cannot.
+
+    Args:
+        snapshot: the version.
+
+    Cost: no I/O. The first call in a process with an unknown release of Polars writes and reads two
+        small files in a temporary directory.
+    """
+    if native_path(snapshot.store, "") is None or not has_datasets():
+        return None
+    return _frame(PolarsDataset(snapshot))
+
+
+@dataclass(frozen=True, slots=True)
+class PolarsDataset:
+    """A version of a table as Polars' optimizer sees it; picklable.
+
+    Args:
+        snapshot: the version.
+    """
+
+    snapshot: Snapshot
+
+    def schema(self) -> Any:
+        """Return the schema as a `polars.Schema`."""
+        return _polars_schema(plan_scan(self.snapshot).schema)
+
+    def to_dataset_scan(
+        self,
+        *,
+        projection: list[str] | None = None,
+        filter_columns: list[str] | None = None,
+        limit: int | None = None,
+        pyarrow_predicate: str | None = None,
+        **_hints: Any,
+    ) -> tuple[pl.LazyFrame, str]:
+        """Return the scan that Polars puts in the place of the dataset, and the key of a cache.
+
+        Args:
+            projection: the columns of the query and of its filter; None means all.
+            filter_columns: the columns of the filter; None if there is none.
+            limit: the maximum number of rows that the query needs, if it has no filter.
+            pyarrow_predicate: a part of the filter as Python code of pyarrow. Polars applies the
+                whole filter to the rows.
+
+        Raises:
+            DeltaError: see `Scan.to_batches`, and `plan_native`.
+
+        Cost: see `plan_native`. A query that only counts rows reads no file if the log states the
+            number of rows.
+        """
+        schema = self.snapshot.configuration.schema
+        is_counted = projection == [] and filter_columns is None and limit is None
+        names = schema.names if projection is None else projection or schema.names[:1]
+        predicate = None
+        if pyarrow_predicate is not None:
+            predicate = pruning_predicate(pyarrow_predicate, self.snapshot)
+        scan = plan_scan(
+            self.snapshot,
+            columns=names,
+            predicate=predicate,
+            limit=limit if filter_columns is None else None,
+            is_resolved=True,
+        )
+        if is_counted:
+            return _counted(scan), _KEY
+        found = _files(plan_native(scan, POLARS), has_filter=filter_columns is not None)
+        return (_rows(scan, is_empty=projection == []) if found is None else found), _KEY
+
+
+_KEY: Final = "deltalog"
+
+
+def has_datasets() -> bool:
+    """Return whether the installed Polars has the interfaces that this module uses."""
+    polars: Any = require_library("polars")
+    release = tuple(int(part) for part in re.findall(r"\d+", polars.__version__)[:2])
+    if release < min(_KNOWN_RELEASES):
+        return False
+    return release in _KNOWN_RELEASES or reads_as_expected()
+
+
+@cache
+def reads_as_expected() -> bool:
+    """Return whether Polars reads two small files as the interfaces are meant."""
+    polars: Any = require_library("polars")
+    options = {"_deletion_files", "_row_count", "glob", "hive_schema", "missing_columns"}
+    if not options <= set(inspect.signature(polars.scan_parquet).parameters):
+        return False
+    with tempfile.TemporaryDirectory(prefix="deltalog-") as directory:
+        try:
+            return _reads_as_expected(polars, directory)
+        except Exception:  # noqa: BLE001  # whatever an unknown release raises
+            return False
+
+
+@dataclass(frozen=True, slots=True)
+class _Probe:
+    """Two small files; of the first, the second row is deleted."""
+
+    paths: tuple[str, ...]
+    columns: Any
+
+    def schema(self) -> Any:
+        return self.columns
+
+    def to_dataset_scan(
+        self, *, projection: list[str] | None = None, **_hints: Any
+    ) -> tuple[pl.LazyFrame, str]:
+        polars: Any = require_library("polars")
+        kept = [pa.array([True, False, True]), None]
+        scan = polars.scan_parquet(
+            list(self.paths),
+            schema={name: polars.Int64 for name in projection or ["a"] if name == "a"},
+            hive_partitioning=True,
+            hive_schema={"p": polars.Int64},
+            _deletion_files=(_MASKS, lambda asked: _masks(kept[: asked.height])),
+            **_OPTIONS,
+        )
+        return scan, _KEY
+
+
+def _reads_as_expected(polars: Any, directory: str) -> bool:
+    paths = [f"{directory}/p={number}/f.parquet" for number in range(2)]
+    for number, path in enumerate(paths):
+        Path(path).parent.mkdir()
+        polars.DataFrame({"a": [10 * number, 10 * number + 1, 10 * number + 2]}).write_parquet(path)
+    frame = _frame(_Probe(tuple(paths), polars.Schema({"a": polars.Int64, "p": polars.Int64})))
+    rows = frame.select("a", "p").collect().rows()
+    above = frame.filter(polars.col("a") > 1).select("p").collect().rows()
+    return rows == [(0, 0), (2, 0), (10, 1), (11, 1), (12, 1)] and above == [(0,), *3 * [(1,)]]
+
+
+_MASKS: Final = "delta-deletion-vector"
+_KNOWN_RELEASES: Final = frozenset({(2, 1)})
+
+
+def _frame(dataset: Any) -> pl.LazyFrame:
+    from polars._plr import PyLazyFrame  # noqa: PLC0415  # see the module's docstring
+    from polars._utils.wrap import wrap_ldf  # noqa: PLC0415
+
+    make: Any = PyLazyFrame.new_from_dataset_object
+    return wrap_ldf(make(dataset))
+
+
+def _polars_schema(schema: pa.Schema) -> Any:
+    return require_library("polars").from_arrow(schema.empty_table()).schema
+
+
+# --- Scans for the place of a dataset
+
+
+_HIVE_NULL: Final = "__HIVE_DEFAULT_PARTITION__"
+_SAFE_VALUE: Final = re.compile(r"[A-Za-z0-9_.-]+")
+_SAFE_DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+
+
+def _counted(scan: Scan) -> pl.LazyFrame:
+    """Return a scan without columns that has the right number of rows."""
+    polars: Any = require_library("polars")
+    schema = _polars_schema(scan.schema)
+    # Polars does not open the file, because the number of rows is known.
+    found: pl.LazyFrame = polars.scan_parquet(
+        [scan.snapshot.store.root], schema=schema, glob=False, _row_count=(scan.count(), 0)
+    )
+    return found
+
+
+def _files(plan: NativePlan, *, has_filter: bool) -> pl.LazyFrame | None:
+    """Return the files of a plan as a scan of Polars; None if Polars cannot read all of them."""
+    is_fit = not plan.reasons and not plan.is_renamed
+    directories = _directory_columns(plan) if is_fit else None
+    if directories is None:
+        return None
+    polars: Any = require_library("polars")
+    schema = _polars_schema(plan.scan.schema)
+    numbered = sorted(
+        (number, file.path)
+        for group in plan.groups
+        for number, file in zip(group.numbers, group.files, strict=True)
+    )
+    found: pl.LazyFrame = polars.scan_parquet(
+        [path for _, path in numbered],
+        schema={name: schema[name] for name in plan.scan.spec.data_columns.names},
+        hive_partitioning=bool(directories),
+        hive_schema={name: schema.get(name, polars.String) for name in directories} or None,
+        use_statistics=not (has_filter and any(group.untrusted for group in plan.groups)),
+        cast_options=polars.ScanCastOptions(integer_cast="upcast", float_cast="upcast"),
+        _deletion_files=_deleted_rows(plan),
+        **_OPTIONS,
+    )
+    return found
+
+
+_OPTIONS: Final[Mapping[str, Any]] = MappingProxyType({
+    "glob": False, "try_parse_hive_dates": True, "missing_columns": "insert",
+    "extra_columns": "ignore",
+})  # fmt: skip
+
+
+def _directory_columns(plan: NativePlan) -> tuple[str, ...] | None:
+    """Return the columns whose values Polars must read from the names of directories.
+
+    Returns:
+        The keys of all directories, if the scan has partition columns, otherwise an empty tuple.
+        None if Polars would read other values than those of the log.
+    """
+    if not plan.scan.spec.partition_columns.names:
+        return ()
+    found: set[tuple[str, ...]] = set()
+    for group in plan.groups:
+        constants = {name: values.to_pylist() for name, values in group.constants.items()}
+        kinds = {name: values.type for name, values in group.constants.items()}
+        for number, path in enumerate(group.paths):
+            *directories, name = path.split("/")
+            pairs = [part.partition("=")[::2] for part in directories if "=" in part]
+            in_path: dict[str, str] = dict(pairs)
+            is_safe = "=" not in name and len(in_path) == len(pairs) and all(
+                _SAFE_VALUE.fullmatch(part) for pair in pairs for part in pair
+            )  # fmt: skip
+            if not is_safe or any(
+                _in_directory(values[number], kinds[column]) != in_path.get(column, "")
+                for column, values in constants.items()
+            ):
+                return None
+            found.add(tuple(in_path))
+    return next(iter(found), ()) if len(found) < 2 else None
+
+
+def _in_directory(value: Any, kind: pa.DataType) -> str | None:
+    """Return the spelling of a value that Polars reads as this value; None if there is none."""
+    if value is None:
+        return _HIVE_NULL
+    if pt.is_integer(kind):
+        return str(value)
+    if pt.is_date(kind):
+        spelling = value.isoformat()
+        return spelling if isinstance(spelling, str) else None
+    return value if pt.is_string(kind) and value != _HIVE_NULL else None
+
+
+def _deleted_rows(plan: NativePlan) -> _DeletedRows | None:
+    """Return the deleted rows of a plan for Polars; None if no row is deleted."""
+    if not any(group.vectors for group in plan.groups):
+        return None
+    store = plan.scan.snapshot.store
+
+    @cache
+    def kept() -> dict[str, pa.Array[Any] | None]:
+        found: dict[str, pa.Array[Any] | None] = {}
+        for group in plan.groups:
+            found.update(dict.fromkeys(group.paths))
+            if group.vectors:
+                deleted = group.deleted(store)
+                found.update(
+                    (file.path, _kept(file.num_rows, positions))
+                    for file, positions in zip(group.files, deleted, strict=True)
+                )
+        return found
+
+    def masks(asked: pl.DataFrame) -> pl.DataFrame:
+        return _masks([kept()[path] for path in asked["path"]])  # an unknown path is an error
+
+    return _MASKS, masks
+
+
+def _kept(num_rows: int, deleted: pa.Int64Array) -> pa.Array[Any]:
+    """Return a mask of the rows that are not deleted."""
+    mask = np.ones(num_rows, np.bool_)
+    mask[deleted.to_numpy()] = False
+    return pa.array(mask)
+
+
+def _masks(masks: Sequence[pa.Array[Any] | None]) -> pl.DataFrame:
+    """Return masks as Polars expects them: a list for each file, or NULL."""
+    ends = np.cumsum([0, *(0 if mask is None else len(mask) for mask in masks)])
+    values = pa.concat_arrays([pa.array([], pa.bool_()), *(mask for mask in masks if mask)])
+    absent = pa.array([mask is None for mask in masks], pa.bool_())
+    make: Any = pa.LargeListArray.from_arrays
+    lists = make(pa.array(ends, pa.int64()), values, mask=absent)
+    found: pl.DataFrame = require_library("polars").from_arrow(
+        pa.table({"selection_vector": lists})
+    )
+    return found
+
+
+# --- Rows that deltalog's reader reads
+
+
+def _rows(scan: Scan, *, is_empty: bool) -> pl.LazyFrame:
+    """Return the rows of a scan as a lazy frame, whose rows have no columns if `is_empty`."""
+    polars: Any = require_library("polars")
+    make: Any = polars.LazyFrame._scan_python_function  # noqa: SLF001  # see the module's docstring
+    found: pl.LazyFrame = make(
+        _polars_schema(scan.schema),
+        partial(_frames, scan, is_empty=is_empty),
+        pyarrow=True,
+        is_pure=True,
+    )
+    return found
+
+
+def _frames(scan: Scan, *, is_empty: bool) -> tuple[Iterator[pl.DataFrame], bool]:
+    """Return data frames, and whether they contain only the rows that fulfil the filter."""
+    polars: Any = require_library("polars")
+    if is_empty:
+        return (polars.DataFrame(height=batch.num_rows) for batch in scan.to_batches()), False
+    return (polars.from_arrow(batch) for batch in scan.to_batches()), False
+
+
+# --- Filters that Polars passes as Python code
+
+
+def pruning_predicate(code: str, snapshot: Snapshot) -> Expression | None:
+    """Return a resolved condition that is true for at least the rows of a filter, or None.
+
+    Args:
+        code: a filter as Python code that calls functions of pyarrow. It is parsed, not executed.
+        snapshot: the version, whose columns the filter names.
+    """
+    schema, rows = snapshot.configuration.schema, plan_scan(snapshot).schema
+    found = []
+    for part in _conjuncts(ast.parse(code, mode="eval").body):
+        try:
+            expression = _expression(part)
+            if not isinstance(expression, pc.Expression):
+                continue
+            weaker = weaker_than_arrow_expression(expression, rows)
+            if weaker is None:
+                continue
+            meant = as_meant(weaker, schema)
+            if not any(_compares_otherwise(path, schema) for path in columns_of(meant)):
+                found.append(resolve_predicate(meant, schema, text_rules=TextRules.NONE))
+        except (_UnknownCodeError, DeltaError, pa.ArrowException, TypeError, ValueError):
+            continue
+    return conjunction(found) if found else None
+
+
+def _compares_otherwise(path: tuple[str, ...], schema: StructType) -> bool:
+    """Return whether Polars compares the values of a column otherwise than Arrow."""
+    if collation_below(schema, path):
+        return True
+    return find_field(schema, path).type in _FLOATS
+
+
+class _UnknownCodeError(Exception):
+    """Code that has no counterpart."""
+
+
+_OPERATORS: Final[Mapping[type[ast.AST], Callable[[Any, Any], Any]]] = MappingProxyType({
+    ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le,
+    ast.Gt: operator.gt, ast.GtE: operator.ge, ast.BitAnd: operator.and_, ast.BitOr: operator.or_,
+})  # fmt: skip
+_FLOATS: Final[tuple[DataType, ...]] = (FLOAT, DOUBLE)
+_EPOCH: Final = dt.date(1970, 1, 1)
+
+
+def _conjuncts(node: ast.expr) -> Iterator[ast.expr]:
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitAnd):
+        yield from _conjuncts(node.left)
+        yield from _conjuncts(node.right)
+    else:
+        yield node
+
+
+def _expression(node: ast.expr) -> Any:
+    """Return the pyarrow expression, or the value, that a part of the code means."""
+    match node:
+        case ast.Constant(value=value):
+            return value
+        case ast.List(elts=elements):
+            return [_expression(element) for element in elements]
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as value)):
+            return -value
+        case ast.UnaryOp(op=ast.Invert(), operand=operand):
+            return ~_expression(operand)
+        case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in _OPERATORS:
+            return _OPERATORS[type(op)](_expression(left), _expression(right))
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
+            return _OPERATORS[type(op)](_expression(left), _expression(right))
+        case ast.Call(func=function, args=args, keywords=keywords):
+            named = {word.arg: _expression(word.value) for word in keywords}
+            return _called(ast.unparse(function), function, list(map(_expression, args)), named)
+        case _:
+            raise _UnknownCodeError(ast.unparse(node))
+
+
+def _called(name: str, function: ast.expr, args: list[Any], named: Mapping[Any, Any]) -> Any:
+    match name, args, named:
+        case "pa.compute.field", [str() as column], {}:
+            return pc.field(column)
+        case "pa.compute.starts_with", [text], {"pattern": str() as pattern}:
+            return pc.starts_with(text, pattern)
+        case "to_py_date", [int() as days], {}:
+            return _EPOCH + dt.timedelta(days)
+        case "to_py_datetime", [int() as number, str() as unit, *zone], {} if len(zone) < 2:
+            moment: Any = pa.timestamp
+            return pa.scalar(number, moment(unit, *zone))
+    match function, args, named:
+        case ast.Attribute(value=value, attr="is_null" | "is_valid" as method), [], {}:
+            return getattr(_expression(value), method)()
+        case ast.Attribute(value=value, attr="isin"), [list() as options], {}:
+            return _expression(value).isin(options)
+        case _:
+            raise _UnknownCodeError(name)

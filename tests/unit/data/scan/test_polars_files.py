@@ -1,0 +1,267 @@
+"""Plans of Polars: which files it reads itself, which rows it returns, what it prunes."""
+
+from __future__ import annotations
+
+import datetime as dt
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from polars.testing import assert_frame_equal
+
+from deltalog import DeltaTable, write_deltalake
+from deltalog.data.scan import polars_files
+from deltalog.data.scan.polars_files import PolarsDataset, pruning_predicate, reads_as_expected
+from deltalog.errors import DataFileMissingError
+from deltalog.storage import open_store
+from deltalog.testing import CountingStore
+
+c = pl.col
+
+
+def reads_itself(table: DeltaTable, **query: Any) -> bool:
+    """Whether the answer to Polars is a scan of Parquet files."""
+    frame, _ = PolarsDataset(table.snapshot).to_dataset_scan(**query)
+    return "Parquet SCAN" in frame.explain()
+
+
+def test_the_interface_of_polars_is_as_expected() -> None:
+    assert reads_as_expected()
+
+
+def test_an_unknown_release_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pl, "__version__", "99.1.0")
+    assert polars_files.has_datasets()
+    monkeypatch.setattr(pl, "__version__", "2.0.9")
+    assert not polars_files.has_datasets()
+
+
+QUERIES: dict[str, Callable[[Any], Any]] = {
+    "all": lambda frame: frame,
+    "filtered": lambda frame: frame.filter(c.id > 12),
+    "nan": lambda frame: frame.filter(c.f > 2),
+    "counted": lambda frame: frame.select(pl.len()),
+    "filtered, counted": lambda frame: frame.filter(id=13).select(pl.len()),
+    "partition": lambda frame: frame.select("p"),
+    "of a partition": lambda frame: frame.filter(p=1).select("s", "id"),
+    "null partition": lambda frame: frame.filter(c.p.is_null()),
+    "grouped": lambda frame: frame.group_by("p", "s").agg(c.id.sum()),
+    "joined": lambda frame: frame.join(frame, on="id").select("id", "s", "s_right"),
+    "joined by position": lambda frame: frame.with_row_index().select("index", "id").tail(3),
+}
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> DeltaTable:
+    path = str(tmp_path_factory.mktemp("table"))
+    for first in range(0, 20, 5):
+        rows: dict[str, Any] = {
+            "p": pa.array([first % 2] * 3 + [None] * 2, pa.int32()),
+            "s": ["a", "b c", "2020-01-01", "ä", None],
+            "id": list(range(first, first + 5)),
+            "f": [1.0, float("nan"), None, 2.0, 3.0],
+        }
+        properties = {"delta.enableDeletionVectors": "true"}
+        write_deltalake(
+            path, pa.table(rows), mode="append", partition_by=["p"], configuration=properties
+        )
+    found = DeltaTable(path)
+    found.delete("id in (3, 7, 19)")
+    return found
+
+
+@pytest.mark.parametrize("engine", ["in-memory", "streaming"])
+@pytest.mark.parametrize("query", QUERIES.values(), ids=QUERIES)
+def test_polars_returns_the_rows_of_the_table(
+    table: DeltaTable, query: Callable[[Any], Any], engine: Any
+) -> None:
+    assert reads_itself(table)
+    found = query(table.to_polars(lazy=True)).collect(engine=engine)
+    assert_frame_equal(found, query(table.to_polars()), check_row_order=False)
+
+
+def test_frames_are_collected_together_and_written(table: DeltaTable, tmp_path: Path) -> None:
+    lazy = table.to_polars(lazy=True)
+    total, rows = pl.collect_all([lazy.select(c.id.sum()), lazy.filter(c.id > 3)])
+    assert (total.item(), rows.height) == (sum({*range(20)} - {3, 7, 19}), 14)
+    lazy.sink_parquet(tmp_path / "rows.parquet")
+    assert pl.read_parquet(tmp_path / "rows.parquet").height == 17
+
+
+def test_columns_are_selected_in_order(table: DeltaTable) -> None:
+    lazy = table.to_polars(["s", "id"], lazy=True)
+    assert lazy.collect_schema().names() == lazy.collect().columns == ["s", "id"]
+
+
+def test_a_dataset_can_be_pickled(table: DeltaTable) -> None:
+    copied = pickle.loads(pickle.dumps(PolarsDataset(table.snapshot)))
+    frame, _ = copied.to_dataset_scan()
+    assert frame.collect().height == 17
+
+
+def test_rows_are_counted_without_their_files(tmp_path: Path) -> None:
+    write_deltalake(str(tmp_path), {"id": [1, 2, 3]})
+    lazy = DeltaTable(str(tmp_path)).to_polars(lazy=True)
+    for file in tmp_path.glob("*.parquet"):
+        file.unlink()
+    assert lazy.select(pl.len()).collect().item() == 3
+    with pytest.raises(DataFileMissingError, match="restore the file"):
+        lazy.collect()
+
+
+@pytest.mark.parametrize("values", [["a/b"], ["ä"], ["x y"], ["a%20"], ["1=2"], [None, "a"]])
+def test_partition_values_are_those_of_the_log(tmp_path: Path, values: list[str | None]) -> None:
+    write_deltalake(str(tmp_path), {"p": values, "id": [1] * len(values)}, partition_by=["p"])
+    table = DeltaTable(str(tmp_path))
+    assert reads_itself(table) == (values == [None, "a"])
+    assert reads_itself(table, projection=["id"])
+    assert_frame_equal(
+        table.to_polars(lazy=True).collect(), table.to_polars(), check_row_order=False
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "is_read"),
+    [(dt.date(2024, 2, 29), True), (7, True), (-1, True), (True, False), (1.5, False),
+     (dt.datetime(2024, 1, 1, tzinfo=dt.UTC), False), (b"x", False)], ids=repr,
+)  # fmt: skip
+def test_partition_values_have_their_types(tmp_path: Path, value: Any, is_read: bool) -> None:
+    write_deltalake(str(tmp_path), {"p": [value], "id": [1]}, partition_by=["p"])
+    table = DeltaTable(str(tmp_path))
+    assert reads_itself(table) == is_read
+    assert_frame_equal(table.to_polars(lazy=True).collect(), table.to_polars())
+
+
+def test_a_directory_that_looks_like_a_partition(tmp_path: Path) -> None:
+    path = tmp_path / "x=1"
+    write_deltalake(str(path), {"p": [1], "id": [1]}, partition_by=["p"])
+    table = DeltaTable(str(path))
+    assert table.to_polars(lazy=True).collect().rows() == [(1, 1)]
+    assert table.to_polars(lazy=True).select("id").collect().rows() == [(1,)]
+
+
+def test_renamed_columns_are_read_by_deltalog(tmp_path: Path) -> None:
+    properties = {"delta.columnMapping.mode": "name"}
+    write_deltalake(str(tmp_path), {"id": [1, 2], "s": ["a", None]}, configuration=properties)
+    table = DeltaTable(str(tmp_path))
+    assert not reads_itself(table)
+    lazy = table.to_polars(lazy=True)
+    assert_frame_equal(lazy.filter(c.id > 1).collect(), table.to_polars().filter(c.id > 1))
+    assert lazy.select(pl.len()).collect().item() == 2
+    assert lazy.head(1).select(pl.len()).collect().item() == 1
+
+
+def test_int96_is_read_by_deltalog(tmp_path: Path) -> None:
+    moment = dt.datetime(2400, 1, 1, tzinfo=dt.UTC)
+    write_deltalake(str(tmp_path), pa.table({"t": pa.array([moment], pa.timestamp("us", "UTC"))}))
+    (file,) = tmp_path.glob("*.parquet")
+    rows = pq.read_table(file)
+    file.unlink()
+    pq.write_table(rows, file, use_deprecated_int96_timestamps=True)
+    table = DeltaTable(str(tmp_path))
+    assert not reads_itself(table)
+    assert table.to_polars(lazy=True).collect().rows() == [(moment,)]
+
+
+def test_wider_integers_and_absent_columns(tmp_path: Path) -> None:
+    path = str(tmp_path)
+    properties = {"delta.enableTypeWidening": "true"}
+    narrow = pa.table({"i": pa.array([1, None], pa.int16())})
+    write_deltalake(path, narrow, configuration=properties)
+    wide = pa.table({"i": pa.array([2**40]), "s": ["x"]})
+    write_deltalake(path, wide, mode="append", schema_mode="merge")
+    table = DeltaTable(path)
+    assert reads_itself(table)
+    lazy = table.to_polars(lazy=True)
+    assert_frame_equal(lazy.collect(), table.to_polars(), check_row_order=False)
+    assert lazy.filter(c.i > 1).collect().rows() == [(2**40, "x")]
+    assert lazy.filter(c.s.is_null()).collect().height == 2
+
+
+FILTERS: list[tuple[pl.Expr, int]] = [
+    (c.i > 45, 1),
+    (c.i.is_in([1, 13]), 2),
+    (c.i.is_between(10, 22), 2),
+    ((c.i < 5) | (c.s == "t53"), 2),
+    ((c.i < 5) & (c.s.str.to_uppercase() == "T01"), 1),
+    (~(c.i >= 10), 1),
+    (c.i < -2, 0),
+    (c.d == dt.date(2024, 1, 14), 1),
+    (c.t < dt.datetime(2024, 1, 5, tzinfo=dt.UTC), 1),
+    (c.n < dt.datetime(2024, 1, 5), 1),  # noqa: DTZ001  # wall-clock time
+    (c.s.str.starts_with("t5"), 1),
+    (c.s.is_null(), 0),
+    (c.s.is_not_null(), 6),
+    (c.f > 1000.0, 6),  # Polars orders NaN otherwise than Arrow
+    (c.b, 6),
+    (pl.lit(value=True), 6),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def days(tmp_path_factory: pytest.TempPathFactory) -> DeltaTable:
+    path = str(tmp_path_factory.mktemp("days"))
+    start = dt.datetime(2024, 1, 1, tzinfo=dt.UTC)
+    for first in range(0, 60, 10):
+        numbers = range(first, first + 4)
+        moments = [start + dt.timedelta(days=number) for number in numbers]
+        rows: dict[str, Any] = {
+            "i": list(numbers),
+            "s": [f"t{number:02}" for number in numbers],
+            "f": [float(number) for number in numbers],
+            "b": [True] * 4,
+            "d": [moment.date() for moment in moments],
+            "t": pa.array(moments, pa.timestamp("us", "UTC")),
+            "n": pa.array([m.replace(tzinfo=None) for m in moments], pa.timestamp("us")),
+        }
+        write_deltalake(path, pa.table(rows), mode="append")
+    return DeltaTable(path)
+
+
+@pytest.mark.parametrize(("predicate", "num_files"), FILTERS, ids=str)
+def test_a_filter_prunes_by_the_log(days: DeltaTable, predicate: pl.Expr, num_files: int) -> None:
+    asked: list[list[str]] = []
+
+    class Dataset(PolarsDataset):
+        def to_dataset_scan(self, **query: Any) -> Any:
+            frame, key = super().to_dataset_scan(**query)
+            code = query.get("pyarrow_predicate")
+            condition = None if code is None else pruning_predicate(code, days.snapshot)
+            scan = days.scan(predicate=condition)
+            asked.append([task.path for task in scan.tasks()])
+            return frame, key
+
+    lazy = polars_files._frame(Dataset(days.snapshot)).filter(predicate)
+    assert_frame_equal(lazy.collect(), days.to_polars().filter(predicate), check_row_order=False)
+    assert [len(paths) for paths in asked] == [num_files]
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["__import__('os')", "pa.compute.field('i') > open('x')", "(lambda: 1)()",
+     "pa.compute.field(i)", "pa.compute.field('no') > 1", "'i' > 1", "f'{1}'",
+     "pa.compute.field('i').cast('int32') > 1",
+     "pa.compute.field('i') > 'x'", "to_py_date('x')", "to_py_datetime(1, 'y')", "1", "-True"],
+)  # fmt: skip
+def test_unknown_code_prunes_nothing(days: DeltaTable, code: str) -> None:
+    assert pruning_predicate(code, days.snapshot) is None
+
+
+def test_the_rest_of_a_filter_with_unknown_code(days: DeltaTable) -> None:
+    code = "((pa.compute.field('i') > 45) & pa.compute.unknown(pa.compute.field('s')))"
+    assert str(pruning_predicate(code, days.snapshot)) == str(
+        pruning_predicate("pa.compute.field('i') > 45", days.snapshot)
+    )
+
+
+def test_other_stores_return_rows(tmp_path: Path) -> None:
+    store = CountingStore(open_store(str(tmp_path)))
+    write_deltalake(store, {"id": [1, 2]})
+    store.reset()
+    assert DeltaTable(store).to_polars(lazy=True).collect().height == 2
+    assert store.bytes_read
