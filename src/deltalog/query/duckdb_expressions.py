@@ -343,8 +343,6 @@ def _arithmetic(writer: _Writer, node: nodes.Arithmetic) -> str:
         if node.operator == "*" and left.scale + right.scale > result.scale:
             return _rounded_product(writer, (left, right), sides)
         writer.may_fail |= _may_overflow(node.operator, left, right, result)
-        if node.operator == "*":
-            return _product((left, right), sides, result)
         wide = _wide(sides[0], left, right, result.precision)
         return f"CAST(({wide} {node.operator} {sides[1]}) AS {column_text(result)})"
     text = f"({sides[0]} {node.operator} {sides[1]})"
@@ -357,32 +355,6 @@ def _arithmetic(writer: _Writer, node: nodes.Arithmetic) -> str:
         writer.may_fail = True
         return text
     raise _NotSameError
-
-
-def _product(
-    kinds: tuple[PrimitiveType, PrimitiveType], sides: Sequence[str], result: DataType
-) -> str:
-    """Write an exact product of decimals, with fast arithmetic of 64 bits for short numbers."""
-    left, right = kinds
-    wide = _wide(sides[0], left, right, left.precision + right.precision)
-    text = f"CAST(({sides[0]} * {sides[1]}) AS {column_text(result)})"
-    if wide == sides[0]:
-        return text
-    digits = min(right.precision, max(_SHORT_DIGITS // 2, _SHORT_DIGITS - left.precision))
-    short = (
-        f"{_is_short(sides[0], left, _SHORT_DIGITS - digits)} "
-        f"AND {_is_short(sides[1], right, digits)}"
-    )
-    long = f"CAST(({wide} * {sides[1]}) AS {column_text(result)})"
-    return f"(CASE WHEN {short} THEN {text} ELSE {long} END)"
-
-
-def _is_short(text: str, kind: PrimitiveType, digits: int) -> str:
-    if digits >= kind.precision:
-        return "true"
-    most = Decimal(10**digits - 1).scaleb(-kind.scale, _ALL_DIGITS)
-    low, high = (f"CAST('{end:f}' AS {column_text(kind)})" for end in (-most, most))
-    return f"({text} BETWEEN {low} AND {high})"
 
 
 def _wide(text: str, left: PrimitiveType, right: PrimitiveType, digits: int) -> str:

@@ -13,8 +13,8 @@ import itertools
 import re
 from dataclasses import dataclass, field
 from decimal import Decimal
-from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from weakref import WeakValueDictionary, ref
 
 import pyarrow as pa
@@ -30,7 +30,7 @@ from deltalog.expressions.sql_session import SqlSession
 from deltalog.protocol.features.registry import Support, is_supported
 from deltalog.query.computed import ARGUMENTS, MARKS, ROW_OF_SIDE, Aggregated, Computed, Part, Side
 from deltalog.query.duckdb import Database, DuckDBRun, has_spans, is_of_table, query_duckdb
-from deltalog.query.duckdb_expressions import to_duckdb
+from deltalog.query.duckdb_expressions import Translation, to_duckdb
 from deltalog.query.joins import (
     ColumnsOfJoin,
     Joined,
@@ -95,16 +95,19 @@ _PROBED: Final = re.compile(
 )
 
 
+_WITHOUT_CLOCK: Final = SqlSession(now=None, time_zone="UTC")
+
+
 # The maximum number of recent queries for which the types of their parts are cached. Asking DuckDB
 # for types binds the query again.
 _MOST_QUERIES: Final = 256
 _KNOWN_TYPES: Final[dict[_Key, _Types]] = {}
+# The SQL of recent queries that call no Python function and do not depend on the time.
+_KNOWN_SQL: Final[dict[_Key, str]] = {}
 
 
 def _key_of(query: TranslatedQuery, tables: Mapping[str, Any]) -> _Key | None:
     """Return what determines the types of a query's parts; None if the key is unknown."""
-    if any(not isinstance(one, Computed | Aggregated) for one in query.parts):
-        return None
     schemas = [(name, getattr(rows, "schema", None)) for name, rows in sorted(tables.items())]
     if any(not isinstance(schema, pa.Schema) for _, schema in schemas):
         return None
@@ -116,11 +119,14 @@ def _key_of(query: TranslatedQuery, tables: Mapping[str, Any]) -> _Key | None:
     return query.sql, query.parts, tuple((name, str(one), kind) for (name, one), kind in shown)
 
 
-def _keep_types(key: _Key, types: _Types) -> None:
-    """Cache the types that DuckDB has reported, for the same query over equal tables."""
-    if len(_KNOWN_TYPES) >= _MOST_QUERIES:
-        _KNOWN_TYPES.pop(next(iter(_KNOWN_TYPES)), None)
-    _KNOWN_TYPES[key] = types
+_Known = TypeVar("_Known")
+
+
+def _keep(known: dict[_Key, _Known], key: _Key, value: _Known) -> None:
+    """Cache a fact about a query, for the same query over tables with equal types."""
+    if len(known) >= _MOST_QUERIES:
+        known.pop(next(iter(known)), None)
+    known[key] = value
 
 
 def query_translated(
@@ -187,6 +193,7 @@ class _Run:
         joins: the number of a join by column names → its columns; None while they are being
             determined.
         asked: the parts whose types DuckDB was asked for, with these types.
+        uses_clock: whether a part depends on the time of the run.
         key: the key of the query in the cache of types; None if they may differ between runs.
         crossed: the numbers of the NATURAL joins whose sides have no common column.
     """
@@ -206,13 +213,18 @@ class _Run:
     crossed: set[int] = field(default_factory=set)
     asked: list[tuple[int, tuple[str, ...]]] = field(default_factory=list)
     key: _Key | None = None
+    uses_clock: bool = False
 
     def __post_init__(self) -> None:
         self._session = SqlSession(now=utc_moment(now_ms()), time_zone="UTC")
 
     def start(self, connection: Any, prefix: str) -> Any:
         """Replace one part after the other; return DuckDB's relation of the query."""
-        for number, part in enumerate(self.query.parts):
+        sql = None if self.key is None else _KNOWN_SQL.get(self.key)
+        if sql is not None:
+            return connection.sql(prefix + sql)
+        parts = self.query.parts
+        for number, part in enumerate(parts):
             if isinstance(part, Computed) and not part.inputs:
                 self._compute(connection, number, part, [])
             elif isinstance(part, Aggregated) and not part.argument:
@@ -223,8 +235,11 @@ class _Run:
                 self._decide(connection, number, types)
         relation = self._bound(connection, prefix, self.query.sql)
         self._crosses(connection)
-        if self.asked and self.key is not None:
-            _keep_types(self.key, (*known, *self.asked))
+        if self.key is not None:
+            if self.asked and all(isinstance(one, Computed | Aggregated) for one in parts):
+                _keep(_KNOWN_TYPES, self.key, (*known, *self.asked))
+            if not self.functions and not self.uses_clock:
+                _keep(_KNOWN_SQL, self.key, self._rendered(self.query.sql))
         return relation
 
     def _bound(self, connection: Any, prefix: str, text: str) -> Any:
@@ -294,26 +309,19 @@ class _Run:
         """Choose whether DuckDB or a Python function computes an expression."""
         kinds = [self._type(connection, one) for one in types]
         names = [name for name, _ in part.inputs]
-        schema = StructType([Field(*one) for one in zip(names, kinds, strict=True)])
-        given = {name: self.parameters[name] for name in part.parameters}
         try:
-            parsed = parse_sql(part.text, parameters=given)
-            resolved = resolve(parsed, schema, self._session, text_rules=TextRules.VALUES)
-            if self.is_of_values and isinstance(resolved, Literal):
-                resolved = as_inserted(resolved)
-            result = type_of(resolved, schema)
-            stored = nullable_type(to_arrow_type(result))
-            text = column_text(result)
+            found = self._translated(part, tuple(kinds))
+            text, stored = column_text(found.result), nullable_type(to_arrow_type(found.result))
         except DeltaError as error:
             raise self._error(part, error) from error
+        resolved, result, same = found.resolved, found.result, found.translation
         if isinstance(resolved, Literal) and isinstance(resolved.value, Decimal):
             self.chosen[number] = f"CAST('{resolved.value:f}' AS {text})"
             return
         is_small = isinstance(resolved, Literal) and result in {BYTE, SHORT}
-        if part.native is not None and not is_small and is_same_by_duckdb(parsed, resolved, schema):
+        if part.native is not None and not is_small and found.is_same:
             self.chosen[number] = part.native
             return
-        same = to_duckdb(resolved, schema, dict(part.inputs))
         if same.text is not None and not same.guards and not is_small:
             self.chosen[number] = same.text
             return
@@ -337,6 +345,20 @@ class _Run:
         call = self._register(compute, list(types) or ["INTEGER"], text)
         computed = f"{call}, {', '.join(text for _, text in part.inputs) or '0'})"
         self.chosen[number] = computed if is_small else same.guarded(computed)
+
+    def _translated(self, part: Computed, kinds: tuple[DataType, ...]) -> TranslatedPart:
+        """Translate a part. `kinds` are the types of its inputs."""
+        if not part.parameters and not self.is_of_values:
+            try:
+                return _without_clock(part.text, part.inputs, kinds)
+            except DeltaError:
+                pass  # the part needs a clock, or is invalid
+        self.uses_clock = True
+        given = {name: self.parameters[name] for name in part.parameters}
+        parsed = parse_sql(part.text, parameters=given)
+        return translated_part(
+            parsed, part.inputs, kinds, self._session, is_of_values=self.is_of_values
+        )
 
     def _type(self, connection: Any, text: str) -> DataType:
         return type_named(connection, text, self.shown, fine=self.fine)
@@ -494,6 +516,64 @@ class _Run:
         function = RunFunction(compute, self)
         self.functions.append(function)
         return function.call_in(self.database, types, result)
+
+
+@dataclass(frozen=True, slots=True)
+class TranslatedPart:
+    """An expression of a query, for the types of its inputs.
+
+    Args:
+        resolved: the expression.
+        result: its type.
+        is_same: whether DuckDB computes the part's own SQL as Spark does.
+        translation: the expression in DuckDB's SQL.
+    """
+
+    resolved: Expression
+    result: DataType
+    is_same: bool
+    translation: Translation
+
+
+def translated_part(
+    parsed: Expression,
+    inputs: Sequence[tuple[str, str]],
+    kinds: Sequence[DataType],
+    session: SqlSession,
+    *,
+    is_of_values: bool = False,
+) -> TranslatedPart:
+    """Translate an expression of a query for the types of its inputs.
+
+    Args:
+        parsed: the expression.
+        inputs: see `Computed`.
+        kinds: the types of the inputs.
+        session: the time and the zone of the query.
+        is_of_values: see `query_translated`.
+
+    Raises:
+        DeltaError: the expression is not valid for these types.
+    """
+    names = [name for name, _ in inputs]
+    schema = StructType([Field(*one) for one in zip(names, kinds, strict=True)])
+    resolved = resolve(parsed, schema, session, text_rules=TextRules.VALUES)
+    if is_of_values and isinstance(resolved, Literal):
+        resolved = as_inserted(resolved)
+    return TranslatedPart(
+        resolved,
+        type_of(resolved, schema),
+        is_same_by_duckdb(parsed, resolved, schema),
+        to_duckdb(resolved, schema, dict(inputs)),
+    )
+
+
+@lru_cache(maxsize=4_096)
+def _without_clock(
+    text: str, inputs: tuple[tuple[str, str], ...], kinds: tuple[DataType, ...]
+) -> TranslatedPart:
+    """Translate an expression without parameters that does not depend on the time of the query."""
+    return translated_part(parse_sql(text), inputs, kinds, _WITHOUT_CLOCK)
 
 
 # --- the Python functions that DuckDB calls while a query runs
