@@ -416,33 +416,34 @@ def _decimal_quotient(
         writer.guard(_is_below(sides[0], MAX_PRECISION - shift, left.scale))
     if sum(map(len, sides)) > _MOST_REPEATED_CHARS:
         raise _NotSameError
-    power = f"CAST('{10**shift}' AS HUGEINT)"
-    whole = [_unscaled(writer, *side) for side in zip(sides, kinds, strict=True)]
-    dividend, divisor = f"({whole[0]} * {power})", whole[1]
-    rest = f"abs({dividend} % {divisor})"
-    sign = f"(CASE WHEN ({dividend} < 0) = ({divisor} < 0) THEN 1 ELSE -1 END)"
-    is_half = f"{rest} >= abs({divisor}) - {rest}"
-    rounded = f"{dividend} // {divisor} + CASE WHEN {is_half} THEN {sign} ELSE 0 END"
+    is_short = max(left.precision + shift, right.precision) <= _SHORT_DIGITS
+    whole, most = ("BIGINT", _SHORT_DIGITS) if is_short else ("HUGEINT", MAX_PRECISION)
+    dividend, divisor = (
+        f"CAST({_unscaled(writer, *side)} AS {whole})" for side in zip(sides, kinds, strict=True)
+    )
+    dividend = f"({dividend} * CAST('{10**shift}' AS {whole}))"
+    rounded = f"(abs({dividend}) + abs({divisor}) // 2) // abs({divisor})"
+    signed = f"sign({dividend}) * sign({divisor}) * ({rounded})"
     unit = (
         f"CAST('{Decimal(1).scaleb(-result.scale):f}' AS DECIMAL({result.scale}, {result.scale}))"
     )
-    text = f"CAST(CAST({rounded} AS DECIMAL(38, 0)) * {unit} AS {column_text(result)})"
+    text = f"CAST(CAST({signed} AS DECIMAL({most}, 0)) * {unit} AS {column_text(result)})"
     digits = left.precision - left.scale + right.scale + result.scale
     writer.may_fail |= digits > result.precision
     return _guarded(writer, node, sides, text)
 
 
 def _unscaled(writer: _Writer, text: str, kind: PrimitiveType) -> str:
-    """Write the whole number that a decimal is stored as."""
+    """Write the whole number that a decimal is stored as, as a decimal."""
     if not kind.scale:
-        return f"CAST({text} AS HUGEINT)"
+        return text
     if kind.scale >= MAX_PRECISION:
         raise _NotSameError
     if kind.precision + kind.scale > MAX_PRECISION:
         writer.guard(_is_below(text, MAX_PRECISION - kind.scale, kind.scale))
     power = decimal_type(kind.scale + 1, 0)
     wide = _wide(text, kind, power, kind.precision + power.precision)
-    return f"CAST({wide} * CAST('{10**kind.scale}' AS {column_text(power)}) AS HUGEINT)"
+    return f"({wide} * CAST('{10**kind.scale}' AS {column_text(power)}))"
 
 
 def _is_below(text: str, digits: int, scale: int) -> str:

@@ -236,7 +236,7 @@ class _Run:
         relation = self._bound(connection, prefix, self.query.sql)
         self._crosses(connection)
         if self.key is not None:
-            if self.asked and all(isinstance(one, Computed | Aggregated) for one in parts):
+            if self.asked:
                 _keep(_KNOWN_TYPES, self.key, (*known, *self.asked))
             if not self.functions and not self.uses_clock:
                 _keep(_KNOWN_SQL, self.key, self._rendered(self.query.sql))
