@@ -103,8 +103,8 @@ class Computed:
             and its SQL in DuckDB's dialect, with marks.
         native: the expression in DuckDB's dialect, with marks; None if DuckDB has no equivalent.
         place: the position of the expression's first character in the query.
-        chain: for a condition in a chain of AND and OR, the number of the first condition of the
-            chain, else None. In a chain, equal inputs have equal types.
+        chain: for a condition in a chain of AND and OR, or a value of SELECT, the number of the
+            first one, else None. Within this chain or SELECT, equal inputs have equal types.
     """
 
     text: str
@@ -276,12 +276,17 @@ class _Parts:
             self._visit_chain(operands)
             return node
         children = [one for one in children_of(node) if one is not common]
-        scope = self._scope
+        scope, chain = self._scope, self._chain
+        shown: set[int] = set()
         if isinstance(node, exp.Select):  # in a subquery, the same names mean other columns
             self._scope = next(self._scopes)
+            shown, own = set(map(id, node.expressions)), len(self.found)
         for child in [common, *children] if common is not None else children:
+            if isinstance(node, exp.Select):
+                # Other clauses may mean a result column with the name of a column.
+                self._chain = own if id(child) in shown else None
             self.visit(child)
-        self._scope = scope
+        self._scope, self._chain = scope, chain
         if isinstance(node, exp.SetOperation) and not is_recursive(node):
             self._note_sides(node)
         elif isinstance(node, exp.In):

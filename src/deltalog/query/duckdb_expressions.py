@@ -666,7 +666,7 @@ def _round(node: nodes.Call, kinds: list[DataType], texts: list[str]) -> str:
     precision, scale = decimal
     if not isinstance(places, int) or not 0 <= places < scale:
         raise _NotSameError
-    # Both round half away from zero. DuckDB keeps the precision, which has room for a carry.
+    # Both round half away from zero. DuckDB keeps the precision, which is enough for a carry.
     return (
         f"CAST(round({texts[0]}, {places}) AS DECIMAL({precision - scale + places + 1}, {places}))"
     )

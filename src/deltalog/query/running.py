@@ -192,6 +192,7 @@ class _Run:
             of their columns.
         joins: the number of a join by column names → its columns; None while they are being
             determined.
+        types: the number of a part → the type of its replacement in DuckDB, if it is known.
         asked: the parts whose types DuckDB was asked for, with these types.
         uses_clock: whether a part depends on the time of the run.
         key: the key of the query in the cache of types; None if they may differ between runs.
@@ -211,6 +212,7 @@ class _Run:
     sides: dict[int, list[tuple[str, str]]] = field(default_factory=dict)
     joins: dict[int, ColumnsOfJoin | None] = field(default_factory=dict)
     crossed: set[int] = field(default_factory=set)
+    types: dict[int, str] = field(default_factory=dict)
     asked: list[tuple[int, tuple[str, ...]]] = field(default_factory=list)
     key: _Key | None = None
     uses_clock: bool = False
@@ -272,6 +274,7 @@ class _Run:
                 for other, one in alike(self.query.parts, number):
                     if other not in self.chosen:
                         self._compute(connection, other, one, types)
+                self._type_aggregates(connection)
             case Side() as part:
                 self._unify(connection, number, part, types[0])
             case Star() as part:
@@ -280,6 +283,15 @@ class _Run:
                 self._typed(number, part, types, connection)
             case Joined():
                 raise AssertionError(number)  # the SQL has no such mark
+
+    def _type_aggregates(self, connection: Any) -> None:
+        """Decide the aggregates of parts with known types; DuckDB need not be asked."""
+        for number, part in enumerate(self.query.parts):
+            if isinstance(part, Aggregated) and number not in self.chosen:
+                mark = MARKS.fullmatch(part.argument)
+                kind = None if mark is None else self.types.get(int(mark[1]))
+                if kind is not None:
+                    self._typed(number, part, [kind], connection)
 
     def _rendered(self, text_of_query: str) -> str:
         done: list[str] = []
@@ -315,6 +327,7 @@ class _Run:
         except DeltaError as error:
             raise self._error(part, error) from error
         resolved, result, same = found.resolved, found.result, found.translation
+        self.types[number] = text
         if isinstance(resolved, Literal) and isinstance(resolved.value, Decimal):
             self.chosen[number] = f"CAST('{resolved.value:f}' AS {text})"
             return
