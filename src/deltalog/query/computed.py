@@ -103,8 +103,8 @@ class Computed:
             and its SQL in DuckDB's dialect, with marks.
         native: the expression in DuckDB's dialect, with marks; None if DuckDB has no equivalent.
         place: the position of the expression's first character in the query.
-        chain: for a condition in a chain of AND and OR, or a value of SELECT, the number of the
-            first one, else None. Within this chain or SELECT, equal inputs have equal types.
+        chain: for a condition in a chain of AND and OR, or a value of SELECT, the number of this
+            chain or SELECT, else None. Within it, equal inputs have equal types.
     """
 
     text: str
@@ -280,11 +280,11 @@ class _Parts:
         shown: set[int] = set()
         if isinstance(node, exp.Select):  # in a subquery, the same names mean other columns
             self._scope = next(self._scopes)
-            shown, own = set(map(id, node.expressions)), len(self.found)
+            shown = set(map(id, node.expressions))
         for child in [common, *children] if common is not None else children:
             if isinstance(node, exp.Select):
                 # Other clauses may mean a result column with the name of a column.
-                self._chain = own if id(child) in shown else None
+                self._chain = -self._scope if id(child) in shown else None
             self.visit(child)
         self._scope, self._chain = scope, chain
         if isinstance(node, exp.SetOperation) and not is_recursive(node):

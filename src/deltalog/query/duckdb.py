@@ -39,6 +39,10 @@ _CLOSED: Final[dict[str, Any]] = {
 }
 
 
+Views = frozenset[tuple[str, str | None]]
+_MOST_IDLE: Final = 4
+
+
 class Database:
     """An in-memory DuckDB database.
 
@@ -50,12 +54,31 @@ class Database:
         self._connection = connection
         self._known: set[str] = set()
         self._knowing = Lock()
+        self._idle: list[tuple[Views, Any]] = []
         # Close DuckDB before Python exits. Otherwise DuckDB reports a leak of its Python functions.
         finalize(self, _close, connection, os.getpid())
 
     def connect(self) -> Any:
         """Return a new connection, which can have at most one open result."""
         return self._connection.cursor()
+
+    def idle(self, views: Views) -> Any | None:
+        """Return a connection that has exactly these views and no open result; None if none has.
+
+        Args:
+            views: the name and the query of each view.
+        """
+        with self._knowing:
+            for number, (known, connection) in enumerate(self._idle):
+                if known == views:
+                    del self._idle[number]
+                    return connection
+        return None
+
+    def keep_idle(self, views: Views, connection: Any) -> None:
+        """Keep a connection for a query over the same files, which need not create the views."""
+        with self._knowing:
+            self._idle = [*self._idle[1 - _MOST_IDLE :], (views, connection)]
 
     def know(
         self, name: str, function: Callable[..., Any], types: Sequence[str], result: str
@@ -222,11 +245,19 @@ def query_duckdb(
         )
         for name, rows in tables.items()
     }
-    connection = database.connect()
+    queries = {
+        name: rows.as_query() for name, rows in watched.items() if isinstance(rows, NativeRows)
+    }
+    # A connection with views only can be used again by a query over the same files.
+    is_reusable = len(queries) == len(watched) and None not in queries.values()
+    views = frozenset(queries.items()) if is_reusable else None
+    connection = None if views is None else database.idle(views)
+    is_new = connection is None
+    connection = database.connect() if connection is None else connection
     try:
-        for name, rows in watched.items():
+        for name, rows in watched.items() if is_new else ():
             if isinstance(rows, NativeRows):
-                rows.create_view(connection, name)
+                rows.create_view(connection, name, queries[name])
                 continue
             given = rows.to_reader() if isinstance(rows, WatchedReader) else rows
             register(connection, name, given, is_joined=len(watched) > 1)
@@ -241,7 +272,12 @@ def query_duckdb(
         raise _cause(watched, run, str(error)) or refused from error
     if reader is None:
         raise InvalidInputError(f"cannot run {shown or sql!r}: expected a query that returns rows")
-    batches = _batches(reader, watched, shown or sql, run, database)
+
+    def keep() -> None:
+        if views is not None:
+            database.keep_idle(views, connection)
+
+    batches = _batches(reader, watched, shown or sql, run, keep)
     return pa.RecordBatchReader.from_batches(reader.schema, batches)
 
 
@@ -357,15 +393,24 @@ def _batches(
     watched: Mapping[str, Any],
     shown: str,
     run: DuckDBRun | None,
-    database: Database,
+    at_end: Callable[[], None],
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the batches of a result. An error of a table's reader is raised instead of DuckDB's."""
-    _ = database  # keep the database open until the last batch
+    """Yield the batches of a result. An error of a table's reader is raised instead of DuckDB's.
+
+    Args:
+        reader: the result.
+        watched: the tables of the query.
+        shown: the query, for errors.
+        run: the query of several parts.
+        at_end: is called after the last batch. It also refers to the database, which must stay open
+            until then.
+    """
     try:
         yield from reader
     except (pa.ArrowException, OSError) as error:
         refused = InvalidInputError(f"cannot run {shown!r}: {error}")
         raise _cause(watched, run, str(error)) or refused from error
+    at_end()
 
 
 # How the messages of errors begin that the files of a table cannot cause.

@@ -10,6 +10,8 @@ Protocol: Column Mapping, Deletion Vectors, Partition Value Serialization
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from datetime import date
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,7 +25,7 @@ from deltalog.schema.columns import find_field
 from deltalog.schema.types import DOUBLE, FLOAT, TIMESTAMP
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from deltalog.data.scan.native import FileGroup, NativePlan
     from deltalog.data.scan.plan import Scan
@@ -70,17 +72,27 @@ class NativeRows:
         for _ in self.plan.scan.to_batches():
             pass
 
-    def create_view(self, connection: Any, name: str) -> None:
+    def create_view(self, connection: Any, name: str, query: str | None = None) -> None:
         """Create a temporary view of the rows on a connection.
 
         Args:
             connection: DuckDB's connection.
             name: the name of the view.
+            query: the result of `as_query`.
 
         Cost: DuckDB reads the footer of one file per group; loads the deletion vectors.
         """
-        query = self._query(connection, name)
+        query = self._query(connection, name) if query is None else query
         connection.execute(f"CREATE TEMP VIEW {quoted_name(name)} AS {query}")
+
+    def as_query(self) -> str | None:
+        """Return a query of the rows; None if it needs tables that are registered."""
+        if any(group.vectors for group in self.plan.groups):
+            return None
+        if any(_literals(values) is None for group in self.plan.groups
+               for values in group.constants.values()):  # fmt: skip
+            return None
+        return self._query(None, "")
 
     def to_relation(self, connection: Any) -> Any:
         """Return a relation of the rows on a connection that can open the files.
@@ -117,19 +129,17 @@ class NativeRows:
         texts = dict(self._columns(group))
         files = ", ".join(map(quoted_string, group.paths))
         source = f"read_parquet([{files}], hive_partitioning = false) AS files"
-        varying: dict[str, Any] = {}
+        varying: dict[str, pa.Array[Any]] = {}
         for column, values in group.constants.items():
-            text = _constant(values)
-            if text is None:
-                name_of_values = f"value_{len(varying)}"
-                varying[name_of_values] = values
-                texts[column] = f"constants.{name_of_values}"
-            else:
-                texts[column] = f"CAST({text} AS {self._type(column)})"
+            literals, kind = _literals(values), self._type(column)
+            if literals is not None and len(set(literals)) == 1:
+                texts[column] = f"CAST({literals[0]} AS {kind})"
+                continue
+            name_of_values = f"value_{len(varying)}"
+            varying[name_of_values] = values
+            texts[column] = f"CAST(constants.{name_of_values} AS {kind})"
         if varying:
-            numbers = pa.array(range(len(group.paths)), pa.uint64())
-            connection.register(f"{name}_constants", pa.table({"number": numbers, **varying}))
-            constants = f"{quoted_name(f'{name}_constants')} AS constants"
+            constants = _constants(connection, f"{name}_constants", varying)
             source += f" JOIN {constants} ON constants.number = files.{_FILE}"
         if group.vectors:
             positions = self._positions(group)
@@ -191,13 +201,46 @@ def can_open_files(connection: Any) -> bool:
     return bool(setting.fetchone()[0])
 
 
-def _constant(values: pa.Array[Any]) -> str | None:
-    """Return the only value of an array as a string literal; None if there is no single one."""
-    if compute.count_distinct(values, mode="all").as_py() != 1:
-        return None
+def _constants(connection: Any, name: str, varying: Mapping[str, pa.Array[Any]]) -> str:
+    """Return a table of values for each file; register it under `name` if it has no literals."""
+    literals = [found for values in varying.values() if (found := _literals(values)) is not None]
+    if len(literals) == len(varying):
+        rows = (
+            f"({number}, {', '.join(row)})"
+            for number, row in enumerate(zip(*literals, strict=True))
+        )
+        return f"(VALUES {', '.join(rows)}) AS constants(number, {', '.join(varying)})"
+    numbers = pa.array(range(len(next(iter(varying.values())))), pa.uint64())
+    connection.register(name, pa.table({"number": numbers, **varying}))
+    return f"{quoted_name(name)} AS constants"
+
+
+_MOST_LITERALS: Final = 1_000
+
+
+def _literals(values: pa.Array[Any]) -> list[str] | None:
+    """Return values as literals that a cast converts exactly; None if they are registered."""
     kind = values.type
-    if not values[0].is_valid:
-        return "NULL"
-    if pt.is_string(kind) or pt.is_integer(kind) or pt.is_boolean(kind):
-        return quoted_string(str(values[0].as_py()))
-    return quoted_string(f"{values[0].as_py():f}") if pt.is_decimal(kind) else None
+    is_same = compute.count_distinct(values, mode="all").as_py() == 1
+    if len(values) > _MOST_LITERALS and not is_same:
+        return None
+    if pt.is_date32(kind) and not _has_usual_years(values):
+        return None
+    write = next((write for test, write in _WRITERS if test(kind)), None)
+    if write is None:
+        return None
+    shown = values[:1].to_pylist() * len(values) if is_same else values.to_pylist()
+    return ["NULL" if one is None else quoted_string(write(one)) for one in shown]
+
+
+def _has_usual_years(days: pa.Array[Any]) -> bool:
+    ends: dict[str, Any] = compute.min_max(compute.cast(days, pa.int32())).as_py()
+    first, last = (ends["min"] or 0), (ends["max"] or 0)
+    return bool(date.min.toordinal() <= first + _EPOCH and last + _EPOCH <= date.max.toordinal())
+
+
+_EPOCH: Final = date(1970, 1, 1).toordinal()
+_WRITERS: Final[tuple[tuple[Callable[[Any], bool], Callable[[Any], str]], ...]] = (
+    (pt.is_string, str), (pt.is_integer, str), (pt.is_boolean, str),
+    (pt.is_decimal, "{:f}".format), (pt.is_date32, str),
+)  # fmt: skip
