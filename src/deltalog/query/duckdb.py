@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+from collections.abc import Hashable
 from functools import cache
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeGuard
@@ -39,7 +40,7 @@ _CLOSED: Final[dict[str, Any]] = {
 }
 
 
-Views = frozenset[tuple[str, str | None]]
+Views = frozenset[Hashable]
 _MOST_IDLE: Final = 4
 
 
@@ -66,7 +67,7 @@ class Database:
         """Return a connection that has exactly these views and no open result; None if none has.
 
         Args:
-            views: the name and the query of each view.
+            views: the keys of the views; see `View`.
         """
         with self._knowing:
             for number, (known, connection) in enumerate(self._idle):
@@ -245,19 +246,19 @@ def query_duckdb(
         )
         for name, rows in tables.items()
     }
-    queries = {
-        name: rows.as_query() for name, rows in watched.items() if isinstance(rows, NativeRows)
+    shown_rows = {
+        name: rows.view(name) for name, rows in watched.items() if isinstance(rows, NativeRows)
     }
     # A connection with views only can be used again by a query over the same files.
-    is_reusable = len(queries) == len(watched) and None not in queries.values()
-    views = frozenset(queries.items()) if is_reusable else None
+    keys = frozenset(view.key for view in shown_rows.values())
+    views = keys if len(shown_rows) == len(watched) and None not in keys else None
     connection = None if views is None else database.idle(views)
     is_new = connection is None
     connection = database.connect() if connection is None else connection
     try:
         for name, rows in watched.items() if is_new else ():
-            if isinstance(rows, NativeRows):
-                rows.create_view(connection, name, queries[name])
+            if name in shown_rows:
+                shown_rows[name].create(connection)
                 continue
             given = rows.to_reader() if isinstance(rows, WatchedReader) else rows
             register(connection, name, given, is_joined=len(watched) > 1)

@@ -10,8 +10,10 @@ Protocol: Column Mapping, Deletion Vectors, Partition Value Serialization
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
 from datetime import date
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,7 +27,7 @@ from deltalog.schema.columns import find_field
 from deltalog.schema.types import DOUBLE, FLOAT, TIMESTAMP
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from deltalog.data.scan.native import FileGroup, NativePlan
     from deltalog.data.scan.plan import Scan
@@ -35,7 +37,10 @@ _FILE, _ROW = "file_index", "file_row_number"
 _POSITION: Final = "position"
 # The number of a file and the position of a row form one number that identifies the row.
 _ROWS_OF_FILE: Final = 1 << 40
+_CONSTANTS: Final = "_constants"
 _RELATIONS: Final = count()
+_MOST_KEPT_ROWS: Final = 1_000_000
+"""The maximum number of deleted rows of a table that a connection keeps for the next query."""
 
 
 class NativeRows:
@@ -72,48 +77,38 @@ class NativeRows:
         for _ in self.plan.scan.to_batches():
             pass
 
-    def create_view(self, connection: Any, name: str, query: str | None = None) -> None:
-        """Create a temporary view of the rows on a connection.
+    def view(self, name: str) -> View:
+        """Return a view of the rows.
 
         Args:
-            connection: DuckDB's connection.
-            name: the name of the view.
-            query: the result of `as_query`.
-
-        Cost: DuckDB reads the footer of one file per group; loads the deletion vectors.
+            name: the name of the view, with which the names of its tables begin.
         """
-        query = self._query(connection, name) if query is None else query
-        connection.execute(f"CREATE TEMP VIEW {quoted_name(name)} AS {query}")
-
-    def as_query(self) -> str | None:
-        """Return a query of the rows; None if it needs tables that are registered."""
-        if any(group.vectors for group in self.plan.groups):
-            return None
-        if any(_literals(values) is None for group in self.plan.groups
-               for values in group.constants.values()):  # fmt: skip
-            return None
-        return self._query(None, "")
+        tables: dict[str, Callable[[], pa.Table]] = {}
+        parts = [
+            self._group(group, f"{name}_{number}", tables)
+            for number, group in enumerate(self.plan.groups)
+        ]
+        vectors = [one for group in self.plan.groups for one in group.vectors]
+        is_small = sum(one.num_deleted for one in vectors) <= _MOST_KEPT_ROWS
+        is_known = is_small and not any(one.endswith(_CONSTANTS) for one in tables)
+        query = " UNION ALL ".join(parts) or self._no_rows()
+        ids = tuple(one.unique_id for one in vectors)
+        return View(name, query, tables, (name, query, ids) if is_known else None)
 
     def to_relation(self, connection: Any) -> Any:
         """Return a relation of the rows on a connection that can open the files.
 
-        Small tables of deleted rows and partition values are registered on the connection, under
-        names that begin with `deltalog_rows_`.
+        Small tables of deleted rows and partition values are created on the connection, under names
+        that begin with `deltalog_rows_`.
 
         Args:
             connection: DuckDB's connection.
 
-        Cost: see `create_view`.
+        Cost: see `View.create`.
         """
-        return connection.sql(self._query(connection, f"deltalog_rows_{next(_RELATIONS)}"))
-
-    def _query(self, connection: Any, name: str) -> str:
-        """Return the query of the rows, and register the tables that it needs."""
-        parts = [
-            self._group(connection, group, f"{name}_{number}")
-            for number, group in enumerate(self.plan.groups)
-        ]
-        return " UNION ALL ".join(parts) or self._no_rows()
+        view = self.view(f"deltalog_rows_{next(_RELATIONS)}")
+        view.create_tables(connection)
+        return connection.sql(view.query)
 
     def _no_rows(self) -> str:
         nulls = (
@@ -124,8 +119,8 @@ class NativeRows:
     def _type(self, name: str) -> str:
         return column_text(find_field(self.table_schema, (name,)).type)
 
-    def _group(self, connection: Any, group: FileGroup, name: str) -> str:
-        """Return the query for a group of files, and register the tables that it needs."""
+    def _group(self, group: FileGroup, name: str, tables: dict[str, Callable[[], pa.Table]]) -> str:
+        """Return the query for a group of files; add the tables that it needs to `tables`."""
         texts = dict(self._columns(group))
         files = ", ".join(map(quoted_string, group.paths))
         source = f"read_parquet([{files}], hive_partitioning = false) AS files"
@@ -139,12 +134,13 @@ class NativeRows:
             varying[name_of_values] = values
             texts[column] = f"CAST(constants.{name_of_values} AS {kind})"
         if varying:
-            constants = _constants(connection, f"{name}_constants", varying)
+            constants = _values(varying)
+            if constants is None:
+                tables[name + _CONSTANTS] = partial(_table_of, varying)
+                constants = f"{quoted_name(name + _CONSTANTS)} AS constants"
             source += f" JOIN {constants} ON constants.number = files.{_FILE}"
         if group.vectors:
-            positions = self._positions(group)
-            deleted_rows: Any = {_POSITION: positions}
-            connection.register(f"{name}_deleted", pa.table(deleted_rows))
+            tables[f"{name}_deleted"] = partial(self._positions, group)
             position = f"files.{_FILE}::BIGINT * {_ROWS_OF_FILE} + files.{_ROW}"
             deleted = f"SELECT {_POSITION} FROM {quoted_name(f'{name}_deleted')}"  # noqa: S608  # as below
             source += f" WHERE {position} NOT IN ({deleted})"
@@ -168,13 +164,45 @@ class NativeRows:
                 text = f"CASE WHEN isnan({text}) THEN CAST('NaN' AS {kind}) ELSE {text} END"
             yield column.name, text
 
-    def _positions(self, group: FileGroup) -> pa.ChunkedArray[Any]:
+    def _positions(self, group: FileGroup) -> pa.Table:
         store = self.plan.scan.snapshot.store
         found = [
             compute.add(rows, pa.scalar(number * _ROWS_OF_FILE, pa.int64()))
             for number, rows in enumerate(group.deleted(store))
         ]
-        return pa.chunked_array(found, pa.int64())
+        positions: Any = {_POSITION: pa.chunked_array(found, pa.int64())}
+        return pa.table(positions)
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A view of the rows of a table.
+
+    Args:
+        name: the name of the view.
+        query: the query of the view.
+        tables: the tables that the query needs: name → the rows.
+        key: a value that is equal only for views with equal rows; None if it is unknown, or if the
+            tables are large.
+    """
+
+    name: str
+    query: str
+    tables: Mapping[str, Callable[[], pa.Table]]
+    key: Hashable | None
+
+    def create(self, connection: Any) -> None:
+        """Create the view and its tables on a connection; other connections do not see them.
+
+        Cost: DuckDB reads the footer of one file per group; loads the deletion vectors.
+        """
+        self.create_tables(connection)
+        connection.execute(f"CREATE TEMP VIEW {quoted_name(self.name)} AS {self.query}")
+
+    def create_tables(self, connection: Any) -> None:
+        """Create the tables that the query needs on a connection."""
+        for name, rows in self.tables.items():
+            connection.register(name, rows())
 
 
 def native_rows(scan: Scan) -> NativeRows | None:
@@ -201,18 +229,20 @@ def can_open_files(connection: Any) -> bool:
     return bool(setting.fetchone()[0])
 
 
-def _constants(connection: Any, name: str, varying: Mapping[str, pa.Array[Any]]) -> str:
-    """Return a table of values for each file; register it under `name` if it has no literals."""
+def _values(varying: Mapping[str, pa.Array[Any]]) -> str | None:
+    """Return a table of values for each file as VALUES; None if a value has no literal."""
     literals = [found for values in varying.values() if (found := _literals(values)) is not None]
-    if len(literals) == len(varying):
-        rows = (
-            f"({number}, {', '.join(row)})"
-            for number, row in enumerate(zip(*literals, strict=True))
-        )
-        return f"(VALUES {', '.join(rows)}) AS constants(number, {', '.join(varying)})"
+    if len(literals) < len(varying):
+        return None
+    rows = (
+        f"({number}, {', '.join(row)})" for number, row in enumerate(zip(*literals, strict=True))
+    )
+    return f"(VALUES {', '.join(rows)}) AS constants(number, {', '.join(varying)})"
+
+
+def _table_of(varying: Mapping[str, pa.Array[Any]]) -> pa.Table:
     numbers = pa.array(range(len(next(iter(varying.values())))), pa.uint64())
-    connection.register(name, pa.table({"number": numbers, **varying}))
-    return f"{quoted_name(name)} AS constants"
+    return pa.table({"number": numbers, **varying})
 
 
 _MOST_LITERALS: Final = 1_000

@@ -122,7 +122,7 @@ class FileGroup:
     numbers: tuple[int, ...]
     columns: tuple[StoredColumn | None, ...]
     constants: Mapping[str, pa.Array[Any]]
-    vectors: tuple[_FileVector, ...] = ()
+    vectors: tuple[FileVector, ...] = ()
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -146,12 +146,33 @@ class FileGroup:
 
 
 @dataclass(frozen=True, slots=True)
-class _FileVector:
+class FileVector:
+    """The deletion vector of a file.
+
+    Args:
+        path: the path of the file, as in the log.
+        row: the descriptor, as in the log.
+        num_rows: the number of physical rows of the file.
+    """
+
     path: str
     row: dict[str, Any]
     num_rows: int
 
+    @property
+    def num_deleted(self) -> int:
+        """The number of deleted rows that the log states."""
+        return int(self.row["cardinality"])
+
+    @property
+    def unique_id(self) -> str:
+        """The identity of the vector, which never changes its rows."""
+        descriptor = descriptor_of(self.row)
+        assert descriptor is not None  # noqa: S101  # only such rows become vectors
+        return descriptor.unique_id
+
     def positions(self, store: Store) -> pa.Int64Array:
+        """Load the positions of the deleted rows; see `FileGroup.deleted`."""
         descriptor = descriptor_of(self.row)
         assert descriptor is not None  # noqa: S101  # only such rows become vectors
         try:
@@ -255,7 +276,7 @@ def plan_native(scan: Scan, engine: NativeEngine) -> NativePlan:
                 columns,
                 {name: values.take(pa.array(numbers)) for name, values in constants.items()},
                 tuple(
-                    _FileVector(paths[number], vectors[number], stored[number].num_rows)
+                    FileVector(paths[number], vectors[number], stored[number].num_rows)
                     for number in numbers
                     if is_marked
                 ),
