@@ -1,5 +1,8 @@
 """TPC-H and TPC-DS beside other engines: `python -m benchmarks.tpc SCALE [KIND VARIANT]`.
 
+For plain tables of TPC-H, the other engines include `delta_scan` of DuckDB and deltalake, and
+Polars answers five queries over `lineitem`.
+
 The tables and queries come from `make .cache/tpc/…`. Each query is answered once by each side, then
 five times in turns; the page `docs/benchmarks-tpc.md` has the medians. Answers of `deltalog.sql`
 are compared with the answers of DuckDB's extension. The tables are written beside those of the
@@ -8,15 +11,22 @@ generator, unless they are there.
 
 from __future__ import annotations
 
+import datetime as dt
 import statistics
+import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+import deltalake
 import duckdb
+import polars as pl
 import pyarrow as pa
 
 import deltalog
@@ -44,7 +54,8 @@ class Side:
 
     Args:
         name: the name in the report.
-        ask: answers the query with this number.
+        ask: answers the query with this number, and returns the answer, or the seconds that another
+            process took.
     """
 
     name: str
@@ -92,7 +103,63 @@ def _by_duckdb(
     return ask
 
 
-def measured(kind: str, made: Benchmark, found: list[Side]) -> dict[str, dict[int, float]]:
+@contextmanager
+def peers(kind: str, plain: Benchmark) -> Iterator[list[Side]]:
+    """Return other readers of Delta tables, for plain tables of TPC-H."""
+    if kind != "h":
+        yield []
+        return
+    python = plain.place.parent / "bin" / "python"
+    script = Path(__file__).with_name("delta_scan.py")
+    process = subprocess.Popen(
+        [python, script, plain.place / "plain"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    tables = {name: deltalake.DeltaTable(table.table_uri) for name, table in plain.tables.items()}
+    queries: Any = deltalake.QueryBuilder()
+    for name, table in tables.items():
+        queries = queries.register(name, table)
+
+    def by_delta_scan(number: int) -> float:
+        process.stdin.write(f"{plain.place / 'queries' / f'{number:02d}.sql'}\n")  # type: ignore[union-attr]  # there are pipes
+        process.stdin.flush()  # type: ignore[union-attr]  # as above
+        return float(process.stdout.readline())  # type: ignore[union-attr]  # as above
+
+    def by_query_builder(number: int) -> Any:
+        return pa.table(queries.execute(plain.query(number)).read_all())
+
+    try:
+        yield [
+            Side("DuckDB 1.5.5 `delta_scan`", by_delta_scan),
+            Side("deltalake `QueryBuilder`", by_query_builder),
+        ]
+    finally:
+        process.communicate()
+
+
+def _seconds(ask: Callable[[], Any]) -> float:
+    began = time.perf_counter()
+    found = ask()
+    return found if isinstance(found, float) else time.perf_counter() - began
+
+
+def _in_turns(asks: Mapping[str, Callable[[], Any]]) -> dict[str, float]:
+    """Return the median seconds of each side; a side that fails has none."""
+    works: dict[str, Callable[[], Any]] = {}
+    for name, ask in asks.items():
+        try:
+            ask()
+            works[name] = ask
+        except Exception as error:  # noqa: BLE001  # peers raise errors of many types
+            print(f"{name} failed: {str(error)[:200]}", flush=True)
+    seconds: dict[str, list[float]] = {name: [] for name in works}
+    for turn in range(_TURNS):
+        for name in list(works) if turn % 2 else reversed(works):
+            seconds[name].append(_seconds(works[name]))
+    return {name: statistics.median(times) for name, times in seconds.items()}
+
+
+def measured(kind: str, made: Benchmark, found: Sequence[Side]) -> dict[str, dict[int, float]]:
     """Return the median seconds of each side for each query."""
     medians: dict[str, dict[int, float]] = {side.name: {} for side in found}
     for number in NUMBERS[kind]:
@@ -100,39 +167,82 @@ def measured(kind: str, made: Benchmark, found: list[Side]) -> dict[str, dict[in
         wrong = difference(answer, made.answer(number), made.query(number))
         if wrong is not None:
             raise SystemExit(f"{_TITLES[kind]} query {number} of {_OURS} is wrong: {wrong}")
-        for side in found[1:]:
-            side.ask(number)
-        seconds: dict[str, list[float]] = {side.name: [] for side in found}
-        for turn in range(_TURNS):
-            for side in found if turn % 2 else reversed(found):
-                began = time.perf_counter()
-                side.ask(number)
-                seconds[side.name].append(time.perf_counter() - began)
-        for name, times in seconds.items():
-            medians[name][number] = statistics.median(times)
-        shown = ", ".join(f"{name} {1000 * medians[name][number]:.0f} ms" for name in medians)
+        times = _in_turns({side.name: partial(side.ask, number) for side in found})
+        for name, median in times.items():
+            medians[name][number] = median
+        shown = ", ".join(f"{name} {1000 * median:.0f} ms" for name, median in times.items())
         print(f"{_TITLES[kind]} {number}: {shown}", flush=True)
     return medians
+
+
+def _pricing(frame: pl.LazyFrame) -> pl.LazyFrame:
+    price = pl.col("l_extendedprice") * (1 - pl.col("l_discount"))
+    kept = frame.filter(pl.col("l_shipdate") <= dt.date(1998, 9, 2))
+    sums = [pl.col("l_quantity").sum(), price.sum().alias("price"), pl.len()]
+    return kept.group_by("l_returnflag", "l_linestatus").agg(sums)
+
+
+def _revenue(frame: pl.LazyFrame) -> pl.LazyFrame:
+    is_of_year = pl.col("l_shipdate").is_between(
+        dt.date(1994, 1, 1), dt.date(1995, 1, 1), closed="left"
+    )
+    is_near = pl.col("l_discount").is_between(Decimal("0.05"), Decimal("0.07"))
+    kept = frame.filter(is_of_year, is_near, pl.col("l_quantity") < 24)
+    return kept.select((pl.col("l_extendedprice") * pl.col("l_discount")).sum())
+
+
+_OF_POLARS: Final[Mapping[str, Callable[[pl.LazyFrame], pl.LazyFrame]]] = {
+    "like query 1": _pricing,
+    "like query 6": _revenue,
+    "count": lambda frame: frame.select(pl.len()),
+    "one column": lambda frame: frame.select(pl.col("l_orderkey").sum()),
+    "all rows": lambda frame: frame,
+}
+
+
+def of_polars(plain: Benchmark) -> list[str]:
+    """Return the lines of a section about Polars over `lineitem`."""
+    table = plain.tables["lineitem"]
+    files = [uri.removeprefix("file://") for uri in table.file_uris()]
+    frames: dict[str, Callable[[], pl.LazyFrame]] = {
+        "`to_polars(lazy=True)`": lambda: table.to_polars(lazy=True),
+        "`pl.scan_parquet`": lambda: pl.scan_parquet(files),
+        "`pl.scan_delta`": lambda: pl.scan_delta(table.table_uri),
+    }
+    lines = ["## Polars over lineitem", "", f"| query | {' | '.join(frames)} |"]
+    lines.append("|---|" + "---|" * len(frames))
+    for name, query in _OF_POLARS.items():
+        times = _in_turns({
+            side: lambda query=query, frame=frame: query(frame()).collect()  # type: ignore[misc]  # bound in the loop
+            for side, frame in frames.items()
+        })  # fmt: skip
+        lines.append(f"| {name} | {' | '.join(f'{1000 * one:.1f}' for one in times.values())} |")
+        print(lines[-1], flush=True)
+    return [*lines, ""]
 
 
 def report(title: str, medians: Mapping[str, Mapping[int, float]]) -> list[str]:
     """Return the lines of a section: the mean ratios to bare Parquet, and each query in ms."""
     base = medians[_FILES]
+    answered = {name: times for name, times in medians.items() if times}
     lines = [
         f"## {title}",
         "",
         "| side | geometric mean | worst query | total s |",
         "|---|---|---|---|",
     ]
-    for name, times in medians.items():
-        ratios = {number: times[number] / base[number] for number in base}
+    for name, times in answered.items():
+        ratios = {number: times[number] / base[number] for number in base if number in times}
         mean = statistics.geometric_mean(ratios.values())
         worst = max(ratios, key=lambda number: ratios[number])
         total = sum(times.values())
         lines.append(f"| {name} | {mean:.2f} | {ratios[worst]:.2f} (query {worst}) | {total:.2f} |")
-    lines += ["", f"| query | {' | '.join(medians)} |", "|---|" + "---|" * len(medians)]
+    lines += ["", f"| query | {' | '.join(answered)} |", "|---|" + "---|" * len(answered)]
     for number in base:
-        cells = " | ".join(f"{1000 * times[number]:.0f}" for times in medians.values())
+        cells = " | ".join(
+            f"{1000 * times[number]:.0f}" if number in times else "fails"
+            for times in answered.values()
+        )
         lines.append(f"| {number} | {cells} |")
     return [*lines, ""]
 
@@ -150,8 +260,11 @@ def main(scale: str, parts: tuple[tuple[str, str], ...]) -> None:
             raise SystemExit(f"there are no tables: make .cache/tpc/{kind}-{scale}/.ready")
         plain = write_tables(place, place / "plain")
         made = write_tables(place, place / variant, variant)
-        medians = measured(kind, made, sides(made, plain))
+        with peers(kind if variant == "plain" else "", plain) as others:
+            medians = measured(kind, made, [*sides(made, plain), *others])
         section = report(f"{_TITLES[kind]}, {variant}", medians)
+        if kind == "h" and variant == "plain":
+            section += of_polars(plain)
         print("\n".join(section), flush=True)
         lines += section
     _PAGE.write_text("\n".join(lines), "utf-8")
