@@ -244,9 +244,13 @@ def _joined(word: str, end: str) -> Callable[[_Writer, Any], str]:
     return write
 
 
-def _key(node: Expression) -> str:
+def _key(writer: _Writer, node: Expression) -> str:
     """Return a key for an expression that is zero in the same rows."""
-    while isinstance(node, nodes.Cast) and not node.is_try:
+    while (
+        isinstance(node, nodes.Cast)
+        and not node.is_try
+        and _is_exact_cast(writer.kind(node.operand), node.to)
+    ):
         node = node.operand
     return repr(node)
 
@@ -265,29 +269,29 @@ _NOT_ZERO: Final[Mapping[str, tuple[Callable[[Any], bool], Callable[[Any], bool]
 )  # fmt: skip
 
 
-def _nonzero(condition: Expression, *, is_true: bool) -> frozenset[str]:
+def _nonzero(writer: _Writer, condition: Expression, *, is_true: bool) -> frozenset[str]:
     """Return expressions that are not zero, or NULL, where a condition is true, or is not true."""
     if isinstance(condition, nodes.And) and is_true:
-        found = [_nonzero(one, is_true=True) for one in condition.operands]
+        found = [_nonzero(writer, one, is_true=True) for one in condition.operands]
         return frozenset().union(*found)
     if not isinstance(condition, nodes.Comparison) or not isinstance(condition.right, Literal):
         return frozenset()
     value, tests = condition.right.value, _NOT_ZERO.get(condition.operator)
     if tests is None or isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         return frozenset()
-    return frozenset({_key(condition.left)}) if tests[not is_true](value) else frozenset()
+    return frozenset({_key(writer, condition.left)}) if tests[not is_true](value) else frozenset()
 
 
-def _is_never_zero(node: Expression, known: frozenset[str]) -> bool:
+def _is_never_zero(writer: _Writer, node: Expression, known: frozenset[str]) -> bool:
     if isinstance(node, Literal):
         return node.value is None or bool(node.value)
     if not isinstance(node, nodes.Case):
-        return _key(node) in known
+        return _key(writer, node) in known
     for condition, value in node.branches:
-        if not _is_never_zero(value, known | _nonzero(condition, is_true=True)):
+        if not _is_never_zero(writer, value, known | _nonzero(writer, condition, is_true=True)):
             return False
-        known |= _nonzero(condition, is_true=False)
-    return node.otherwise is None or _is_never_zero(node.otherwise, known)
+        known |= _nonzero(writer, condition, is_true=False)
+    return node.otherwise is None or _is_never_zero(writer, node.otherwise, known)
 
 
 def _not(writer: _Writer, node: nodes.Not) -> str:
@@ -393,7 +397,7 @@ def _quotient(writer: _Writer, node: nodes.Arithmetic, sides: Sequence[str]) -> 
 
 def _guarded(writer: _Writer, node: nodes.Arithmetic, sides: Sequence[str], text: str) -> str:
     """Write a division that fails if the divisor is zero, as in Spark; in DuckDB it is NULL."""
-    if _is_never_zero(node.right, writer.nonzero):
+    if _is_never_zero(writer, node.right, writer.nonzero):
         return text
     writer.may_fail = True
     is_zero = f"{sides[1]} = 0 AND {sides[0]} IS NOT NULL"
@@ -473,8 +477,8 @@ def _case(writer: _Writer, node: nodes.Case) -> str:
     known, texts = frozenset[str](), []
     for condition, value in node.branches:
         test, _ = writer.operand(condition, known)
-        found, _ = writer.operand(value, known | _nonzero(condition, is_true=True))
-        known |= _nonzero(condition, is_true=False)
+        found, _ = writer.operand(value, known | _nonzero(writer, condition, is_true=True))
+        known |= _nonzero(writer, condition, is_true=False)
         texts.append(f"WHEN {test} THEN {found}")
     otherwise, last = node.otherwise, f"CAST(NULL AS {column_text(writer.kind(node))})"
     if otherwise is not None:
