@@ -126,11 +126,15 @@ class PolarsDataset:
         )
         if is_counted:
             return _counted(scan), _KEY
+        if scan.limit is not None and scan.limit <= _FEW_ROWS:
+            return _rows(scan, is_empty=projection == []), _KEY  # the first file may have enough
         found = _files(plan_native(scan, POLARS), has_filter=filter_columns is not None)
         return (_rows(scan, is_empty=projection == []) if found is None else found), _KEY
 
 
 _KEY: Final = "deltalog"
+_FEW_ROWS: Final = 10_000
+"""The maximum number of rows that deltalog's reader reads for a query without a filter."""
 
 
 def has_datasets() -> bool:

@@ -265,3 +265,15 @@ def test_other_stores_return_rows(tmp_path: Path) -> None:
     store.reset()
     assert DeltaTable(store).to_polars(lazy=True).collect().height == 2
     assert store.bytes_read
+
+
+def test_a_few_rows_need_few_files(table: DeltaTable) -> None:
+    assert not reads_itself(table, limit=3)  # deltalog opens one file after the other
+    assert reads_itself(table, limit=3, filter_columns=["id"])
+    lazy = table.to_polars(lazy=True)
+    eager = table.to_polars()
+    for first, length in [(0, 3), (5, 4), (2, None), (-3, 2), (16, 9)]:
+        found = lazy.slice(first, length).collect()
+        assert_frame_equal(found, eager.slice(first, length))
+    kept = lazy.head(12).filter(c.id > 8).collect()
+    assert_frame_equal(kept, eager.head(12).filter(c.id > 8))
