@@ -47,7 +47,10 @@ def by_pyarrow(scan: Scan) -> pa.Table | None:
 
 def by_polars(scan: Scan) -> pa.Table | None:
     """The rows that Polars reads itself; None if deltalog's reader must read some of them."""
-    frame, _ = PolarsDataset(scan.snapshot).to_dataset_scan()
+    try:
+        frame, _ = PolarsDataset(scan.snapshot).to_dataset_scan()
+    except pa.ArrowNotImplementedError:
+        return None  # Polars has no type for variants
     if "Parquet SCAN" not in frame.explain():
         return None
     lazy = frame_of_dataset(scan.snapshot)

@@ -512,6 +512,8 @@ _NOT_TRANSLATED: Final = (
     "CAST(b AS INT)",
     "TRY_CAST(i AS DECIMAL(5,2))",
     # what may fail where Spark does not evaluate it
+    "date_add(date_add(day, i), 1)",
+    "wide / 3 / 3",
     "CASE WHEN d <> 0 THEN d2 / CAST(d AS DECIMAL(5,0)) END",  # 0.4 becomes 0
     "coalesce(i, i2 * 2)",
     "coalesce(1D / x, x2)",

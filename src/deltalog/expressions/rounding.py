@@ -5,9 +5,9 @@ Arrow's kernels round decimals of 256 bits, which takes about ten times as long.
 
 from __future__ import annotations
 
+from decimal import Context
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
 import pyarrow as pa
 
 from deltalog._util.kernels import compute
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from deltalog._util.kernels import Array
 
+_EXACT: Final = Context(prec=80)
 _MOST: Final = 10**18
 """Whole numbers below it, and their sums, have less than 64 bits."""
 
@@ -29,13 +30,18 @@ def rounded(array: Array, to: Any) -> Array | None:
         to: the new type, of 128 bits.
 
     Returns:
-        None if a value has more than 18 digits, or does not fit the new type.
+        None if a value has more than 18 digits, or does not fit the new type, or if NumPy is not
+        installed.
 
     Cost: a few passes over the column.
     """
     kind: Any = array.type
     unit = 10 ** (kind.scale - to.scale)
     if not 1 < unit < _MOST or not len(array) or not pa.types.is_decimal128(kind):
+        return None
+    try:
+        import numpy as np  # noqa: PLC0415  # pyarrow does not require it
+    except ImportError:
         return None
     largest = _largest(array)
     if largest >= _MOST or (largest + unit // 2) // unit >= 10**to.precision:
@@ -54,4 +60,7 @@ def _largest(array: Array) -> int:
     """Return the largest absolute value, as the whole number that is stored."""
     kind: Any = array.type
     ends: dict[str, Decimal | None] = compute.min_max(array).as_py()
-    return max(int(abs(end).scaleb(kind.scale)) if end is not None else 0 for end in ends.values())
+    return max(
+        int(end.copy_abs().scaleb(kind.scale, _EXACT)) if end is not None else 0
+        for end in ends.values()
+    )

@@ -278,11 +278,12 @@ class _Parts:
         children = [one for one in children_of(node) if one is not common]
         scope, chain = self._scope, self._chain
         shown: set[int] = set()
-        if isinstance(node, exp.Select):  # in a subquery, the same names mean other columns
+        if isinstance(node, exp.Select | exp.SetOperation):
+            # In a subquery, the same names mean other columns.
             self._scope = next(self._scopes)
-            shown = set(map(id, node.expressions))
+            shown = set(map(id, node.expressions)) if isinstance(node, exp.Select) else set()
         for child in [common, *children] if common is not None else children:
-            if isinstance(node, exp.Select):
+            if isinstance(node, exp.Query):
                 # Other clauses may mean a result column with the name of a column.
                 self._chain = -self._scope if id(child) in shown else None
             self.visit(child)

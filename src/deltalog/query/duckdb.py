@@ -67,7 +67,7 @@ class Database:
         """Return a connection that has exactly these views and no open result; None if none has.
 
         Args:
-            views: the keys of the views; see `View`.
+            views: the keys of the views; see `DuckDBView`.
         """
         with self._knowing:
             for number, (known, connection) in enumerate(self._idle):

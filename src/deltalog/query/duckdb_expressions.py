@@ -154,6 +154,7 @@ class _Writer:
         nonzero: the expressions, as `_key` has them, that are not zero where this one is evaluated.
         may_fail: whether evaluating the expression may raise an error, as far as it was written.
         guards: see `Translation`.
+        is_guarded: whether an operand has guards. It may fail where one of them is false.
     """
 
     schema: StructType
@@ -161,6 +162,7 @@ class _Writer:
     nonzero: frozenset[str] = frozenset()
     may_fail: bool = False
     guards: list[str] = field(default_factory=list)
+    is_guarded: bool = False
 
     def text(self, node: Expression) -> str:
         """Return an expression; raise `_NotSameError` if DuckDB's result would differ."""
@@ -184,6 +186,7 @@ class _Writer:
         text = inner.text(node)
         self.may_fail |= inner.may_fail
         self.guards += inner.guards
+        self.is_guarded |= bool(inner.guards)
         return text, inner.may_fail
 
     def operands(self, parts: Iterable[Expression]) -> list[str]:
@@ -202,7 +205,7 @@ class _Writer:
 
     def guard(self, check: str) -> None:
         """Add a guard. It is evaluated even where the expression is not, so it must not fail."""
-        if self.may_fail:
+        if self.may_fail or self.is_guarded:
             raise _NotSameError
         self.guards.append(check)
 

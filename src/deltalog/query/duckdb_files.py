@@ -77,7 +77,7 @@ class NativeRows:
         for _ in self.plan.scan.to_batches():
             pass
 
-    def view(self, name: str) -> View:
+    def view(self, name: str) -> DuckDBView:
         """Return a view of the rows.
 
         Args:
@@ -93,7 +93,7 @@ class NativeRows:
         is_known = is_small and not any(one.endswith(_CONSTANTS) for one in tables)
         query = " UNION ALL ".join(parts) or self._no_rows()
         ids = tuple(one.unique_id for one in vectors)
-        return View(name, query, tables, (name, query, ids) if is_known else None)
+        return DuckDBView(name, query, tables, (name, query, ids) if is_known else None)
 
     def to_relation(self, connection: Any) -> Any:
         """Return a relation of the rows on a connection that can open the files.
@@ -104,7 +104,7 @@ class NativeRows:
         Args:
             connection: DuckDB's connection.
 
-        Cost: see `View.create`.
+        Cost: see `DuckDBView.create`.
         """
         view = self.view(f"deltalog_rows_{next(_RELATIONS)}")
         view.create_tables(connection)
@@ -175,7 +175,7 @@ class NativeRows:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class DuckDBView:
     """A view of the rows of a table.
 
     Args:

@@ -95,6 +95,7 @@ _PROBED: Final = re.compile(
 )
 
 
+_PLAIN_INPUT: Final = re.compile(r"""["\w.]+|"[^"]*"(?:\."[^"]*")*""")
 _WITHOUT_CLOCK: Final = SqlSession(now=None, time_zone="UTC")
 
 
@@ -573,11 +574,13 @@ def translated_part(
     resolved = resolve(parsed, schema, session, text_rules=TextRules.VALUES)
     if is_of_values and isinstance(resolved, Literal):
         resolved = as_inserted(resolved)
+    found = to_duckdb(resolved, schema, dict(inputs))
+    written = " ".join([found.text or "", *found.guards, *found.implied])
+    if any(not _PLAIN_INPUT.fullmatch(text) and written.count(text) > 1 for _, text in inputs):
+        # A subquery may have other values each time, or be slow.
+        found = Translation(None)
     return TranslatedPart(
-        resolved,
-        type_of(resolved, schema),
-        is_same_by_duckdb(parsed, resolved, schema),
-        to_duckdb(resolved, schema, dict(inputs)),
+        resolved, type_of(resolved, schema), is_same_by_duckdb(parsed, resolved, schema), found
     )
 
 

@@ -25,7 +25,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
@@ -174,7 +173,7 @@ class _Probe:
         self, *, projection: list[str] | None = None, **_hints: Any
     ) -> tuple[pl.LazyFrame, str]:
         polars: Any = require_library("polars")
-        kept = [pa.array([True, False, True]), None]
+        kept = [polars.Series([True, False, True]), None]
         scan = polars.scan_parquet(
             list(self.paths),
             schema={name: polars.Int64 for name in projection or ["a"] if name == "a"},
@@ -222,14 +221,20 @@ _SAFE_DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 def _counted(scan: Scan) -> pl.LazyFrame:
-    """Return a scan without columns that has the right number of rows."""
+    """Return a frame without values that has the right number of rows."""
+    # Polars also puts row numbers and slices on such a frame, so it must not need a file.
+    return _of_frames(_polars_schema(scan.schema), partial(_heights, scan))
+
+
+def _heights(scan: Scan) -> tuple[Iterator[pl.DataFrame], bool]:
     polars: Any = require_library("polars")
-    schema = _polars_schema(scan.schema)
-    # Polars does not open the file, because the number of rows is known.
-    found: pl.LazyFrame = polars.scan_parquet(
-        [scan.snapshot.store.root], schema=schema, glob=False, _row_count=(scan.count(), 0)
-    )
-    return found
+    num_rows = scan.count()
+    starts = range(0, num_rows, _MOST_HEIGHT)
+    return (polars.DataFrame(height=min(_MOST_HEIGHT, num_rows - start)) for start in starts), False
+
+
+_MOST_HEIGHT: Final = 2**30
+"""The maximum number of rows of a data frame without columns."""
 
 
 def _files(plan: NativePlan, *, has_filter: bool) -> pl.LazyFrame | None:
@@ -274,6 +279,7 @@ def _directory_columns(plan: NativePlan) -> tuple[str, ...] | None:
     if not plan.scan.spec.partition_columns.names:
         return ()
     found: set[tuple[str, ...]] = set()
+    known = set(plan.scan.snapshot.configuration.partition_columns)
     for group in plan.groups:
         constants = {name: values.to_pylist() for name, values in group.constants.items()}
         kinds = {name: values.type for name, values in group.constants.items()}
@@ -284,6 +290,8 @@ def _directory_columns(plan: NativePlan) -> tuple[str, ...] | None:
             is_safe = "=" not in name and len(in_path) == len(pairs) and all(
                 _SAFE_VALUE.fullmatch(part) for pair in pairs for part in pair
             )  # fmt: skip
+            # A directory above the table may have such a name, too.
+            is_safe = is_safe and set(in_path) <= known
             if not is_safe or any(
                 _in_directory(values[number], kinds[column]) != in_path.get(column, "")
                 for column, values in constants.items()
@@ -312,8 +320,8 @@ def _deleted_rows(plan: NativePlan) -> _DeletedRows | None:
     store = plan.scan.snapshot.store
 
     @cache
-    def kept() -> dict[str, pa.Array[Any] | None]:
-        found: dict[str, pa.Array[Any] | None] = {}
+    def kept() -> dict[str, pl.Series | None]:
+        found: dict[str, pl.Series | None] = {}
         for group in plan.groups:
             found.update(dict.fromkeys(group.paths))
             if group.vectors:
@@ -330,23 +338,19 @@ def _deleted_rows(plan: NativePlan) -> _DeletedRows | None:
     return _MASKS, masks
 
 
-def _kept(num_rows: int, deleted: pa.Int64Array) -> pa.Array[Any]:
+def _kept(num_rows: int, deleted: pa.Int64Array) -> pl.Series:
     """Return a mask of the rows that are not deleted."""
-    mask = np.ones(num_rows, np.bool_)
-    mask[deleted.to_numpy()] = False
-    return pa.array(mask)
+    polars: Any = require_library("polars")
+    positions = polars.int_range(0, num_rows, dtype=polars.Int64, eager=True)
+    found: pl.Series = ~positions.is_in(polars.from_arrow(deleted).implode())
+    return found
 
 
-def _masks(masks: Sequence[pa.Array[Any] | None]) -> pl.DataFrame:
+def _masks(masks: Sequence[pl.Series | None]) -> pl.DataFrame:
     """Return masks as Polars expects them: a list for each file, or NULL."""
-    ends = np.cumsum([0, *(0 if mask is None else len(mask) for mask in masks)])
-    values = pa.concat_arrays([pa.array([], pa.bool_()), *(mask for mask in masks if mask)])
-    absent = pa.array([mask is None for mask in masks], pa.bool_())
-    make: Any = pa.LargeListArray.from_arrays
-    lists = make(pa.array(ends, pa.int64()), values, mask=absent)
-    found: pl.DataFrame = require_library("polars").from_arrow(
-        pa.table({"selection_vector": lists})
-    )
+    polars: Any = require_library("polars")
+    kind = polars.List(polars.Boolean)
+    found: pl.DataFrame = polars.DataFrame({"selection_vector": polars.Series(masks, dtype=kind)})
     return found
 
 
@@ -355,14 +359,15 @@ def _masks(masks: Sequence[pa.Array[Any] | None]) -> pl.DataFrame:
 
 def _rows(scan: Scan, *, is_empty: bool) -> pl.LazyFrame:
     """Return the rows of a scan as a lazy frame, whose rows have no columns if `is_empty`."""
-    polars: Any = require_library("polars")
-    make: Any = polars.LazyFrame._scan_python_function  # noqa: SLF001  # see the module's docstring
-    found: pl.LazyFrame = make(
-        _polars_schema(scan.schema),
-        partial(_frames, scan, is_empty=is_empty),
-        pyarrow=True,
-        is_pure=True,
-    )
+    return _of_frames(_polars_schema(scan.schema), partial(_frames, scan, is_empty=is_empty))
+
+
+def _of_frames(
+    schema: Any, frames: Callable[[], tuple[Iterator[pl.DataFrame], bool]]
+) -> pl.LazyFrame:
+    """Return a lazy frame of data frames that a function yields when the query runs."""
+    make: Any = require_library("polars").LazyFrame._scan_python_function  # noqa: SLF001  # see the module's docstring
+    found: pl.LazyFrame = make(schema, frames, pyarrow=True, is_pure=True)
     return found
 
 
@@ -386,7 +391,11 @@ def pruning_predicate(code: str, snapshot: Snapshot) -> Expression | None:
     """
     schema, rows = snapshot.configuration.schema, plan_scan(snapshot).schema
     found = []
-    for part in _conjuncts(ast.parse(code, mode="eval").body):
+    try:
+        root = ast.parse(code, mode="eval").body
+    except (SyntaxError, RecursionError, MemoryError):  # Python limits the depth of brackets
+        return None
+    for part in _conjuncts(root):
         try:
             expression = _expression(part)
             if not isinstance(expression, pc.Expression):
@@ -397,7 +406,14 @@ def pruning_predicate(code: str, snapshot: Snapshot) -> Expression | None:
             meant = as_meant(weaker, schema)
             if not any(_compares_otherwise(path, schema) for path in columns_of(meant)):
                 found.append(resolve_predicate(meant, schema, text_rules=TextRules.NONE))
-        except (_UnknownCodeError, DeltaError, pa.ArrowException, TypeError, ValueError):
+        except (
+            _UnknownCodeError,
+            DeltaError,
+            pa.ArrowException,
+            TypeError,
+            ValueError,
+            RecursionError,
+        ):
             continue
     return conjunction(found) if found else None
 

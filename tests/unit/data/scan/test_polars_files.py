@@ -52,6 +52,9 @@ QUERIES: dict[str, Callable[[Any], Any]] = {
     "null partition": lambda frame: frame.filter(c.p.is_null()),
     "grouped": lambda frame: frame.group_by("p", "s").agg(c.id.sum()),
     "joined": lambda frame: frame.join(frame, on="id").select("id", "s", "s_right"),
+    "positions": lambda frame: frame.with_row_index().select("index"),
+    "last rows, counted": lambda frame: frame.tail(4).select(pl.len()),
+    "slice, counted": lambda frame: frame.slice(-5, 2).select(pl.len()),
     "joined by position": lambda frame: frame.with_row_index().select("index", "id").tail(3),
 }
 
@@ -143,6 +146,10 @@ def test_a_directory_that_looks_like_a_partition(tmp_path: Path) -> None:
     table = DeltaTable(str(path))
     assert table.to_polars(lazy=True).collect().rows() == [(1, 1)]
     assert table.to_polars(lazy=True).select("id").collect().rows() == [(1,)]
+    path = tmp_path / "id=7" / "t"  # a directory above the table has the name of a column
+    write_deltalake(str(path), {"id": [1, 2], "p": ["a", "b"]}, partition_by=["p"])
+    lazy = DeltaTable(str(path)).to_polars(lazy=True)
+    assert sorted(lazy.collect().rows()) == [(1, "a"), (2, "b")]
 
 
 def test_renamed_columns_are_read_by_deltalog(tmp_path: Path) -> None:
