@@ -19,7 +19,7 @@ from deltalog.errors import InvalidInputError
 from deltalog.expressions import Expression, TextRules, nodes, parse_sql, resolve
 from deltalog.expressions.sql_session import SqlSession
 from deltalog.expressions.trees import walk
-from deltalog.query.duckdb_expressions import _FUNCTIONS, _NODES, Translation, to_duckdb
+from deltalog.query.duckdb_expressions import _FUNCTIONS, _NODES, to_duckdb
 from deltalog.query.running import evaluated
 from deltalog.schema import StructType, from_arrow_schema
 from tests.support.examples import examples
@@ -270,8 +270,6 @@ def check_same(text: str, batch: pa.RecordBatch) -> bool:
     except InvalidInputError:  # such as types without a common one
         return False
     found = to_duckdb(resolved, schema, {name: f'"{name}"' for name in schema.names})
-    if found.implied:
-        check_implied(resolved, found, batch)
     if found.text is None:
         return False
     if found.guards:
@@ -296,18 +294,6 @@ def check_same(text: str, batch: pa.RecordBatch) -> bool:
         passed = _answer(f"SELECT count(*) FROM rows WHERE {sql}", batch)  # noqa: S608  # as above
         assert passed.column(0).to_pylist() == [wanted.to_pylist().count(True)], sql
     return True
-
-
-def check_implied(resolved: Expression, found: Translation, batch: pa.RecordBatch) -> None:
-    """A condition is false where one of its parts is false."""
-    try:
-        wanted = evaluated(resolved, batch).to_pylist()
-    except InvalidInputError:
-        return
-    parts = " AND ".join(found.implied)
-    answer = _answer(f"SELECT ({parts}) IS FALSE AS found FROM rows", batch)  # noqa: S608  # our own text
-    for is_false, value in zip(answer.column("found").to_pylist(), wanted, strict=True):
-        assert not is_false or value is False, parts
 
 
 @given(text=_EXPRESSIONS, batch=batches())

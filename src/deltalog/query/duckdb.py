@@ -29,9 +29,9 @@ from deltalog.schema.types import YEAR_TO_MONTH
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-# The settings for queries that may read only registered tables, no files and no network.
 _EXTENSION_METADATA: Final = b"ARROW:extension:metadata"
 _ACCESS: Final = "enable_external_access"
+# The settings for queries that may read only registered tables, no files and no network.
 _CLOSED: Final[dict[str, Any]] = {
     _ACCESS: "false",
     "autoinstall_known_extensions": "false",
@@ -41,7 +41,9 @@ _CLOSED: Final[dict[str, Any]] = {
 
 
 Views = frozenset[Hashable]
+"""The keys of all views of a connection; see `DuckDBView`."""
 _MOST_IDLE: Final = 4
+"""The maximum number of connections of a database that wait for another query."""
 
 
 class Database:
@@ -63,11 +65,11 @@ class Database:
         """Return a new connection, which can have at most one open result."""
         return self._connection.cursor()
 
-    def idle(self, views: Views) -> Any | None:
-        """Return a connection that has exactly these views and no open result; None if none has.
+    def take_idle(self, views: Views) -> Any | None:
+        """Remove and return an idle connection that has exactly these views; None if none has.
 
         Args:
-            views: the keys of the views; see `DuckDBView`.
+            views: the keys of the views.
         """
         with self._knowing:
             for number, (known, connection) in enumerate(self._idle):
@@ -246,22 +248,8 @@ def query_duckdb(
         )
         for name, rows in tables.items()
     }
-    shown_rows = {
-        name: rows.view(name) for name, rows in watched.items() if isinstance(rows, NativeRows)
-    }
-    # A connection with views only can be used again by a query over the same files.
-    keys = frozenset(view.key for view in shown_rows.values())
-    views = keys if len(shown_rows) == len(watched) and None not in keys else None
-    connection = None if views is None else database.idle(views)
-    is_new = connection is None
-    connection = database.connect() if connection is None else connection
     try:
-        for name, rows in watched.items() if is_new else ():
-            if name in shown_rows:
-                shown_rows[name].create(connection)
-                continue
-            given = rows.to_reader() if isinstance(rows, WatchedReader) else rows
-            register(connection, name, given, is_joined=len(watched) > 1)
+        connection, views = _connected(database, watched)
         if run is not None:
             relation: Any = run.start(connection, sql)
         else:
@@ -280,6 +268,29 @@ def query_duckdb(
 
     batches = _batches(reader, watched, shown or sql, run, keep)
     return pa.RecordBatchReader.from_batches(reader.schema, batches)
+
+
+def _connected(database: Database, watched: Mapping[str, Any]) -> tuple[Any, Views | None]:
+    """Return a connection with the tables of a query.
+
+    Returns:
+        The connection; and the keys of its views, if it has nothing but views, so that another
+        query over the same files can use it.
+    """
+    made = {name: rows.view(name) for name, rows in watched.items() if isinstance(rows, NativeRows)}
+    keys = frozenset(view.key for view in made.values())
+    views = keys if len(made) == len(watched) and None not in keys else None
+    known = None if views is None else database.take_idle(views)
+    if known is not None:
+        return known, views
+    connection = database.connect()
+    for name, rows in watched.items():
+        if name in made:
+            made[name].create(connection)
+            continue
+        given = rows.to_reader() if isinstance(rows, WatchedReader) else rows
+        register(connection, name, given, is_joined=len(watched) > 1)
+    return connection, views
 
 
 class TableRows(Protocol):

@@ -77,21 +77,17 @@ class Translation:
     Args:
         text: the expression; None if DuckDB's result would differ from Spark's.
         guards: conditions. For rows in which one of them is false, the result may differ.
-        implied: for a condition of several parts, some of the parts. If one of them is false, the
-            condition is false. DuckDB can join tables by these parts, even if `text` is None.
     """
 
     text: str | None
     guards: tuple[str, ...] = ()
-    implied: tuple[str, ...] = ()
 
     def guarded(self, otherwise: str) -> str:
         """Return the expression, with another expression for the rows in which it may differ."""
-        found = otherwise
-        if self.text is not None:
-            checks = " AND ".join(self.guards)
-            found = f"CASE WHEN ({checks}) IS FALSE THEN {otherwise} ELSE {self.text} END"
-        return " AND ".join([*self.implied, f"({found})"])
+        if self.text is None:
+            return otherwise
+        checks = " AND ".join(self.guards)
+        return f"(CASE WHEN ({checks}) IS FALSE THEN {otherwise} ELSE {self.text} END)"
 
 
 def to_duckdb(resolved: Expression, schema: StructType, columns: Mapping[str, str]) -> Translation:
@@ -105,17 +101,13 @@ def to_duckdb(resolved: Expression, schema: StructType, columns: Mapping[str, st
     writer = _Writer(schema, columns)
     try:
         folded = fold(resolved)
-    except InvalidInputError:
-        return Translation(None)  # an invalid constant: `expressions` raises the error for a row
-    try:
         text = writer.text(folded)
-        # DuckDB simplifies operations with such constants, and then evaluates no other operand.
-        if not writer.may_fail or not any(map(_has_simplified, walk(folded))):
-            guards = tuple(dict.fromkeys(writer.guards))
-            return Translation(text, guards, _implied(folded, schema, columns) if guards else ())
     except (_NotSameError, InvalidInputError):
-        pass
-    return Translation(None, (), _implied(folded, schema, columns))
+        return Translation(None)  # an invalid constant: `expressions` raises the error for a row
+    # DuckDB simplifies operations with such constants, and then evaluates no other operand.
+    if writer.may_fail and any(map(_has_simplified, walk(folded))):
+        return Translation(None)
+    return Translation(text, tuple(dict.fromkeys(writer.guards)))
 
 
 def _has_simplified(node: Expression) -> bool:
@@ -126,22 +118,6 @@ def _has_simplified(node: Expression) -> bool:
         for one in children(node)
         if not any(one is value for value in values)
     )
-
-
-def _implied(folded: Expression, schema: StructType, columns: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the first operands of AND that DuckDB computes exactly, and that cannot fail."""
-    found: list[str] = []
-    for part in folded.operands if isinstance(folded, nodes.And) else ():
-        writer = _Writer(schema, columns)
-        try:
-            text = writer.text(part)
-        except (_NotSameError, InvalidInputError):
-            break
-        if writer.may_fail:
-            break
-        if not writer.guards:
-            found.append(text)
-    return tuple(found)
 
 
 @dataclass(slots=True)
@@ -240,8 +216,6 @@ def _joined(word: str, end: str) -> Callable[[_Writer, Any], str]:
             may_fail |= fails
             both = f"({text} {word} {found})"
             found = f"(CASE WHEN {text} IS {end} THEN {end} ELSE {both} END)" if may_fail else both
-            if may_fail and not fails:
-                found = f"({text} {word} {found})"  # DuckDB joins by conditions outside of CASE
         return found
 
     return write
@@ -286,6 +260,7 @@ def _nonzero(writer: _Writer, condition: Expression, *, is_true: bool) -> frozen
 
 
 def _is_never_zero(writer: _Writer, node: Expression, known: frozenset[str]) -> bool:
+    """Return whether a value is never zero, or NULL, given the expressions that are not zero."""
     if isinstance(node, Literal):
         return node.value is None or bool(node.value)
     if not isinstance(node, nodes.Case):

@@ -14,7 +14,8 @@ import re
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 from weakref import WeakValueDictionary, ref
 
 import pyarrow as pa
@@ -79,9 +80,6 @@ from deltalog.schema.types import (
     decimal_type,
 )
 
-_Key = tuple[str, tuple[Part, ...], tuple[tuple[str, str, str], ...]]
-_Types = tuple[tuple[int, tuple[str, ...]], ...]
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -99,12 +97,35 @@ _PLAIN_INPUT: Final = re.compile(r"""["\w.]+|"[^"]*"(?:\."[^"]*")*""")
 _WITHOUT_CLOCK: Final = SqlSession(now=None, time_zone="UTC")
 
 
-# The maximum number of recent queries for which the types of their parts are cached. Asking DuckDB
-# for types binds the query again.
+_Key = tuple[str, tuple[Part, ...], tuple[tuple[str, str, str], ...]]
+_Types = tuple[tuple[int, tuple[str, ...]], ...]
+_Known = TypeVar("_Known")
 _MOST_QUERIES: Final = 256
-_KNOWN_TYPES: Final[dict[_Key, _Types]] = {}
-# The SQL of recent queries that call no Python function and do not depend on the time.
-_KNOWN_SQL: Final[dict[_Key, str]] = {}
+
+
+class _Recent(Generic[_Known]):
+    """Facts about recent queries, for the same query over tables with equal types."""
+
+    def __init__(self) -> None:
+        self._facts: dict[_Key, _Known] = {}
+        self._lock = Lock()
+
+    def get(self, key: _Key) -> _Known | None:
+        """Return the fact; None if it is unknown."""
+        return self._facts.get(key)
+
+    def keep(self, key: _Key, fact: _Known) -> None:
+        """Add a fact; the oldest is dropped if there are many."""
+        with self._lock:
+            if len(self._facts) >= _MOST_QUERIES:
+                self._facts.pop(next(iter(self._facts)))
+            self._facts[key] = fact
+
+
+# The types of the parts of queries. Asking DuckDB for types binds the query again.
+_KNOWN_TYPES: Final = _Recent[_Types]()
+# The SQL of queries that call no Python function and do not depend on the time.
+_KNOWN_SQL: Final = _Recent[str]()
 
 
 def _key_of(query: TranslatedQuery, tables: Mapping[str, Any]) -> _Key | None:
@@ -118,16 +139,6 @@ def _key_of(query: TranslatedQuery, tables: Mapping[str, Any]) -> _Key | None:
     ]
     shown = zip(schemas, kinds, strict=True)
     return query.sql, query.parts, tuple((name, str(one), kind) for (name, one), kind in shown)
-
-
-_Known = TypeVar("_Known")
-
-
-def _keep(known: dict[_Key, _Known], key: _Key, value: _Known) -> None:
-    """Cache a fact about a query, for the same query over tables with equal types."""
-    if len(known) >= _MOST_QUERIES:
-        known.pop(next(iter(known)), None)
-    known[key] = value
 
 
 def query_translated(
@@ -196,7 +207,8 @@ class _Run:
         types: the number of a part → the type of its replacement in DuckDB, if it is known.
         asked: the parts whose types DuckDB was asked for, with these types.
         uses_clock: whether a part depends on the time of the run.
-        key: the key of the query in the cache of types; None if they may differ between runs.
+        key: the key of the query in the caches of types and SQL; None if they may differ between
+            runs.
         crossed: the numbers of the NATURAL joins whose sides have no common column.
     """
 
@@ -232,7 +244,7 @@ class _Run:
                 self._compute(connection, number, part, [])
             elif isinstance(part, Aggregated) and not part.argument:
                 self._typed(number, part, [])
-        known = () if self.key is None else _KNOWN_TYPES.get(self.key, ())
+        known = (None if self.key is None else _KNOWN_TYPES.get(self.key)) or ()
         for number, types in known:
             if number not in self.chosen:
                 self._decide(connection, number, types)
@@ -240,9 +252,9 @@ class _Run:
         self._crosses(connection)
         if self.key is not None:
             if self.asked:
-                _keep(_KNOWN_TYPES, self.key, (*known, *self.asked))
+                _KNOWN_TYPES.keep(self.key, (*known, *self.asked))
             if not self.functions and not self.uses_clock:
-                _keep(_KNOWN_SQL, self.key, self._rendered(self.query.sql))
+                _KNOWN_SQL.keep(self.key, self._rendered(self.query.sql))
         return relation
 
     def _bound(self, connection: Any, prefix: str, text: str) -> Any:
@@ -575,7 +587,7 @@ def translated_part(
     if is_of_values and isinstance(resolved, Literal):
         resolved = as_inserted(resolved)
     found = to_duckdb(resolved, schema, dict(inputs))
-    written = " ".join([found.text or "", *found.guards, *found.implied])
+    written = " ".join([found.text or "", *found.guards])
     if any(not _PLAIN_INPUT.fullmatch(text) and written.count(text) > 1 for _, text in inputs):
         # A subquery may have other values each time, or be slow.
         found = Translation(None)

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.types as pt
 
-from deltalog._util.kernels import pc
+from deltalog._util.kernels import compute, pc
 from deltalog.data.scan.native import POLARS, plan_native
 from deltalog.data.scan.plan import plan_scan
 from deltalog.data.scan.rows import require_library
@@ -131,6 +131,7 @@ class PolarsDataset:
         return (_rows(scan, is_empty=projection == []) if found is None else found), _KEY
 
 
+# Polars passes the key of an earlier answer; each answer is new, so one key is enough.
 _KEY: Final = "deltalog"
 _FEW_ROWS: Final = 10_000
 """The maximum number of rows that deltalog's reader reads for a query without a filter."""
@@ -149,7 +150,7 @@ def has_datasets() -> bool:
 def reads_as_expected() -> bool:
     """Return whether Polars reads two small files as the interfaces are meant."""
     polars: Any = require_library("polars")
-    options = {"_deletion_files", "_row_count", "glob", "hive_schema", "missing_columns"}
+    options = {"_deletion_files", "glob", "hive_schema", "missing_columns"}
     if not options <= set(inspect.signature(polars.scan_parquet).parameters):
         return False
     with tempfile.TemporaryDirectory(prefix="deltalog-") as directory:
@@ -281,8 +282,7 @@ def _directory_columns(plan: NativePlan) -> tuple[str, ...] | None:
     found: set[tuple[str, ...]] = set()
     known = set(plan.scan.snapshot.configuration.partition_columns)
     for group in plan.groups:
-        constants = {name: values.to_pylist() for name, values in group.constants.items()}
-        kinds = {name: values.type for name, values in group.constants.items()}
+        constants = {name: _in_directories(values) for name, values in group.constants.items()}
         for number, path in enumerate(group.paths):
             *directories, name = path.split("/")
             pairs = [part.partition("=")[::2] for part in directories if "=" in part]
@@ -293,7 +293,7 @@ def _directory_columns(plan: NativePlan) -> tuple[str, ...] | None:
             # A directory above the table may have such a name, too.
             is_safe = is_safe and set(in_path) <= known
             if not is_safe or any(
-                _in_directory(values[number], kinds[column]) != in_path.get(column, "")
+                values[number] is None or values[number] != in_path.get(column)
                 for column, values in constants.items()
             ):
                 return None
@@ -301,16 +301,20 @@ def _directory_columns(plan: NativePlan) -> tuple[str, ...] | None:
     return next(iter(found), ()) if len(found) < 2 else None
 
 
-def _in_directory(value: Any, kind: pa.DataType) -> str | None:
-    """Return the spelling of a value that Polars reads as this value; None if there is none."""
-    if value is None:
-        return _HIVE_NULL
-    if pt.is_integer(kind):
-        return str(value)
-    if pt.is_date(kind):
-        spelling = value.isoformat()
-        return spelling if isinstance(spelling, str) else None
-    return value if pt.is_string(kind) and value != _HIVE_NULL else None
+def _in_directories(values: pa.Array[Any]) -> list[str | None]:
+    """Return spellings that Polars reads as these values; None for values that have none."""
+    kind = values.type
+    is_date = pt.is_date32(kind)
+    if not (is_date or pt.is_integer(kind) or pt.is_string(kind)):
+        return [None] * len(values)
+    found: list[str | None] = []
+    for spelling in compute.cast(values, pa.string()).to_pylist():
+        if spelling is None:
+            found.append(_HIVE_NULL)
+        else:
+            is_known = _SAFE_DATE.fullmatch(spelling) if is_date else spelling != _HIVE_NULL
+            found.append(spelling if is_known else None)
+    return found
 
 
 def _deleted_rows(plan: NativePlan) -> _DeletedRows | None:

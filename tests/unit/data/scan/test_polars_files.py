@@ -140,6 +140,15 @@ def test_partition_values_have_their_types(tmp_path: Path, value: Any, is_read: 
     assert_frame_equal(table.to_polars(lazy=True).collect(), table.to_polars())
 
 
+def test_a_partition_value_that_python_lacks(tmp_path: Path) -> None:
+    far = pa.array([2_932_897], pa.int32()).cast(pa.date32())  # the first day of the year 10000
+    rows = pa.table({"p": far, "id": [1]})
+    write_deltalake(str(tmp_path), rows, partition_by=["p"])
+    table = DeltaTable(str(tmp_path))
+    assert not reads_itself(table)
+    assert table.to_polars(lazy=True).select("id").collect().rows() == [(1,)]
+
+
 def test_a_directory_that_looks_like_a_partition(tmp_path: Path) -> None:
     path = tmp_path / "x=1"
     write_deltalake(str(path), {"p": [1], "id": [1]}, partition_by=["p"])
