@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import datetime as dt
 import logging
 import math
@@ -13,21 +14,24 @@ import daft
 import pyarrow as pa
 import pytest
 from daft import col
+from daft.io.pushdowns import Pushdowns
 
 from deltalog import DeltaTable, Field, Schema, write_deltalake
 from deltalog.errors import (
     ConstraintViolationError,
+    DeltaError,
     InvalidInputError,
     SchemaMismatchError,
     TableExistsError,
     UnsupportedFeatureError,
 )
 from deltalog.integrations import daft as deltalog_daft
-from deltalog.integrations.daft import _DaftSource
+from deltalog.integrations.daft import _DaftSource, _DeltaTask
 from deltalog.integrations.tasks import Sent, VersionRead
 from deltalog.operations.changes.apply import WriteJob
 from deltalog.storage import open_store
 from deltalog.testing import CountingStore
+from tests.support.corpora import Entry, readable_entries
 from tests.support.engines import DAY, bag, files_of, ids_of, make_table, rows_of_file
 from tests.support.raw_tables import RawTable, protocol
 
@@ -100,6 +104,114 @@ def test_a_filter_gives_the_rows_that_it_gives_in_memory(
     assert frame.where(predicate).limit(1).count_rows() == min(
         1, in_memory.where(predicate).count_rows()
     )
+
+
+# --- Files that Daft reads itself
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Six files in partitions, two of them with a deletion vector, and one without columns."""
+    path = str(tmp_path_factory.mktemp("plain"))
+    properties = {"delta.enableDeletionVectors": "true"}
+    write_deltalake(
+        path, {"i": [7], "p": pa.array([None], pa.int32())}, partition_by=["p"],
+        configuration=properties,
+    )  # fmt: skip
+    for file in range(6):
+        write_deltalake(path, rows_of_file(file), mode="append", schema_mode="merge")
+    DeltaTable(path).delete("i in (11, 30)")
+    return path
+
+
+def tasks_of(path: str, pushdowns: Pushdowns | None = None) -> tuple[int, int]:
+    """The numbers of tasks of Daft's reader, and of deltalog's."""
+    source = _DaftSource(VersionRead.of(DeltaTable(path)))
+
+    async def gather() -> list[Any]:
+        return [task async for task in source.get_tasks(pushdowns or Pushdowns())]
+
+    tasks = asyncio.run(gather())
+    own = sum(isinstance(task, _DeltaTask) for task in tasks)
+    return len(tasks) - own, own
+
+
+@pytest.mark.parametrize("predicate", [p for p, _ in PREDICATES], ids=str)
+def test_a_filter_gives_the_same_rows_of_files_that_daft_reads(plain: str, predicate: Any) -> None:
+    table, frame = DeltaTable(plain), deltalog_daft.read(plain)
+    in_memory = daft.from_arrow(table.to_pyarrow_table())
+    for names in ([], ["s"], ["f", "i"], ["st", "p"], ["p", "d", "st"]):
+        expected, found = in_memory.where(predicate), frame.where(predicate)
+        if names:
+            expected, found = expected.select(*names), found.select(*names)
+        assert bag(found.to_arrow()) == bag(expected.to_arrow())
+    rows = in_memory.where(predicate).count_rows()
+    assert frame.where(predicate).count_rows() == rows
+    for limit in (1, 20_000):
+        assert frame.where(predicate).limit(limit).count_rows() == min(limit, rows)
+
+
+def test_daft_reads_files_without_deletion_vectors(plain: str) -> None:
+    assert tasks_of(plain) == (5, 1)
+    # Daft leaves out files whose partition is another one, and reads no rows by their NaN.
+    assert tasks_of(plain, Pushdowns(filters=col("p") == 2)) == (2, 0)
+    assert tasks_of(plain, Pushdowns(filters=(col("p") == 2) & (col("i") > 40))) == (1, 0)
+    assert tasks_of(plain, Pushdowns(filters=col("f") > 0.1))[0] == 0
+    assert tasks_of(plain, Pushdowns(filters=col("st")["a"] > 0))[0] == 0
+    assert tasks_of(plain, Pushdowns(filters=(col("p") == 2) | (col("i") > 40)))[0] == 0
+    assert tasks_of(plain, Pushdowns(limit=10))[0] == 0  # the first file may be enough
+    assert tasks_of(plain, Pushdowns(limit=20_000)) == (5, 1)
+
+
+def test_rows_are_in_the_order_of_the_files(plain: str) -> None:
+    expected = DeltaTable(plain).to_pyarrow_table(columns=["i"])
+    assert deltalog_daft.read(plain).to_pydict()["i"] == expected["i"].to_pylist()
+
+
+def test_rows_are_counted_without_their_files(tmp_path: Path) -> None:
+    path = tmp_path / "table"
+    write_deltalake(path, {"id": [1, 2, 3]})
+    write_deltalake(path, {"id": [4]}, mode="append")
+    frame = deltalog_daft.read(path)
+    for file in files_of(str(path)):
+        (path / file).unlink()
+    assert frame.count_rows() == 4
+    assert deltalog_daft.read(path, version=0).count_rows() == 3
+
+
+@pytest.mark.parametrize("name", ["a b", "a#b", "a%20b", "a*[1]?", "é", "a+b&c"])
+def test_names_of_directories_are_no_patterns(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    write_deltalake(path, {"id": [1, 2], "p": [name, "x"]}, partition_by=["p"])
+    assert tasks_of(str(path)) == (2, 0)
+    assert sorted(deltalog_daft.read(path).to_pydict()["p"]) == sorted([name, "x"])
+
+
+def test_a_number_that_is_nan_is_above_all_others(tmp_path: Path) -> None:
+    path = tmp_path / "table"
+    write_deltalake(path, {"x": [1.0, math.nan], "i": [1, 2]})
+    assert deltalog_daft.read(path).where(col("x") > 2).to_pydict()["i"] == [2]
+    assert tasks_of(str(path)) == (1, 0)
+
+
+def test_renamed_columns_are_read_by_deltalog(path: str) -> None:
+    assert tasks_of(path)[0] == 0
+
+
+@pytest.mark.parametrize("entry", readable_entries(), ids=str)
+def test_tables_of_other_writers(entry: Entry) -> None:
+    table = DeltaTable(entry.path)
+    try:
+        expected = table.to_pyarrow_table()
+        frame = deltalog_daft.read(table)
+    except DeltaError:
+        return  # what is refused, and how, is the subject of `test_corpus`
+    assert frame.count_rows() == expected.num_rows
+    if "variant" in str(entry):
+        return  # Daft has no values of variants
+    found = frame.to_arrow()
+    assert found.column_names == expected.column_names
+    assert bag(found) == bag(expected)
 
 
 def test_only_columns_of_the_query_are_read(tmp_path: Path) -> None:

@@ -615,6 +615,19 @@ def _large() -> pa.RecordBatch:
         "NOT (i * i > 0)",
         "i * i <=> i2",
         "i2 <=> i * i",
+        # DuckDB moves constants to the other side, and leaves out what is multiplied by zero
+        "k * 4 > 0",
+        "4 * k > 0",
+        "k + 2147483647 > 0",
+        "2147483647 + k <> 3",
+        "-2147483647 - k < 7",
+        "CAST(k * 4 AS BIGINT) > 0L",
+        "k * 4 + 1 = 5",
+        "(k * 4) * 0 = 0",
+        "0 * (k * 4)",
+        "CAST(k AS DECIMAL(5,2)) * 0",
+        "CAST(k AS DECIMAL(5,2)) * 0.00 = 0",
+        "1D / z * 0D",
     ],
 )
 def test_an_error_is_raised_where_spark_raises_it(text: str) -> None:

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.types as pt
 
+from deltalog._util.decimals import cast_decimals
 from deltalog._util.kernels import Array, Datum, compute, pc
 from deltalog.errors import InvalidInputError
 from deltalog.expressions.coercion import arithmetic_type
 from deltalog.expressions.functions import TRIED
-from deltalog.expressions.rounding import rounded
+from deltalog.expressions.rounding import rounded, rounded_wide, truncated
 from deltalog.expressions.rows import as_array, by_row, nulls
 from deltalog.schema.arrow import from_arrow_type, to_arrow_type
 from deltalog.schema.primitives.numbers import MAX_DIGITS
@@ -40,6 +41,9 @@ _FLOATING: Final[dict[str, Callable[..., Any]]] = {
 }
 _WIDEST: Final = 75
 """The maximum number of digits of an exact result. Decimal256 has one more, for rounding up."""
+_SHORT_DIVISOR: Final = 9
+"""The maximum number of digits of divisors of 32 bits. With longer divisors, Arrow's quotients of
+dividends of more than 128 bits may be wrong (pyarrow 26)."""
 _EXACT: Final = decimal.Context(prec=160, rounding=decimal.ROUND_HALF_UP)
 # Spark rounds a product of decimals to 39 digits (Java's MathContext), and then to the result type.
 _PRODUCT: Final = decimal.Context(prec=39, rounding=decimal.ROUND_HALF_UP)
@@ -162,14 +166,15 @@ def _cut_quotient(left: Datum, right: Datum, scale: int) -> Datum | None:
     # Arrow's quotient has `left.scale + right.precision - right.scale + 1` decimal places.
     needed = max(scale - 1 - right_type.precision + right_type.scale, left_type.scale)
     precision = left_type.precision + needed - left_type.scale
-    if precision + right_type.precision >= _WIDEST:
+    is_short = right_type.precision <= _SHORT_DIVISOR
+    if precision + right_type.precision >= (_WIDEST if is_short else MAX_DIGITS):
         return None
     return compute.divide(compute.cast(left, pa.decimal256(precision, needed)), right)
 
 
 def _remainder(left: Datum, right: Datum, result: PrimitiveType) -> Datum | None:
     quotient = _cut_quotient(_narrowed(left), _narrowed(right), 1)
-    whole = None if quotient is None else _narrowed(_cut(quotient, 0))
+    whole = None if quotient is None else _narrowed(truncated(quotient, 0))
     multiple = None if whole is None else _exact("*", whole, right, result)
     return None if multiple is None else _exact("-", left, multiple, result)
 
@@ -225,35 +230,9 @@ def _fitted(exact: Datum, result: PrimitiveType) -> Datum:
     if (found := rounded(exact, to_arrow_type(result))) is not None:
         return found
     try:
-        return compute.cast(_rounded(exact, result.scale), to_arrow_type(result))
+        return cast_decimals(rounded_wide(exact, result.scale), to_arrow_type(result))
     except pa.ArrowInvalid:
         raise InvalidInputError(f"the result does not fit {result}: cast an operand") from None
-
-
-def _rounded(exact: Array, scale: int) -> Array:
-    """Return decimals with at most `scale` decimal places; halves are rounded away from zero.
-
-    Arrow's `round` is wrong for values of more than 128 bits (pyarrow 26), so this function adds a
-    half and truncates.
-    """
-    arrow_type: Any = exact.type
-    if arrow_type.scale <= scale:
-        return exact
-    half = decimal.Decimal(5).scaleb(-scale - 1)
-    kind = pa.decimal256(scale + 1, scale + 1)
-    is_negative = compute.less(exact, pa.scalar(0, arrow_type))
-    step = compute.if_else(is_negative, pa.scalar(-half, kind), pa.scalar(half, kind))
-    exact = _CHECKED["+"](
-        compute.cast(exact, pa.decimal256(arrow_type.precision, arrow_type.scale)), step
-    )
-    return _cut(exact, scale)
-
-
-def _cut(exact: Array, scale: int) -> Array:
-    """Truncate decimals to `scale` decimal places."""
-    arrow_type: Any = exact.type
-    precision = max(arrow_type.precision, scale + 1)
-    return compute.cast(exact, pa.decimal256(precision, scale), safe=False)
 
 
 def _by_exact_row(

@@ -7,13 +7,13 @@ converted array and a mask of the rows that cannot be cast. `CAST` raises an err
 
 from __future__ import annotations
 
-from decimal import Decimal
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
 
 from deltalog._util.civil import MICROS_PER_SECOND
+from deltalog._util.decimals import fit_decimals
 from deltalog._util.kernels import Array, Datum, compute, pc
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import string_forms
@@ -28,7 +28,7 @@ from deltalog.expressions.coercion import (
     is_numeric,
     is_relabelled,
 )
-from deltalog.expressions.rounding import rounded
+from deltalog.expressions.rounding import rounded, rounded_wide, truncated
 from deltalog.expressions.rows import NO, as_array, nulls
 from deltalog.schema.arrow import to_arrow_type
 from deltalog.schema.primitives.moments import NANOS_OF_MICRO, instants, parted_nanos, wall_clocks
@@ -57,7 +57,8 @@ if TYPE_CHECKING:
 
     Convert = Callable[[Array, DataType, DataType], Array]
 
-_WIDE: Final = pa.decimal256(76, 38)
+_MOST_DIGITS: Final = 75
+"""The number of digits of decimals to be rounded. 256 bits have one more, which rounding needs."""
 # The maximum number of microseconds since 1970 that fits in 64 bits as nanoseconds.
 _MOST_MICROS: Final = (1 << 63) // NANOS_OF_MICRO
 _WITH_AND_WITHOUT_ZONE: Final = {TIMESTAMP, TIMESTAMP_NTZ}
@@ -200,7 +201,7 @@ def _to_integral(array: Array, to: PrimitiveType) -> Converted:
         return Converted(array.cast(arrow_type))
     except pa.ArrowInvalid:
         limit = 1 << (to.primitive.bits - 1)
-        wide = array.cast(pa.decimal128(38, 0), safe=True)
+        wide = array if pa.types.is_decimal(array.type) else array.cast(pa.decimal128(38, 0))
         low, high = pa.scalar(-limit, wide.type), pa.scalar(limit - 1, wide.type)
         refused = compute.or_(compute.less(wide, low), compute.greater(wide, high))
         return Converted(_without(array, refused).cast(arrow_type), refused)
@@ -237,20 +238,13 @@ def to_decimal(array: Array, source: PrimitiveType, to: PrimitiveType) -> Conver
     if source.scale > to.scale:
         if (found := rounded(array, arrow_type)) is not None:
             return Converted(found)
-        array = pc.round(_widened(array, 1), ndigits=to.scale, round_mode="half_towards_infinity")
-    try:
-        return Converted(array.cast(arrow_type))
-    except pa.ArrowInvalid:
-        held: Any = array.type
-        wide = array.cast(pa.decimal256(_WIDE.precision, max(held.scale, to.scale)))
-        largest = pa.scalar(Decimal("9" * to.precision + f"E-{to.scale}"), wide.type)
-        refused = compute.greater(compute.abs(wide), largest)
-        return Converted(_without(wide, refused).cast(arrow_type), refused)
+        array = rounded_wide(array, to.scale)
+    return Converted(*fit_decimals(array, arrow_type))
 
 
 def _widened(array: Array, digits: int) -> Array:
     arrow_type: Any = array.type
-    precision = min(arrow_type.precision + digits, _WIDE.precision)
+    precision = min(arrow_type.precision + digits, _MOST_DIGITS + 1)
     return array.cast(pa.decimal256(precision, arrow_type.scale))
 
 
@@ -314,8 +308,8 @@ def _number_to_timestamp(array: Array, source: PrimitiveType, to: DataType) -> C
         return Converted(whole.values.cast(arrow_type), whole.refused)
     if is_decimal(source):
         unit = pa.scalar(MICROS_PER_SECOND, pa.decimal256(7, 0))
-        scaled = pc.trunc(compute.multiply(_widened(array, 0), unit))
-        whole = _to_integral(scaled.cast(pa.decimal128(38, 0), safe=False), LONG)
+        scaled = compute.multiply(_widened(array, 0), unit)
+        whole = _to_integral(truncated(scaled, 0), LONG)
         return Converted(whole.values.cast(arrow_type), whole.refused)
     try:
         micros = pc.multiply_checked(array.cast(pa.int64()), MICROS_PER_SECOND)
@@ -392,20 +386,41 @@ def _string_to_fractional(trimmed: Array, to: PrimitiveType) -> Converted:
 
 
 def _string_to_decimal(trimmed: Array, _source: DataType, to: PrimitiveType) -> Converted:
-    """Convert strings, also with an exponent, to decimals; halves are rounded away from zero."""
+    """Convert strings, also with an exponent, to decimals; halves are rounded away from zero.
+
+    Cost: by row for values with too many digits for a pass over the column.
+    """
     valid = compute.match_substring_regex(
         trimmed, r"\A[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\z"
     )
-    kept = compute.if_else(valid, trimmed, None)
-    try:
-        exact = kept.cast(_WIDE)
-    except pa.ArrowInvalid:
-        values, fits = string_forms.decimals_by_row(kept, to.precision, to.scale)
-        return Converted(values.cast(to_arrow_type(to)), compute.invert(_fit_too(valid, fits)))
-    values, refused = to_decimal(exact, decimal_type(38, 38), to)
-    if refused is None:
-        return Converted(values, compute.invert(valid))
-    return Converted(values, pc.or_kleene(compute.invert(valid), refused))
+    # A whole digit more than the type has, so that a value out of range is one after rounding, too.
+    digits = to.precision - to.scale + 1
+    wide = pa.decimal256(_MOST_DIGITS, _MOST_DIGITS - digits)
+    short = compute.match_substring_regex(trimmed, _short_number(digits, wide.scale))
+    kept = compute.if_else(compute.and_(valid, short), trimmed, None)
+    values, refused = to_decimal(kept.cast(wide), decimal_type(38, 38), to)
+    unfit = compute.invert(valid)
+    if refused is not None:
+        unfit = compute.or_(unfit, compute.fill_null(refused, NO))
+    long = compute.and_(valid, compute.invert(short))
+    if compute.any(long).as_py():
+        found, fits = string_forms.decimals_by_row(trimmed.filter(long), to.precision, to.scale)
+        values = pc.replace_with_mask(values, long, found)
+        unfit = pc.replace_with_mask(unfit, long, compute.invert(fits))
+    return Converted(values, unfit)
+
+
+def _short_number(digits: int, places: int) -> str:
+    """Return a pattern of numbers with at most so many digits before and after the point."""
+    forms = [rf"[0-9]{{0,{digits}}}(\.[0-9]{{0,{places}}})?"]
+    # Doubles have at most 17 digits. Arrow writes the large and the small ones with an exponent.
+    if places >= 17 + 19:  # the digits and the exponent
+        forms.append(r"[0-9]?(\.[0-9]{0,17})?[eE]-(0?[0-9]|1[0-9])")
+    if digits > 9:  # the largest exponent below
+        forms.append(r"[0-9]?(\.[0-9]{0,17})?[eE]\+?0?[0-9]")
+    if digits > 29:  # as above
+        forms.append(r"[0-9]?(\.[0-9]{0,17})?[eE]\+?[12][0-9]")
+    return rf"\A[+-]?({'|'.join(forms)})\z"
 
 
 def _string_to_boolean(array: Array, _source: DataType, _to: DataType) -> Converted:

@@ -1,7 +1,8 @@
 """Delta tables as data frames of Daft, and data frames as versions of Delta tables.
 
-Each read task reads a few files. Workers write the batches of rows that they have. The caller
-commits all files at once.
+Daft reads the files that it reads exactly with its own reader. Other read tasks read a few files
+with deltalog's. Workers write the batches of rows that they have. The caller commits all files at
+once.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ except ImportError as _error:
 from deltalog.errors import InvalidInputError, UnsupportedTypeError
 from deltalog.expressions.daft import DaftConverter
 from deltalog.expressions.trees import conjunction
+from deltalog.integrations.daft_files import CountTask, DaftFiles, files_of
 from deltalog.integrations.tasks import (
     DistributedRows,
     Sent,
@@ -56,6 +58,8 @@ __all__ = ["read", "write"]
 
 _TASK_BYTES: Final = 64 * 1024 * 1024
 _BATCH_ROWS: Final = 1024 * 1024
+_FEW_ROWS: Final = 10_000
+"""The maximum number of rows that deltalog's reader reads for a query without a filter."""
 
 
 def read(
@@ -169,14 +173,28 @@ class _DaftSource(DataSource):  # type: ignore[misc]  # Daft may be missing in t
             pushdowns: the columns, filters and limit of the query.
         """
         rows = self._rows.value
+        if pushdowns.aggregation is not None:
+            num_rows = await asyncio.to_thread(rows.scan().count)
+            yield CountTask(num_rows, pushdowns.aggregation.name())
+            return
         used = _used(pushdowns, rows.schema.names)
         # Preserve the order of the schema, because Daft's filters refer to columns by their index.
         names = [name for name in rows.schema.names if name in used]
         scan = await asyncio.to_thread(rows.scan, names, self._pushed(pushdowns))
         most = pushdowns.limit if pushdowns.filters is None else None
+        is_whole = rows.predicate is None and (most is None or most > _FEW_ROWS)
+        plan = await asyncio.to_thread(files_of, scan, pushdowns) if is_whole else DaftFiles()
         tasks = await asyncio.to_thread(_first_tasks, scan, most)
-        for group in share_by_bytes(tasks, scan.schema, most_bytes=_TASK_BYTES):
-            yield _DeltaTask(group, most)
+        for found in plan.in_order(tasks, self._schema):
+            if isinstance(found, DataSourceTask):
+                yield found
+            else:
+                for group in share_by_bytes(found, scan.schema, most_bytes=_TASK_BYTES):
+                    yield _DeltaTask(group, most)
+
+    def supports_count_pushdown(self) -> bool:
+        """Whether `get_tasks` can return the number of rows in place of the rows."""
+        return self._rows.value.predicate is None
 
     def _pushed(self, pushdowns: Pushdowns) -> Expression | None:
         """Return the part of the filters that deltalog can evaluate."""

@@ -256,7 +256,7 @@ def query_duckdb(
             relation = connection.sql(sql, params=dict(parameters) if parameters else None)
         reader = None if relation is None else relation.to_arrow_reader()
     except duckdb.Error as error:
-        problem = str(error).replace(MONTHS_TEXT, "INTERVAL YEAR TO MONTH")
+        problem = _problem(str(error), is_translated=run is not None)
         refused = InvalidInputError(f"cannot run {shown or sql!r}: {problem}")
         raise _cause(watched, run, str(error)) or refused from error
     if reader is None:
@@ -420,7 +420,8 @@ def _batches(
     try:
         yield from reader
     except (pa.ArrowException, OSError) as error:
-        refused = InvalidInputError(f"cannot run {shown!r}: {error}")
+        problem = _problem(str(error), is_translated=run is not None)
+        refused = InvalidInputError(f"cannot run {shown!r}: {problem}")
         raise _cause(watched, run, str(error)) or refused from error
     at_end()
 
@@ -430,6 +431,24 @@ _OF_QUERIES: Final = (
     "Binder Error", "Catalog Error", "Conversion Error", "Not implemented Error",
     "Out of Range Error", "Parser Error",
 )  # fmt: skip
+
+
+_ADVICE: Final = {
+    "Conversion Error": "TRY_CAST returns NULL instead",
+    "Out of Range Error": "cast an operand to a wider type",
+}
+
+
+def _problem(message: str, *, is_translated: bool) -> str:
+    """Return a message of DuckDB for the user, without a position in SQL that deltalog wrote."""
+    if BY_ZERO in message:
+        return BY_ZERO
+    message = message.replace(MONTHS_TEXT, "INTERVAL YEAR TO MONTH")
+    if not is_translated:
+        return message
+    problem, _, _ = message.partition("\n\nLINE ")
+    advice = _ADVICE.get(problem.partition(":")[0])
+    return f"{problem} ({advice})" if advice else problem
 
 
 def _cause(watched: Mapping[str, Any], run: DuckDBRun | None, message: str) -> DeltaError | None:

@@ -191,12 +191,18 @@ def _means_the_same(resolved: Expression, schema: StructType) -> bool:
             is_usual = not resolved.ignore_case and resolved.escape == "\\"
             return is_plain and is_usual and isinstance(resolved.operand, nodes.Column)
         case nodes.Arithmetic():
-            sides = (resolved.left, resolved.right)
-            return resolved.operator in {"+", "-", "*"} and all(
-                type_of(one, schema) in _ADDED and _is_value(one, schema) for one in sides
-            )
+            return _is_added(resolved, schema)
         case _:
             return False
+
+
+def _is_added(resolved: nodes.Arithmetic, schema: StructType) -> bool:
+    sides = (resolved.left, resolved.right)
+    if type_of(resolved, schema) in INTEGRALS and any(map(columns, sides)):
+        return False  # `to_duckdb` prevents that DuckDB leaves out what overflows
+    return resolved.operator in {"+", "-", "*"} and all(
+        type_of(one, schema) in _ADDED and _is_value(one, schema) for one in sides
+    )
 
 
 def _is_value(node: Expression, schema: StructType) -> bool:

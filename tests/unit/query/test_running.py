@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from decimal import Decimal
+from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
@@ -191,3 +192,27 @@ def test_floats_are_compared_as_doubles(condition: str, expected: list[int]) -> 
     )
     found = deltalog.connect({"t": rows}).sql(f"SELECT n FROM t WHERE {condition} ORDER BY n")
     assert found.to_arrow().column("n").to_pylist() == expected
+
+
+@pytest.mark.parametrize(
+    ("expression", "problem"),
+    [
+        ("CAST(d AS DECIMAL(4,2))", r"DECIMAL\(4,2\).*\(TRY_CAST returns NULL instead\)$"),
+        ("CAST(d AS INT)", r"INT32.*\(TRY_CAST returns NULL instead\)$"),
+        ("l * 4", r"Overflow in multiplication.*\(cast an operand to a wider type\)$"),
+        ("l * 4 > 0", r"Overflow in multiplication.*\(cast an operand to a wider type\)$"),
+        ("1 / (l - l)", r": division by zero: guard it with NULLIF or CASE$"),
+    ],
+)
+def test_errors_of_duckdb_show_no_sql_that_deltalog_wrote(
+    tmp_path: Path, expression: str, problem: str
+) -> None:
+    rows = {"d": [Decimal("12345678901.25")], "l": [2**62]}
+    deltalog.write_deltalake(tmp_path, rows)
+    table = deltalog.DeltaTable(tmp_path)
+    sql = f"SELECT {expression} FROM t"  # our own text
+    with pytest.raises(InvalidInputError, match=problem) as caught:
+        deltalog.sql(sql, t=table).to_arrow()
+    assert str(caught.value).startswith("cannot run")
+    assert sql in str(caught.value)
+    assert "LINE 1" not in str(caught.value)

@@ -128,6 +128,10 @@ def test_units_and_scales_change_and_values_do_not(
         (pa.array([1], pa.timestamp("ns")), pa.timestamp("us")),
         (pa.array([10**14], pa.timestamp("s")), UTC_MICROS),
         (pa.array([50]), pa.decimal128(3, 2)),
+        # Arrow's own cast wraps around
+        (pa.array([Decimal(460331602691505663798073246748)]), pa.decimal128(38, 18)),
+        (pa.array([Decimal("388.8")], pa.decimal64(9, 1)), pa.decimal128(38, 38)),
+        (pa.array([Decimal("9" * 60)], pa.decimal256(60, 0)), pa.decimal128(38, 18)),
         (pa.array([Decimal("1.25")]), pa.decimal128(5, 1)),
         (pa.array([b"\xff"]), pa.string()),
     ],

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.types as pt
 
+from deltalog._util.decimals import cast_decimals
 from deltalog._util.escaping import name_key
 from deltalog._util.kernels import compute, pc
 from deltalog.errors import DataFileMissingError, DataFileUnreadableError, ObjectNotFoundError
@@ -501,6 +502,8 @@ def promotion(found: Any, wanted: Any) -> Adapter | None:
         return lambda array: array.view(wanted)
     if not _is_promotion(found, wanted):
         raise TypeError(f"{found} cannot be read as {wanted}")
+    if pt.is_decimal(found):
+        return lambda array: cast_decimals(array, wanted)
     return lambda array: array.cast(wanted)
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.types as pt
 
+from deltalog._util.decimals import fit_decimals
 from deltalog._util.escaping import path_key
 from deltalog._util.kernels import Array, pc
 from deltalog.schema.arrow import to_arrow_type
@@ -241,6 +242,8 @@ def cast_or_null(array: Array, to: pa.DataType) -> Array:
     if array.type == to:
         return array
     try:
+        if pt.is_decimal(array.type) and pt.is_decimal(to):
+            return fit_decimals(array, to)[0]
         return array.cast(to)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         pass

@@ -13,6 +13,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.types as pt
 
+from deltalog._util.decimals import cast_decimals, parse_decimals
 from deltalog._util.kernels import Array, compute
 from deltalog.errors import InvalidInputError
 from deltalog.schema.primitives.row import Bounds, ValueCodec
@@ -146,17 +147,17 @@ def _conform_decimal(array: Array, target: Any) -> Array | None:
     if pt.is_integer(array.type):
         # A direct cast fails if the target cannot store every integer of the source type.
         return array.cast(pa.decimal256(76, target.scale)).cast(target)
-    return array.cast(target) if pt.is_decimal(array.type) else None
+    return cast_decimals(array, target) if pt.is_decimal(array.type) else None
 
 
 def _parse_decimal(texts: pa.StringArray, arrow_type: pa.DataType, _zone: str) -> Array:
     check_match(texts, _NUMBER)
-    return texts.cast(arrow_type)
+    return parse_decimals(texts, arrow_type)
 
 
 def _encode_decimal(value: Any, arrow_type: pa.DataType) -> str:
     check_kind(value, (Decimal, int))
-    scalar: Any = pa.scalar(Decimal(value)).cast(arrow_type)
+    scalar: Any = pa.scalar(Decimal(value), arrow_type)
     return f"{scalar.as_py():f}"
 
 
