@@ -27,7 +27,7 @@ except ImportError as _error:
 from deltalog.errors import InvalidInputError, UnsupportedTypeError
 from deltalog.expressions.daft import DaftConverter
 from deltalog.expressions.trees import conjunction
-from deltalog.integrations.daft_files import CountTask, DaftFiles, files_of
+from deltalog.integrations.daft_files import DaftFiles, counted, files_of
 from deltalog.integrations.tasks import (
     DistributedRows,
     Sent,
@@ -175,7 +175,7 @@ class _DaftSource(DataSource):  # type: ignore[misc]  # Daft may be missing in t
         rows = self._rows.value
         if pushdowns.aggregation is not None:
             num_rows = await asyncio.to_thread(rows.scan().count)
-            yield CountTask(num_rows, pushdowns.aggregation.name())
+            yield counted(num_rows, pushdowns.aggregation.name())
             return
         used = _used(pushdowns, rows.schema.names)
         # Preserve the order of the schema, because Daft's filters refer to columns by their index.

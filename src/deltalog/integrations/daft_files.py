@@ -192,13 +192,18 @@ def _columns_of(condition: Any) -> set[str] | None:
         return None
 
 
-class CountTask(DataSourceTask):  # type: ignore[misc]  # as above
-    """A task that returns the number of rows in place of the rows.
+def counted(num_rows: int, column: str) -> DataSourceTask:
+    """Return a task that returns the number of rows in place of the rows.
 
     Args:
         num_rows: the number of rows.
         column: the column in which Daft expects the number.
     """
+    return _CountTask(num_rows, column)
+
+
+class _CountTask(DataSourceTask):  # type: ignore[misc]  # as above
+    """See `counted`."""
 
     def __init__(self, num_rows: int, column: str) -> None:
         self._num_rows = num_rows
