@@ -4,4 +4,5 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-collect_ignore = [] if find_spec("daft") else ["deltalog/daft.py", "deltalog/integrations/daft.py"]
+_DAFT = ["daft.py", "integrations/daft.py", "integrations/daft_files.py"]
+collect_ignore = [] if find_spec("daft") else [f"deltalog/{name}" for name in _DAFT]
