@@ -4,5 +4,5 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-_DAFT = ["daft.py", "integrations/daft.py", "integrations/daft_files.py"]
+_DAFT = ["daft.py", "integrations/daft.py"]
 collect_ignore = [] if find_spec("daft") else [f"deltalog/{name}" for name in _DAFT]

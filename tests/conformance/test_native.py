@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from deltalog.data.scan import Scan, plan_scan
-from deltalog.data.scan.arrow_files import arrow_files
+from deltalog.data.scan.dataset import arrow_files
 from deltalog.data.scan.polars_files import PolarsDataset, frame_of_dataset
 from deltalog.errors import DeltaError
 from deltalog.log.context import utc_context

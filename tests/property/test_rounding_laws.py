@@ -10,7 +10,7 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from deltalog.expressions.rounding import rounded
+from deltalog._util.decimals import rounded
 from tests.support.examples import examples
 
 EXACT = Context(prec=80, rounding=ROUND_HALF_UP)

@@ -19,8 +19,7 @@ _PACKAGE: Final = "deltalog."
 _NOW: Final = {
     "_util.cached": ["cached", "frozen", "inherited"],
     "_util.cards": ["cards", "progress"],
-    "_util.civil": ["schema.primitives.civil"],
-    "_util.clock": ["clock"],
+    "_util.clock": ["clock", "schema.primitives.civil"],
     "_util.escaping": ["escaping", "names"],
     "_util.json": ["_json"],
     "_util.kernels": ["kernels"],

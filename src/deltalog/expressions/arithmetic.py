@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.types as pt
 
-from deltalog._util.decimals import cast_decimals
+from deltalog._util.decimals import cast_decimals, rounded, rounded_wide, truncated
 from deltalog._util.kernels import Array, Datum, compute, pc
 from deltalog.errors import InvalidInputError
 from deltalog.expressions.coercion import arithmetic_type
 from deltalog.expressions.functions import TRIED
-from deltalog.expressions.rounding import rounded, rounded_wide, truncated
 from deltalog.expressions.rows import as_array, by_row, nulls
 from deltalog.schema.arrow import from_arrow_type, to_arrow_type
 from deltalog.schema.primitives.numbers import MAX_DIGITS

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.types as pt
 
-from deltalog._util.civil import MICROS_PER_DAY
+from deltalog._util.clock import MICROS_PER_DAY
 from deltalog._util.kernels import Array, Datum, compute
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import strings

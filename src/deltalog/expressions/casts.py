@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
 
-from deltalog._util.civil import MICROS_PER_SECOND
-from deltalog._util.decimals import fit_decimals
+from deltalog._util.clock import MICROS_PER_SECOND
+from deltalog._util.decimals import fit_decimals, rounded, rounded_wide, truncated
 from deltalog._util.kernels import Array, Datum, compute, pc
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import string_forms
@@ -28,7 +28,6 @@ from deltalog.expressions.coercion import (
     is_numeric,
     is_relabelled,
 )
-from deltalog.expressions.rounding import rounded, rounded_wide, truncated
 from deltalog.expressions.rows import NO, as_array, nulls
 from deltalog.schema.arrow import to_arrow_type
 from deltalog.schema.primitives.moments import NANOS_OF_MICRO, instants, parted_nanos, wall_clocks

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pyarrow as pa
 
-from deltalog._util import civil
-from deltalog._util.civil import MICROS_PER_DAY, MICROS_PER_SECOND
+from deltalog._util.clock import MICROS_PER_DAY, MICROS_PER_SECOND, civil_from_days, days_from_civil
 from deltalog._util.kernels import Datum, compute, pc
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import string_forms
@@ -121,7 +120,7 @@ def _strftime(parts: list[Segment]) -> str | None:
 def _fields(micros: int) -> DateTimeFields:
     days, clock = divmod(micros, MICROS_PER_DAY)
     second, fraction = divmod(clock, MICROS_PER_SECOND)
-    return DateTimeFields(*civil.civil_from_days(days), days, second, fraction)
+    return DateTimeFields(*civil_from_days(days), days, second, fraction)
 
 
 def _writer(part: Segment, pattern: str, *, of_era: bool) -> Callable[[DateTimeFields], str]:
@@ -155,7 +154,7 @@ class _Number(NamedTuple):
 
 
 def _day_of_year(at: DateTimeFields) -> int:
-    first = civil.days_from_civil(at.year, 1, 1) or 0
+    first = days_from_civil(at.year, 1, 1) or 0
     return at.days - first + 1
 
 
@@ -255,7 +254,7 @@ def _micros(fields: dict[str, str | None]) -> int | None:
     month = _month(fields)
     hour = _hour(fields)
     minute, second = int(fields.get("m") or 0), int(fields.get("s") or 0)
-    days = None if month is None else civil.days_from_civil(year, month, int(fields.get("d") or 1))
+    days = None if month is None else days_from_civil(year, month, int(fields.get("d") or 1))
     offset = string_forms.offset_micros(fields.get("zone") or "")
     if days is None or hour is None or minute > 59 or second > 59 or offset is None:
         return None

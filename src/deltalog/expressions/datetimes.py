@@ -8,8 +8,13 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.types as pt
 
-from deltalog._util import civil
-from deltalog._util.civil import MICROS_PER_DAY, MICROS_PER_SECOND
+from deltalog._util.clock import (
+    MICROS_PER_DAY,
+    MICROS_PER_SECOND,
+    civil_from_days,
+    days_from_civil,
+    days_in_month,
+)
 from deltalog._util.kernels import Array, Datum, compute, pc
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import string_forms
@@ -232,7 +237,7 @@ def _whole_months(first: int, last: int, factor: int) -> int:
 
 def _fields(micros: int) -> tuple[int, int, int, int]:
     days, clock = divmod(micros, MICROS_PER_DAY)
-    year, month, day = civil.civil_from_days(days)
+    year, month, day = civil_from_days(days)
     return year, month, day, clock
 
 
@@ -250,7 +255,7 @@ def make_date(year: Datum, month: Datum, day: Datum) -> Datum:
     """Return a date from its year, month and day. Cost: by row."""
 
     def row(*parts: int) -> int:
-        days = civil.days_from_civil(*parts)
+        days = days_from_civil(*parts)
         if days is None:
             raise InvalidInputError(f"there is no date {'-'.join(map(str, parts))}")
         return days
@@ -367,8 +372,8 @@ def _months_between(end: int, start: int, is_rounded: bool) -> float:  # noqa: F
     )
     months = float((year - from_year) * 12 + month - from_month)
     # Ignore the time if the days of the month are equal, or both are the last day of their month.
-    is_last = day == civil.days_in_month(year, month)
-    is_from_last = from_day == civil.days_in_month(from_year, from_month)
+    is_last = day == days_in_month(year, month)
+    is_from_last = from_day == days_in_month(from_year, from_month)
     if day == from_day or (is_last and is_from_last):
         return months
     rest = (day - from_day) * 86_400 + seconds - from_seconds
@@ -380,7 +385,7 @@ def _months_between(end: int, start: int, is_rounded: bool) -> float:  # noqa: F
 
 def _parts(micros: int) -> tuple[int, int, int, int]:
     days, clock = divmod(micros, MICROS_PER_DAY)
-    return *civil.civil_from_days(days), clock // MICROS_PER_SECOND
+    return *civil_from_days(days), clock // MICROS_PER_SECOND
 
 
 def make_timestamp(*parts: Datum) -> Datum:
@@ -395,7 +400,7 @@ def make_timestamp(*parts: Datum) -> Datum:
 def _micros(
     year: int, month: int, day: int, hour: int, minute: int, second: decimal.Decimal
 ) -> int:
-    days = civil.days_from_civil(year, month, day)
+    days = days_from_civil(year, month, day)
     in_range = 0 <= hour < 24 and 0 <= minute < 60 and (0 <= second < 60 or second == 60)
     if days is None or not in_range:
         shown = f"{year}-{month}-{day} {hour}:{minute}:{second}"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from deltalog._util import civil
+from deltalog._util.clock import MICROS_PER_DAY
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import string_forms
 from deltalog.expressions.literals import type_of_decimal
@@ -117,7 +117,7 @@ def datetime_literal(word: str, text: str) -> Literal:
     days = None
     if row.has_zone is None:
         days = string_forms.days_of(text)
-        micros = None if days is None else days * civil.MICROS_PER_DAY
+        micros = None if days is None else days * MICROS_PER_DAY
     else:
         micros = string_forms.micros_of(text, has_zone=row.has_zone)
     if micros is None:

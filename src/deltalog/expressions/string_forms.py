@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 
-from deltalog._util.civil import (
+from deltalog._util.clock import (
     MICROS_PER_DAY,
     MICROS_PER_SECOND,
     date_text,

@@ -135,24 +135,25 @@ def shared_duckdb() -> Database:
     return _SHARED.setdefault(process, connect_duckdb()) if found is None else found
 
 
-# Databases whose queries may open the files below some directories, by these directories.
+# Databases whose queries may open some files, by their directories and paths.
 _MOST_DATABASES: Final = 4
-_WITH_FILES: Final[dict[tuple[int, frozenset[str]], Database]] = {}
+_WITH_FILES: Final[dict[tuple[int, frozenset[str], frozenset[str]], Database]] = {}
 
 
-def duckdb_with_files(directories: frozenset[str]) -> Database:
-    """Return an in-memory DuckDB whose queries can open only the files below some directories.
+def duckdb_with_files(directories: frozenset[str], paths: frozenset[str] = frozenset()) -> Database:
+    """Return an in-memory DuckDB whose queries can open only some files.
 
     The most recently used of these databases are kept, because opening one takes about 10 ms.
 
     Args:
-        directories: absolute paths that end with a slash.
+        directories: the directories of the files, as absolute paths that end with a slash.
+        paths: absolute paths of other files.
 
     Raises:
         InvalidInputError: DuckDB is not installed.
     """
-    key = os.getpid(), directories
-    found = _WITH_FILES.pop(key, None) or connect_duckdb(directories=directories)
+    key = os.getpid(), directories, paths
+    found = _WITH_FILES.pop(key, None) or connect_duckdb(directories=directories, paths=paths)
     _WITH_FILES[key] = found  # the last entry is the most recently used one
     for least_recent in list(_WITH_FILES)[:-_MOST_DATABASES]:
         _WITH_FILES.pop(least_recent, None)
@@ -164,6 +165,7 @@ def connect_duckdb(
     *,
     is_closed: bool = True,
     directories: Collection[str] = (),
+    paths: Collection[str] = (),
 ) -> Database:
     """Open an in-memory DuckDB in which only registered tables are visible.
 
@@ -175,6 +177,7 @@ def connect_duckdb(
             `settings` may still allow it.
         directories: the directories below which queries can open files nevertheless, as absolute
             paths that end with a slash.
+        paths: absolute paths of other files that queries can open, if there are directories.
 
     Raises:
         InvalidInputError: DuckDB is not installed, or has no setting with such a name.
@@ -205,6 +208,8 @@ def connect_duckdb(
             allowed = ", ".join(map(quoted_string, sorted(directories)))
             database.execute("SET GLOBAL parquet_metadata_cache = true")
             database.execute(f"SET GLOBAL allowed_directories = [{allowed}]")
+            alone = ", ".join(map(quoted_string, sorted(paths)))
+            database.execute(f"SET GLOBAL allowed_paths = [{alone}]")
             database.execute(f"SET GLOBAL {_ACCESS} = false")
         if is_closed:
             database.execute("SET GLOBAL lock_configuration = true")

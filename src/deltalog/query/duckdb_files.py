@@ -65,8 +65,15 @@ class NativeRows:
 
     @property
     def directory(self) -> str:
-        """The directory that contains all files of the table, as an absolute path with a slash."""
+        """The directory of the table, as an absolute path with a slash."""
         return native_directory(self.plan.scan.snapshot.store)
+
+    @property
+    def outside(self) -> frozenset[str]:
+        """The paths of files that are not below the directory, as of a shallow clone's source."""
+        home = self.directory
+        paths = (path for group in self.plan.groups for path in group.paths)
+        return frozenset(path for path in paths if not path.startswith(home))
 
     def check_files(self) -> None:
         """Read the rows by deltalog's reader, which names the file that DuckDB could not read.

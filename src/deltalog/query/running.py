@@ -21,7 +21,6 @@ from weakref import WeakValueDictionary, ref
 import pyarrow as pa
 
 from deltalog._util.clock import now_ms, utc_moment
-from deltalog._util.escaping import name_key
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.expressions import Literal, TextRules, evaluate, nodes, parse_sql, resolve, type_of
 from deltalog.expressions.arithmetic import average
@@ -59,13 +58,12 @@ from deltalog.query.native import (
     type_text,
 )
 from deltalog.query.query_trees import ASKED, ResultType
+from deltalog.query.results import as_spelled, has_nanos, with_months, with_spans
 from deltalog.schema import DataType, Field, StructType
-from deltalog.schema.arrow import to_arrow_type, with_query_type
+from deltalog.schema.arrow import to_arrow_type
 from deltalog.schema.primitives.moments import (
-    NAMED_MONTHS,
     calendar_intervals,
     named_months,
-    time_spans,
 )
 from deltalog.schema.types import (
     BYTE,
@@ -86,15 +84,12 @@ if TYPE_CHECKING:
     from deltalog.expressions import Expression
     from deltalog.query.translate import TranslatedQuery
 
+
 # A function without arguments. If it is called with arguments, DuckDB's error contains their types.
 _PROBE: Final = "pi"
 _PROBED: Final = re.compile(
     rf"'{_PROBE}\(STRUCT\(k(\d+) \w+\)(?:, )?(.*)\)'\. You might", re.DOTALL
 )
-
-
-_PLAIN_INPUT: Final = re.compile(r"""["\w.]+|"[^"]*"(?:\."[^"]*")*""")
-_WITHOUT_CLOCK: Final = SqlSession(now=None, time_zone="UTC")
 
 
 _Key = tuple[str, tuple[Part, ...], tuple[tuple[str, str, str], ...]]
@@ -544,66 +539,6 @@ class _Run:
         return function.call_in(self.database, types, result)
 
 
-@dataclass(frozen=True, slots=True)
-class TranslatedPart:
-    """An expression of a query, for the types of its inputs.
-
-    Args:
-        resolved: the expression.
-        result: its type.
-        is_same: whether DuckDB computes the part's own SQL as Spark does.
-        translation: the expression in DuckDB's SQL.
-    """
-
-    resolved: Expression
-    result: DataType
-    is_same: bool
-    translation: Translation
-
-
-def translated_part(
-    parsed: Expression,
-    inputs: Sequence[tuple[str, str]],
-    kinds: Sequence[DataType],
-    session: SqlSession,
-    *,
-    is_of_values: bool = False,
-) -> TranslatedPart:
-    """Translate an expression of a query for the types of its inputs.
-
-    Args:
-        parsed: the expression.
-        inputs: see `Computed`.
-        kinds: the types of the inputs.
-        session: the time and the zone of the query.
-        is_of_values: see `query_translated`.
-
-    Raises:
-        DeltaError: the expression is not valid for these types.
-    """
-    names = [name for name, _ in inputs]
-    schema = StructType([Field(*one) for one in zip(names, kinds, strict=True)])
-    resolved = resolve(parsed, schema, session, text_rules=TextRules.VALUES)
-    if is_of_values and isinstance(resolved, Literal):
-        resolved = as_inserted(resolved)
-    found = to_duckdb(resolved, schema, dict(inputs))
-    written = " ".join([found.text or "", *found.guards])
-    if any(not _PLAIN_INPUT.fullmatch(text) and written.count(text) > 1 for _, text in inputs):
-        # A subquery may have other values each time, or be slow.
-        found = Translation(None)
-    return TranslatedPart(
-        resolved, type_of(resolved, schema), is_same_by_duckdb(parsed, resolved, schema), found
-    )
-
-
-@lru_cache(maxsize=4_096)
-def _without_clock(
-    text: str, inputs: tuple[tuple[str, str], ...], kinds: tuple[DataType, ...]
-) -> TranslatedPart:
-    """Translate an expression without parameters that does not depend on the time of the query."""
-    return translated_part(parse_sql(text), inputs, kinds, _WITHOUT_CLOCK)
-
-
 # --- the Python functions that DuckDB calls while a query runs
 
 
@@ -672,132 +607,6 @@ def _caller(types: tuple[str, ...]) -> tuple[str, Callable[..., Any]]:
     return f"deltalog_computed_{next(_NUMBERS)}", call
 
 
-def evaluated(resolved: Expression, batch: pa.RecordBatch) -> Any:
-    """Return the values of an expression for a batch.
-
-    If a constant operand of AND or OR decides the result, errors of the other operand have no
-    effect, because Spark folds constants before it reads rows.
-
-    Raises:
-        InvalidInputError: the evaluation fails for a row.
-    """
-    try:
-        return evaluate(resolved, batch)
-    except InvalidInputError:
-        folded = fold(resolved)
-        if folded.same_as(resolved):
-            raise
-        return evaluate(folded, batch)
-
-
-# --- results of queries: column names, and values of types that DuckDB lacks
-
-
-def has_nanos(rows: Any) -> bool:
-    """Return whether rows have timestamps in nanoseconds."""
-    schema: Any = rows.schema
-    return any(pa.types.is_timestamp(part.type) and part.type.unit == "ns" for part in schema)
-
-
-def with_spans(reader: pa.RecordBatchReader, shown: str) -> pa.RecordBatchReader:
-    """Convert the intervals of DuckDB in a stream of rows to the interval types of tables.
-
-    Args:
-        reader: the rows.
-        shown: the query, for errors.
-    """
-    places = [n for n, part in enumerate(reader.schema) if pa.types.is_interval(part.type)]
-    if not places:
-        return reader
-    schema = reader.schema
-    for place in places:
-        schema = schema.set(place, schema.field(place).with_type(pa.duration("us")))
-
-    def batches() -> Iterator[pa.RecordBatch]:
-        for batch in reader:
-            found = batch
-            try:
-                for place in places:
-                    spans = time_spans(batch.column(place))
-                    found = found.set_column(place, schema.field(place), spans)
-            except ValueError as error:
-                raise InvalidInputError(f"cannot run {shown!r}: {error}") from error
-            yield found
-
-    return pa.RecordBatchReader.from_batches(schema, batches())
-
-
-def with_months(reader: pa.RecordBatchReader, shown: str) -> pa.RecordBatchReader:
-    """Convert months in a stream of rows to numbers. Metadata of the field marks them as months.
-
-    Args:
-        reader: the rows, in which months have the type `NAMED_MONTHS`.
-        shown: the query, for errors.
-
-    Raises:
-        InvalidInputError: months are inside an array, a map or a struct.
-    """
-    places = [n for n, part in enumerate(reader.schema) if part.type == NAMED_MONTHS]
-    schema = reader.schema
-    for place in places:
-        numbers = pa.field(schema.names[place], pa.int32())
-        schema = schema.set(place, with_query_type(numbers, YEAR_TO_MONTH))
-    inside = [part.name for part in schema if str(NAMED_MONTHS) in str(part.type)]
-    if inside:
-        raise InvalidInputError(
-            f"cannot run {shown!r}: column {inside[0]!r} would have intervals of years and months "
-            "inside of another type, which a query cannot return"
-        )
-    if not places:
-        return reader
-
-    def batches() -> Iterator[pa.RecordBatch]:
-        for batch in reader:
-            found = batch
-            for place in places:
-                column: Any = batch.column(place)
-                found = found.set_column(place, schema.field(place), column.flatten()[0])
-            yield found
-
-    return pa.RecordBatchReader.from_batches(schema, batches())
-
-
-def as_inserted(literal: Literal) -> Literal:
-    """Return a constant of VALUES with its nanoseconds, which the target column may store."""
-    is_kept = literal.nanos and is_supported("timestampNanos", Support.PREVIEW)
-    if not is_kept or literal.type not in {TIMESTAMP, TIMESTAMP_NTZ}:
-        return literal
-    has_zone = literal.type == TIMESTAMP
-    return fine_literal(literal, TIMESTAMP_NANOS if has_zone else TIMESTAMP_NANOS_NTZ)
-
-
-def as_spelled(reader: pa.RecordBatchReader, names: Sequence[str | None]) -> pa.RecordBatchReader:
-    """Return the rows with the column names of the query; DuckDB uses the spelling of the table."""
-    own = reader.schema.names
-    if len(names) != len(own):
-        return reader
-    spelled = [
-        name if name is not None and name_key(name) == name_key(one) else one
-        for one, name in zip(own, names, strict=True)
-    ]
-    return reader if spelled == own else with_names(reader, spelled)
-
-
-def with_names(reader: pa.RecordBatchReader, names: Sequence[str]) -> pa.RecordBatchReader:
-    """Rename the columns of a stream of rows."""
-    fields = zip(reader.schema, names, strict=True)
-    return with_schema(reader, pa.schema([field.with_name(name) for field, name in fields]))
-
-
-def with_schema(reader: pa.RecordBatchReader, schema: pa.Schema) -> pa.RecordBatchReader:
-    """Return the stream of rows with another schema that has the same types."""
-    batches = (
-        pa.RecordBatch.from_arrays(batch.columns, schema=schema) if batch.num_columns else batch
-        for batch in reader
-    )
-    return pa.RecordBatchReader.from_batches(schema, batches)
-
-
 # --- chains of AND and OR, in which equal inputs have equal types
 
 
@@ -816,3 +625,94 @@ def alike(parts: Sequence[Part], number: int) -> Iterator[tuple[int, Computed]]:
     for other, one in enumerate(parts[number + 1 :], number + 1):
         if isinstance(one, Computed) and (one.chain, one.inputs) == (first.chain, first.inputs):
             yield other, one
+
+
+_PLAIN_INPUT: Final = re.compile(r"""["\w.]+|"[^"]*"(?:\."[^"]*")*""")
+_WITHOUT_CLOCK: Final = SqlSession(now=None, time_zone="UTC")
+
+
+@dataclass(frozen=True, slots=True)
+class TranslatedPart:
+    """An expression of a query, for the types of its inputs.
+
+    Args:
+        resolved: the expression.
+        result: its type.
+        is_same: whether DuckDB computes the part's own SQL as Spark does.
+        translation: the expression in DuckDB's SQL.
+    """
+
+    resolved: Expression
+    result: DataType
+    is_same: bool
+    translation: Translation
+
+
+def translated_part(
+    parsed: Expression,
+    inputs: Sequence[tuple[str, str]],
+    kinds: Sequence[DataType],
+    session: SqlSession,
+    *,
+    is_of_values: bool = False,
+) -> TranslatedPart:
+    """Translate an expression of a query for the types of its inputs.
+
+    Args:
+        parsed: the expression.
+        inputs: see `Computed`.
+        kinds: the types of the inputs.
+        session: the time and the zone of the query.
+        is_of_values: see `query_translated`.
+
+    Raises:
+        DeltaError: the expression is not valid for these types.
+    """
+    names = [name for name, _ in inputs]
+    schema = StructType([Field(*one) for one in zip(names, kinds, strict=True)])
+    resolved = resolve(parsed, schema, session, text_rules=TextRules.VALUES)
+    if is_of_values and isinstance(resolved, Literal):
+        resolved = as_inserted(resolved)
+    found = to_duckdb(resolved, schema, dict(inputs))
+    written = " ".join([found.text or "", *found.guards])
+    if any(not _PLAIN_INPUT.fullmatch(text) and written.count(text) > 1 for _, text in inputs):
+        # A subquery may have other values each time, or be slow.
+        found = Translation(None)
+    return TranslatedPart(
+        resolved, type_of(resolved, schema), is_same_by_duckdb(parsed, resolved, schema), found
+    )
+
+
+@lru_cache(maxsize=4_096)
+def _without_clock(
+    text: str, inputs: tuple[tuple[str, str], ...], kinds: tuple[DataType, ...]
+) -> TranslatedPart:
+    """Translate an expression without parameters that does not depend on the time of the query."""
+    return translated_part(parse_sql(text), inputs, kinds, _WITHOUT_CLOCK)
+
+
+def as_inserted(literal: Literal) -> Literal:
+    """Return a constant of VALUES with its nanoseconds, which the target column may store."""
+    is_kept = literal.nanos and is_supported("timestampNanos", Support.PREVIEW)
+    if not is_kept or literal.type not in {TIMESTAMP, TIMESTAMP_NTZ}:
+        return literal
+    has_zone = literal.type == TIMESTAMP
+    return fine_literal(literal, TIMESTAMP_NANOS if has_zone else TIMESTAMP_NANOS_NTZ)
+
+
+def evaluated(resolved: Expression, batch: pa.RecordBatch) -> Any:
+    """Return the values of an expression for a batch.
+
+    If a constant operand of AND or OR decides the result, errors of the other operand have no
+    effect, because Spark folds constants before it reads rows.
+
+    Raises:
+        InvalidInputError: the evaluation fails for a row.
+    """
+    try:
+        return evaluate(resolved, batch)
+    except InvalidInputError:
+        folded = fold(resolved)
+        if folded.same_as(resolved):
+            raise
+        return evaluate(folded, batch)

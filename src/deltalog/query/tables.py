@@ -20,7 +20,8 @@ from deltalog.query.duckdb import Database, duckdb_with_files, is_of_table, shar
 from deltalog.query.duckdb_files import NativeRows, native_rows
 from deltalog.query.lexer import error_at
 from deltalog.query.parse import read_query
-from deltalog.query.running import query_translated, with_names, with_schema
+from deltalog.query.results import with_names, with_schema
+from deltalog.query.running import query_translated
 from deltalog.query.translate import Selection, TableChangesCall, TranslatedQuery, bound, translated
 from deltalog.schema.arrow import with_query_type
 from deltalog.schema.collations import unordered_in
@@ -263,8 +264,11 @@ def duckdb_for(tables: Iterable[Any]) -> Database:
     Args:
         tables: the rows of each table in a query.
     """
-    directories = frozenset(one.directory for one in tables if isinstance(one, NativeRows))
-    return duckdb_with_files(directories) if directories else shared_duckdb()
+    native = [one for one in tables if isinstance(one, NativeRows)]
+    if not native:
+        return shared_duckdb()
+    directories = frozenset(one.directory for one in native)
+    return duckdb_with_files(directories, frozenset().union(*(one.outside for one in native)))
 
 
 def telling_rows(rows: Any) -> Any:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from deltalog._util.civil import date_text, moment_text
+from deltalog._util.clock import date_text, moment_text
 from deltalog.errors import InvalidInputError, UnsupportedTypeError
 from deltalog.schema.collations import check_collations, own_collation
 from deltalog.schema.columns import canonical_path_of, duplicates, find_field, walk, walk_types

@@ -22,10 +22,9 @@ from deltalog.operations.changes.request import (
     When,
     logged_condition,
 )
-from deltalog.operations.delete import Delete
+from deltalog.operations.delete import Delete, Truncate
 from deltalog.operations.execute import explain
 from deltalog.operations.merge import Merge
-from deltalog.operations.truncate import Truncate
 from deltalog.operations.update import Update
 from deltalog.operations.write import Write
 from deltalog.statements.statement import (

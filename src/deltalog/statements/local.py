@@ -24,7 +24,8 @@ from deltalog.operations.engine import Engine, LocalEngine
 from deltalog.query.duckdb import connect_duckdb
 from deltalog.query.names import QualifiedName
 from deltalog.query.native import EVERYTHING, TableRead
-from deltalog.query.running import query_translated, with_schema
+from deltalog.query.results import with_schema
+from deltalog.query.running import query_translated
 from deltalog.query.tables import (
     at_version,
     changes_of,

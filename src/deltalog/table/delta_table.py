@@ -1192,7 +1192,7 @@ class DeltaTable:
         Returns:
             Number and size of the removed files.
         """
-        from deltalog.operations.truncate import Truncate
+        from deltalog.operations.delete import Truncate
 
         found = self.do(Truncate(), commit_properties, post_commithook_properties)
         counts = {"num_removed_files": 0, "num_removed_bytes": 0, **found}

@@ -6,7 +6,7 @@ import pytest
 
 from deltalog.data.scan.changes import open_changes
 from deltalog.errors import InvalidInputError
-from deltalog.operations.truncate import Truncate
+from deltalog.operations.delete import Truncate
 from deltalog.testing import CountingStore
 from tests.support.aging import FEATURES, AgingTable
 

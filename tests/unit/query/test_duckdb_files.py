@@ -674,11 +674,35 @@ def test_a_store_without_paths_is_read_by_deltalog() -> None:
     assert "PARQUET" not in plan_text(sql, t=found).upper()
 
 
-def test_a_clone_is_read_by_deltalog(tmp_path: Path) -> None:
-    with_vectors(tmp_path / "source").clone(tmp_path / "clone", shallow=True)
+def test_a_clone_and_its_source(tmp_path: Path) -> None:
+    source = with_vectors(tmp_path / "source")
+    source.clone(tmp_path / "clone", shallow=True)
+    source.delete("id = 1")
     clone = DeltaTable(tmp_path / "clone")
-    assert not is_native(clone)
+    assert is_native(clone)
     check_query("SELECT s, sum(id) AS n FROM t GROUP BY s", t=clone)
+    clone.update(updates={"s": "'new'"}, predicate="id = 2")
+    assert is_native(clone)
+    check_query("SELECT s, sum(id) AS n FROM t GROUP BY s", t=clone)
+    check_query("SELECT t.id, u.s FROM t JOIN u USING (id)", t=clone, u=source)
+
+
+def test_a_clone_reaches_only_its_own_files_of_the_source(tmp_path: Path) -> None:
+    source = of_several_files(tmp_path / "source")
+    source.clone(tmp_path / "clone", shallow=True)
+    write_deltalake(source, source.to_pyarrow_table(), mode="append")
+    rows = native_rows(DeltaTable(tmp_path / "clone").scan())
+    assert rows is not None
+    database = duckdb_with_files(frozenset({rows.directory}), rows.outside)
+    every = {str(file) for file in (tmp_path / "source").rglob("*.parquet")}
+    assert rows.outside < every
+    for file in sorted(every):
+        query = f"SELECT count(*) AS n FROM read_parquet('{file}')"  # our own
+        if file in rows.outside:
+            assert query_duckdb(database, query, {}).read_all().num_rows == 1
+        else:
+            with pytest.raises(InvalidInputError):
+                query_duckdb(database, query, {}).read_all()
 
 
 def test_a_limit_of_a_scan_is_read_by_deltalog(tmp_path: Path) -> None:
@@ -693,7 +717,6 @@ def test_a_linked_directory_is_a_table(tmp_path: Path) -> None:
 
 
 def test_a_linked_file_is_read(tmp_path: Path) -> None:
-    # deltalog's reader follows the link; DuckDB may open only the directory of the table.
     of_one_file(tmp_path / "t")
     (file,) = (tmp_path / "t").glob("*.parquet")
     file.rename(tmp_path / "moved.parquet")

@@ -7,8 +7,8 @@ Everything that reads rows (pandas, Polars, DuckDB, Spark, Sharing) uses this pa
 - `reader`: opens and reads files, partly in advance. `pieces`: masks and filters rows of an open
   file.
 - `transform`: converts physical columns to logical columns, and loads deletion vectors.
-- `native`: which files an engine's own Parquet reader reads exactly. `arrow_files`: such files as a
-  dataset of pyarrow.
+- `native`: which files an engine's own Parquet reader reads exactly. `polars_files`: such files as
+  a scan of Polars.
 - `changes`: the change data feed. `top_rows`: the first rows of a sort order.
 - `rows`: converts results to tables and data frames.
 - `dataset`, `polars`: one version as a pyarrow dataset, and as a lazy frame of Polars.

@@ -3,8 +3,8 @@
 A plan divides the files of a scan into groups. All files of a group store the scan's columns in the
 same way, so an engine can read a group with one call of its own reader. A file that the engine
 would not read exactly is in no group, and deltalog's reader reads it. A plan contains no engine's
-language: `query.duckdb_files` translates it into SQL of DuckDB, `arrow_files` into a
-dataset of pyarrow, `polars_files` into a scan of Polars.
+language: `query.duckdb_files` translates it into SQL of DuckDB, `dataset` into a dataset
+of pyarrow, `polars_files` into a scan of Polars, `integrations.daft` into tasks of Daft.
 
 The rows at the end state what each engine reads exactly. A new engine is a row, and a module that
 translates plans.
@@ -81,6 +81,8 @@ class NativeEngine:
         reads: whether the engine reads a column of the file's type (the first argument) exactly as
             the table's type (the second).
         most_files: the maximum number of files of a scan.
+        most_outside: the maximum number of files outside of the table's directory, such as those of
+            a shallow clone's source.
     """
 
     name: str
@@ -90,6 +92,7 @@ class NativeEngine:
     trusts_bounds: bool
     reads: Callable[[pa.DataType, pa.DataType], bool]
     most_files: int
+    most_outside: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,13 +299,14 @@ def _verdicts(
 ) -> list[tuple[StoredColumn | None, ...] | str]:
     """Return for each file how it stores the columns, or why the engine does not read it."""
     home = native_directory(scan.snapshot.store)
+    num_outside = sum(not one.path.startswith(home) for one in stored)
     known: dict[int, tuple[StoredColumn | None, ...] | str] = {}
     found: list[tuple[StoredColumn | None, ...] | str] = []
     for one in stored:
         if id(one.schema) not in known:
             known[id(one.schema)] = _stored_columns(one.schema, scan, engine)
         verdict = known[id(one.schema)]
-        if not one.path.startswith(home):  # such as the files of a shallow clone
+        if num_outside > engine.most_outside and not one.path.startswith(home):
             verdict = "are outside of the table's directory"
         elif any(character in one.path for character in engine.pattern):
             verdict = f"have names that are patterns in {engine.name}"
@@ -610,6 +614,7 @@ DUCKDB: Final = NativeEngine(
     trusts_bounds=True,
     reads=_duckdb_reads,
     most_files=10_000,
+    most_outside=1_000,
 )
 PYARROW: Final = NativeEngine(
     name="pyarrow",
@@ -619,6 +624,7 @@ PYARROW: Final = NativeEngine(
     trusts_bounds=False,
     reads=is_stored_as,
     most_files=10_000,
+    most_outside=10_000,
 )
 POLARS: Final = NativeEngine(
     name="Polars",
@@ -628,6 +634,7 @@ POLARS: Final = NativeEngine(
     trusts_bounds=False,
     reads=_polars_reads,
     most_files=10_000,
+    most_outside=10_000,
 )
 DAFT: Final = NativeEngine(
     name="Daft",
@@ -637,4 +644,5 @@ DAFT: Final = NativeEngine(
     trusts_bounds=False,
     reads=_daft_reads,
     most_files=10_000,
+    most_outside=10_000,
 )

@@ -39,9 +39,12 @@ from deltalog.expressions.arrow_filters import weaker_than_arrow_expression
 from deltalog.expressions.sql_session import TextRules
 from deltalog.expressions.substrait import as_meant
 from deltalog.expressions.trees import conjunction
-from deltalog.schema import find_field
+from deltalog.protocol.column_mapping import Mode, field_id
+from deltalog.schema import find_field, to_arrow_type
+from deltalog.schema.arrow import parquet_field_id, parquet_id_metadata
 from deltalog.schema.collations import collation_below
 from deltalog.schema.types import DOUBLE, FLOAT
+from deltalog.storage.parquet.sink import encode_parquet
 from deltalog.storage.store import native_path
 
 if TYPE_CHECKING:
@@ -150,7 +153,10 @@ def has_datasets() -> bool:
 def reads_as_expected() -> bool:
     """Return whether Polars reads two small files as the interfaces are meant."""
     polars: Any = require_library("polars")
-    options = {"_deletion_files", "glob", "hive_schema", "missing_columns"}
+    options = {
+        "_column_mapping", "_default_values", "_deletion_files", "glob", "hive_schema",
+        "missing_columns",
+    }  # fmt: skip
     if not options <= set(inspect.signature(polars.scan_parquet).parameters):
         return False
     with tempfile.TemporaryDirectory(prefix="deltalog-") as directory:
@@ -162,10 +168,17 @@ def reads_as_expected() -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Probe:
-    """Two small files; of the first, the second row is deleted."""
+    """Two small files; of the first, the second row is deleted.
+
+    Args:
+        paths: the paths of the files.
+        columns: the schema.
+        is_mapped: whether columns are mapped by field ids, instead of by names and directories.
+    """
 
     paths: tuple[str, ...]
     columns: Any
+    is_mapped: bool
 
     def schema(self) -> Any:
         return self.columns
@@ -175,12 +188,20 @@ class _Probe:
     ) -> tuple[pl.LazyFrame, str]:
         polars: Any = require_library("polars")
         kept = [polars.Series([True, False, True]), None]
+        names = [name for name in projection or ["a", "p"] if self.is_mapped or name == "a"]
+        options = {"hive_partitioning": True, "hive_schema": {"p": polars.Int64}}
+        if self.is_mapped:
+            fields = [
+                pa.field(name, pa.int64(), metadata=parquet_id_metadata(ord(name)))
+                for name in names
+            ]
+            constants = {ord("p"): polars.Series([0, 1])} if "p" in names else {}
+            options = _mapped_by(pa.schema(fields), None, constants)
         scan = polars.scan_parquet(
             list(self.paths),
-            schema={name: polars.Int64 for name in projection or ["a"] if name == "a"},
-            hive_partitioning=True,
-            hive_schema={"p": polars.Int64},
+            schema=dict.fromkeys(names, polars.Int64),
             _deletion_files=(_MASKS, lambda asked: _masks(kept[: asked.height])),
+            **options,
             **_OPTIONS,
         )
         return scan, _KEY
@@ -188,10 +209,27 @@ class _Probe:
 
 def _reads_as_expected(polars: Any, directory: str) -> bool:
     paths = [f"{directory}/p={number}/f.parquet" for number in range(2)]
+    mapped = [f"{directory}/{number}.parquet" for number in range(2)]
+    field = pa.field("b", pa.int64(), metadata=parquet_id_metadata(ord("a")))
     for number, path in enumerate(paths):
         Path(path).parent.mkdir()
-        polars.DataFrame({"a": [10 * number, 10 * number + 1, 10 * number + 2]}).write_parquet(path)
-    frame = _frame(_Probe(tuple(paths), polars.Schema({"a": polars.Int64, "p": polars.Int64})))
+        values = pa.array([10 * number, 10 * number + 1, 10 * number + 2])
+        Path(path).write_bytes(encode_parquet(pa.table({"a": values})))
+        Path(mapped[number]).write_bytes(
+            encode_parquet(pa.table([values], schema=pa.schema([field])))
+        )
+    return all(
+        _has_its_rows(polars, _Probe(tuple(some), _probed(polars), is_mapped))
+        for some, is_mapped in ((paths, False), (mapped, True))
+    )
+
+
+def _probed(polars: Any) -> Any:
+    return polars.Schema({"a": polars.Int64, "p": polars.Int64})
+
+
+def _has_its_rows(polars: Any, probe: _Probe) -> bool:
+    frame = _frame(probe)
     rows = frame.select("a", "p").collect().rows()
     above = frame.filter(polars.col("a") > 1).select("p").collect().rows()
     return rows == [(0, 0), (2, 0), (10, 1), (11, 1), (12, 1)] and above == [(0,), *3 * [(1,)]]
@@ -240,28 +278,38 @@ _MOST_HEIGHT: Final = 2**30
 
 def _files(plan: NativePlan, *, has_filter: bool) -> pl.LazyFrame | None:
     """Return the files of a plan as a scan of Polars; None if Polars cannot read all of them."""
-    is_fit = not plan.reasons and not plan.is_renamed
-    directories = _directory_columns(plan) if is_fit else None
-    if directories is None:
+    if plan.reasons:
         return None
-    polars: Any = require_library("polars")
     schema = _polars_schema(plan.scan.schema)
-    numbered = sorted(
+    directories = None if plan.is_renamed else _directory_columns(plan)
+    mapping = None
+    if directories is None:
+        mapping = _mapping(plan)
+        if mapping is None:
+            return None
+    polars: Any = require_library("polars")
+    names = plan.scan.spec.data_columns.names if mapping is None else plan.scan.schema.names
+    found: pl.LazyFrame = polars.scan_parquet(
+        [path for _, path in _numbered(plan)],
+        schema={name: schema[name] for name in names},
+        hive_partitioning=bool(directories),
+        hive_schema={name: schema.get(name, polars.String) for name in directories or ()} or None,
+        use_statistics=not (has_filter and any(group.untrusted for group in plan.groups)),
+        cast_options=polars.ScanCastOptions(integer_cast="upcast", float_cast="upcast"),
+        _deletion_files=_deleted_rows(plan),
+        **(mapping or {}),
+        **_OPTIONS,
+    )
+    return found
+
+
+def _numbered(plan: NativePlan) -> list[tuple[int, str]]:
+    """Return the files in the order of the scan, with their positions in it."""
+    return sorted(
         (number, file.path)
         for group in plan.groups
         for number, file in zip(group.numbers, group.files, strict=True)
     )
-    found: pl.LazyFrame = polars.scan_parquet(
-        [path for _, path in numbered],
-        schema={name: schema[name] for name in plan.scan.spec.data_columns.names},
-        hive_partitioning=bool(directories),
-        hive_schema={name: schema.get(name, polars.String) for name in directories} or None,
-        use_statistics=not (has_filter and any(group.untrusted for group in plan.groups)),
-        cast_options=polars.ScanCastOptions(integer_cast="upcast", float_cast="upcast"),
-        _deletion_files=_deleted_rows(plan),
-        **_OPTIONS,
-    )
-    return found
 
 
 _OPTIONS: Final[Mapping[str, Any]] = MappingProxyType({
@@ -299,6 +347,87 @@ def _directory_columns(plan: NativePlan) -> tuple[str, ...] | None:
                 return None
             found.add(tuple(in_path))
     return next(iter(found), ()) if len(found) < 2 else None
+
+
+def _mapping(plan: NativePlan) -> dict[str, Any] | None:
+    """Return the options that map columns by field ids, and state the partition values.
+
+    Returns:
+        None if a column has no id, or if a file has other ids. Columns of tables without column
+        mapping get numbers, with which files without ids are mapped by name.
+    """
+    spec = plan.scan.spec
+    columns = [*spec.data_columns, *spec.partition_columns]
+    if any(pt.is_nested(to_arrow_type(column.type)) for column in columns):
+        return None
+    names: dict[int, list[str]] | None = None
+    if spec.mode is Mode.NONE:
+        if any(_has_ids(field) for group in plan.groups for field in group.files[0].schema.schema):
+            return None
+        ids = {column.name: number for number, column in enumerate(columns, 1)}
+        names = {number: [] for number in ids.values()}
+        for group in plan.groups:
+            for column, stored in zip(spec.data_columns, group.columns, strict=True):
+                if stored is not None and stored.name not in names[ids[column.name]]:
+                    names[ids[column.name]].append(stored.name)
+    else:
+        found = {column.name: field_id(column) for column in columns}
+        ids = {name: number for name, number in found.items() if number is not None}
+        if len(set(ids.values())) < len(columns) or not _have_these_ids(plan, ids):
+            return None
+    polars: Any = require_library("polars")
+    fields = [
+        pa.field(name, kind, metadata=parquet_id_metadata(ids[name]))
+        for name, kind in zip(plan.scan.schema.names, plan.scan.schema.types, strict=True)
+    ]
+    constants = {ids[name]: polars.from_arrow(values) for name, values in _constants(plan).items()}
+    return _mapped_by(pa.schema(fields), names, constants)
+
+
+def _mapped_by(
+    schema: pa.Schema, names: dict[int, list[str]] | None, constants: Mapping[int, pl.Series]
+) -> dict[str, Any]:
+    """Return the options of a scan that map columns by field ids.
+
+    Args:
+        schema: the columns, with their ids.
+        names: id → the names in files without ids.
+        constants: id → the value of each file.
+    """
+    return {
+        "_column_mapping": ("iceberg-column-mapping", schema, names),
+        "_default_values": ("iceberg", (dict(constants), {})),
+    }
+
+
+def _has_ids(field: pa.Field[Any]) -> bool:
+    kind: Any = field.type
+    inner = [kind.field(place) for place in range(kind.num_fields)] if pt.is_nested(kind) else []
+    return parquet_field_id(field) is not None or any(map(_has_ids, inner))
+
+
+def _have_these_ids(plan: NativePlan, ids: Mapping[str, int]) -> bool:
+    """Return whether the ids of the files lead to the columns that the plan states."""
+    for group in plan.groups:
+        stored = {field.name: parquet_field_id(field) for field in group.files[0].schema.schema}
+        by_id = {number: name for name, number in stored.items() if number is not None}
+        for name, column in zip(plan.scan.spec.data_columns.names, group.columns, strict=True):
+            if by_id.get(ids[name]) != (None if column is None else column.name):
+                return False
+        if not by_id.keys().isdisjoint(
+            ids[name] for name in plan.scan.spec.partition_columns.names
+        ):
+            return False
+    return True
+
+
+def _constants(plan: NativePlan) -> dict[str, pa.Array[Any]]:
+    """Return the values of each partition column, in the order of `_numbered`."""
+    order = compute.sort_indices(pa.array([one for group in plan.groups for one in group.numbers]))
+    return {
+        name: pa.concat_arrays([group.constants[name] for group in plan.groups]).take(order)
+        for name in plan.scan.spec.partition_columns.names
+    }
 
 
 def _in_directories(values: pa.Array[Any]) -> list[str | None]:

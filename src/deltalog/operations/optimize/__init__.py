@@ -1,7 +1,7 @@
 """Optimize: rewrite files without changing rows, to make reads cheaper.
 
 - `compact`: merges small files, on request and after commits.
-- `z_order`, `cluster`: sort rows along a space-filling curve.
+- `cluster`: sorts rows along a space-filling curve, for clustering and Z-order.
 - `purge`: removes deleted rows and dropped columns from files; also rewrites files for UniForm.
 - `rewrite`: the common part: selects files, packs them into bins, and stages the new files.
 
@@ -10,7 +10,7 @@ Protocol: Add File and Remove File (`dataChange`), Clustered Table
 
 from __future__ import annotations
 
-from deltalog.operations.optimize.cluster import Cluster, CubeSizes
+from deltalog.operations.optimize.cluster import Cluster, CubeSizes, ZOrder
 from deltalog.operations.optimize.compact import (
     AutoCompact,
     Compact,
@@ -19,7 +19,6 @@ from deltalog.operations.optimize.compact import (
 )
 from deltalog.operations.optimize.purge import Purge, UpgradeUniform
 from deltalog.operations.optimize.rewrite import Optimized
-from deltalog.operations.optimize.z_order import ZOrder
 
 __all__ = [
     "AutoCompact",

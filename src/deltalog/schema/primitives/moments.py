@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 import pyarrow.types as pt
 
-from deltalog._util.civil import (
+from deltalog._util.clock import (
     MICROS_PER_DAY,
     MICROS_PER_SECOND,
     date_text,

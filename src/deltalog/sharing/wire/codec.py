@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
-from deltalog._util.civil import moment_text
+from deltalog._util.clock import moment_text
 from deltalog._util.json import JsonObject, loads
 from deltalog.errors import MalformedLogError, MalformedMessageError
 

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from deltalog import DeltaTable, convert_to_deltalake, write_deltalake
-from deltalog.data.scan.arrow_files import arrow_files
+from deltalog.data.scan.dataset import arrow_files
 
 
 def dataset_of(path: Path, columns: list[str] | None = None) -> ds.Dataset | None:

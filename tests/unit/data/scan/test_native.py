@@ -373,7 +373,8 @@ def test_files_of_a_clone_are_outside(tmp_path: Path) -> None:
     clone = DeltaTable(tmp_path / "source").clone(tmp_path / "clone", shallow=True)
     write_deltalake(tmp_path / "clone", pa.table({"id": [2]}), mode="append")
     clone = DeltaTable(tmp_path / "clone")
-    plan = plan_native(clone.scan(), DUCKDB)
+    assert plan_native(clone.scan(), DUCKDB).num_files == 2
+    plan = plan_native(clone.scan(), replace(DUCKDB, most_outside=0))
     outside = plan.num_rest, plan.reasons
     assert outside == (1, ("1 are outside of the table's directory",))
     assert [Path(path).parent for group in plan.groups for path in group.paths] == [
@@ -391,7 +392,7 @@ def test_a_sibling_directory_with_the_same_beginning_is_outside(tmp_path: Path) 
     line = {**table.add({"id": [1]})["add"], "path": sibling.as_uri()}
     table.commit({"add": line})
     found = on_disk(table, tmp_path / "t")
-    plan = plan_native(found.scan(), DUCKDB)
+    plan = plan_native(found.scan(), replace(DUCKDB, most_outside=0))
     assert plan.reasons == ("1 are outside of the table's directory",)
 
 
