@@ -26,6 +26,7 @@ from deltalog.query.native import (
     MAX_PRECISION,
     column_text,
     decimal_of,
+    has_moved_constant,
     is_ordered_by_duckdb,
     quoted_name,
     quoted_string,
@@ -287,6 +288,9 @@ def _comparison(writer: _Writer, node: nodes.Comparison) -> str:
     _check_compared(writer, (node.left, node.right))
     operator = "IS NOT DISTINCT FROM" if node.operator == "<=>" else node.operator
     left, right = writer.operands((node.left, node.right))
+    if has_moved_constant(node, writer.schema):
+        # DuckDB does not look into this function, which changes nothing.
+        left, right = f"add({left})", f"add({right})"
     return f"({left} {operator} {right})"
 
 
@@ -337,9 +341,7 @@ def _arithmetic(writer: _Writer, node: nodes.Arithmetic) -> str:
             return _quotient(writer, node, sides)
     if kinds in {(INTEGER, INTEGER), (LONG, LONG)} and node.operator in {"+", "-", "*"}:
         writer.may_fail = True
-        # DuckDB moves constants to the other side of a comparison: `a * 4 > 0` becomes `a > 0`,
-        # which does not overflow. It does not look into a function, and this one changes nothing.
-        return f"add({text})"
+        return text
     raise _NotSameError
 
 

@@ -178,7 +178,8 @@ def _means_the_same(resolved: Expression, schema: StructType) -> bool:
             is_small = is_whole and abs(resolved.value) < _TOO_LARGE
             return is_small or isinstance(resolved.value, _NATIVE_CONSTANTS)
         case nodes.Comparison():
-            return _are_compared((resolved.left, resolved.right), schema)
+            sides = resolved.left, resolved.right
+            return not has_moved_constant(resolved, schema) and _are_compared(sides, schema)
         case nodes.In():
             return _are_compared((resolved.operand, *resolved.options), schema)
         case nodes.And() | nodes.Or():
@@ -196,10 +197,26 @@ def _means_the_same(resolved: Expression, schema: StructType) -> bool:
             return False
 
 
+def has_moved_constant(node: nodes.Comparison, schema: StructType) -> bool:
+    """Return whether DuckDB may move a constant to the other side of a comparison of integers.
+
+    `a * 4 > 0` becomes `a > 0`, which does not overflow.
+    """
+    sides = (node.left, node.right)
+    is_whole = all(type_of(one, schema) in INTEGRALS for one in sides)
+    return is_whole and any(map(_is_sum, sides)) and not all(map(columns, sides))
+
+
+def _is_sum(node: Expression) -> bool:
+    while isinstance(node, nodes.Cast):
+        node = node.operand
+    return isinstance(node, nodes.Arithmetic) and node.operator in {"+", "-", "*"}
+
+
 def _is_added(resolved: nodes.Arithmetic, schema: StructType) -> bool:
     sides = (resolved.left, resolved.right)
-    if type_of(resolved, schema) in INTEGRALS and any(map(columns, sides)):
-        return False  # `to_duckdb` prevents that DuckDB leaves out what overflows
+    if any(isinstance(one, Literal) and not one.value for one in sides):
+        return False  # DuckDB does not evaluate what is multiplied by zero
     return resolved.operator in {"+", "-", "*"} and all(
         type_of(one, schema) in _ADDED and _is_value(one, schema) for one in sides
     )
