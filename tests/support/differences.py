@@ -166,8 +166,9 @@ def _bounds(library: Library, place: str) -> bool:
     return "min.b" in names
 
 
-def _dataset(library: Library, place: str) -> int:
-    return len(list(_made(library, place).to_pyarrow_dataset().get_fragments()))
+def _dataset(library: Library, place: str) -> bool:
+    (fragment,) = _made(library, place).to_pyarrow_dataset().get_fragments()
+    return isinstance(fragment, pa.dataset.Fragment)
 
 
 def _two_updates(merger: Any) -> Any:
@@ -473,10 +474,10 @@ DIFFERENCES: Final = (
     Difference(
         what="`get_fragments()` of the dataset",
         there="Parquet fragments",
-        here="an error: they would show deleted rows; use `scan().tasks()`",
+        here="parts that can only be read: without deleted rows, with the table's names",
         ask=_dataset,
-        theirs=1,
-        ours=ERROR,
+        theirs=True,
+        ours=False,
     ),
     Difference(
         what="`files` of the dataset",
@@ -825,7 +826,7 @@ DIFFERENCES: Final = (
     Difference(
         what="DataFusion",
         there="takes the table, if its version is deltalake's",
-        here="takes `to_pyarrow_table()`, in any version",
+        here="takes `to_pyarrow_dataset()`, in any version",
         ask=lambda library, _: hasattr(library.DeltaTable, "__datafusion_table_provider__"),
         theirs=True,
         ours=False,

@@ -42,7 +42,7 @@ from deltalog.schema.types import BINARY, STRING
 from deltalog.storage.pool import map_in_pool
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from deltalog.data.scan.native import FileGroup, NativePlan, StoredFile
     from deltalog.expressions import Expression
@@ -262,13 +262,44 @@ class DeltaDataset(ds.FileSystemDataset):
             schema=schema,
         )
 
-    def get_fragments(self, filter: ds.Expression | None = None) -> NoReturn:  # noqa: A002  # pyarrow's signature
-        """Raise InvalidInputError, because a pyarrow fragment cannot exclude deleted rows."""
-        del filter
-        raise InvalidInputError(
-            "cannot return pyarrow fragments of a Delta table: they would show deleted rows and "
-            "stored names; use scan().tasks(), which can be read one by one and in other processes"
+    def get_fragments(
+        self,
+        filter: ds.Expression | None = None,  # noqa: A002  # pyarrow's signature
+    ) -> Iterator[DeltaFragment]:
+        """Yield parts of the dataset, for engines that scan parts at the same time (DataFusion).
+
+        Args:
+            filter: skips files without matching rows; it is not applied to the rows.
+        """
+        files = None
+        if self._predicate is None and self._arrow_filter is None:
+            scan = self._scan(self._shown.names, filter)
+            if self._shown.equals(scan.schema):
+                files = arrow_files(scan, is_filtered=False)
+        if files is None:
+            yield DeltaFragment(self._shown, self.scanner)
+            return
+        for fragment in files.dataset.get_fragments():
+            yield DeltaFragment(self._shown, partial(self._scan_file, fragment, files.batch_rows))
+
+    def _scan_file(
+        self,
+        fragment: Any,
+        most_rows: int,
+        columns: list[str] | dict[str, ds.Expression] | None = None,
+        filter: ds.Expression | None = None,  # noqa: A002  # pyarrow's signature
+        batch_size: int = _BATCH_ROWS,
+        **options: Any,
+    ) -> ds.Scanner:
+        """Return a scanner of a file that pyarrow reads."""
+        del options
+        found: ds.Scanner = fragment.scanner(
+            schema=self._shown,
+            columns=columns,
+            filter=None if filter is None else for_arrow(filter),
+            batch_size=min(batch_size, most_rows),
         )
+        return found
 
     def sort_by(self, sorting: Any, **options: Any) -> ds.InMemoryDataset:
         """Return the rows sorted, in memory."""
@@ -288,6 +319,62 @@ class DeltaDataset(ds.FileSystemDataset):
     def __repr__(self) -> str:
         """Show the table and the version."""
         return f"DeltaDataset({self._snapshot.store.root!r}, version {self._snapshot.version})"
+
+
+class DeltaFragment:
+    """A part of a dataset, with those methods of `pyarrow.dataset.Fragment` that read rows.
+
+    Args:
+        schema: the Arrow schema of the rows.
+        scan: returns a scanner, like `DeltaDataset.scanner`.
+    """
+
+    def __init__(self, schema: pa.Schema, scan: Callable[..., ds.Scanner]) -> None:
+        self._schema = schema
+        self._scan = scan
+
+    @property
+    def physical_schema(self) -> pa.Schema:
+        """The Arrow schema of the rows, in contrast to that of the file."""
+        return self._schema
+
+    @property
+    def partition_expression(self) -> ds.Expression:
+        """Return `true`, because the part has no partition expression."""
+        return ds.scalar(True)  # noqa: FBT003  # pyarrow's signature
+
+    def scanner(self, schema: pa.Schema | None = None, **options: Any) -> ds.Scanner:
+        """Return a pyarrow scanner of the rows.
+
+        Args:
+            schema: the schema of the dataset; None means the same.
+            options: `columns`, `filter` and `batch_size`; pyarrow's other options are ignored.
+
+        Raises:
+            InvalidInputError: the schema is another one.
+        """
+        if schema is not None and not schema.equals(self._schema):
+            raise InvalidInputError(
+                f"cannot scan a part of a Delta table as {schema}: expected the dataset's schema, "
+                f"{self._schema}"
+            )
+        return self._scan(**options)
+
+    def to_batches(self, **options: Any) -> Iterator[pa.RecordBatch]:
+        """Yield the rows, batch by batch."""
+        return self.scanner(**options).to_batches()
+
+    def to_table(self, **options: Any) -> pa.Table:
+        """Return the rows in memory."""
+        return self.scanner(**options).to_table()
+
+    def head(self, num_rows: int, **options: Any) -> pa.Table:
+        """Return the first rows."""
+        return self.scanner(**options).head(num_rows)
+
+    def count_rows(self, **options: Any) -> int:
+        """Count the rows."""
+        return self.scanner(**options).count_rows()
 
 
 class _Nowhere(pafs.FileSystemHandler):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import pickle
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -15,6 +16,7 @@ import pyarrow.dataset as ds
 import pytest
 from pyarrow import acero
 
+from deltalog import DeltaTable, write_deltalake
 from deltalog.data.scan.dataset import DeltaDataset
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import col
@@ -154,9 +156,39 @@ def test_types_may_be_shown_otherwise(table: DataTable) -> None:
         dataset(table).replace_schema(pa.schema([("nothing", pa.int64())]))
 
 
-def test_fragments_are_refused(table: DataTable) -> None:
-    with pytest.raises(InvalidInputError, match=r"scan\(\)\.tasks\(\)"):
-        dataset(table).get_fragments()
+def test_fragments_have_the_rows(table: DataTable) -> None:
+    found = dataset(table)
+    (fragment,) = found.get_fragments()
+    assert fragment.physical_schema == found.schema
+    assert fragment.to_table().equals(found.to_table())
+    assert fragment.count_rows() == found.count_rows()
+    wanted = pc.field("id") > 2
+    assert fragment.to_table(columns=["s"], filter=wanted)["s"].to_pylist() == ["s3", "s5"]
+    assert fragment.head(1).num_rows == 1
+    assert next(fragment.to_batches(batch_size=1)).num_rows == 1
+    (fragment,) = found.filter(wanted).get_fragments()
+    assert fragment.count_rows() == 2
+    with pytest.raises(InvalidInputError, match="expected the dataset's schema"):
+        fragment.scanner(pa.schema([("id", pa.string())]))
+
+
+def test_files_that_pyarrow_reads_are_fragments(tmp_path: Path) -> None:
+    for number in range(3):
+        rows = {"id": [number, None], "p": [f"{number}/x", None]}
+        write_deltalake(tmp_path, rows, mode="append", partition_by=["p"])
+    found = DeltaTable(tmp_path).to_pyarrow_dataset()
+    fragments = list(found.get_fragments())
+    assert len(fragments) == 6
+    rows_of = [row for one in fragments for row in one.to_table(schema=found.schema).to_pylist()]
+    assert sorted(map(repr, rows_of)) == sorted(map(repr, found.to_table().to_pylist()))
+    wanted = (pc.field("id") == 1) & (pc.field("p") == "1/x")
+    assert len(list(found.get_fragments(wanted))) == 1
+    assert sum(one.count_rows(filter=wanted) for one in fragments) == 1
+    assert sum(one.to_table(columns=["p"], filter=wanted).num_rows for one in fragments) == 1
+    DeltaTable(tmp_path).alter.set_table_properties({"delta.enableDeletionVectors": "true"})
+    DeltaTable(tmp_path).delete("id = 1")
+    fragments = list(DeltaTable(tmp_path).to_pyarrow_dataset().get_fragments())
+    assert sum(one.count_rows() for one in fragments) == 5
 
 
 def test_batches_are_no_larger_than_asked(table: DataTable) -> None:
