@@ -394,7 +394,7 @@ def _string_to_decimal(trimmed: Array, _source: DataType, to: PrimitiveType) -> 
     )
     # A whole digit more than the type has, so that a value out of range is one after rounding, too.
     digits = to.precision - to.scale + 1
-    wide = pa.decimal256(_MOST_DIGITS, _MOST_DIGITS - digits)
+    wide = pa.decimal256(_MOST_DIGITS, min(_MOST_DIGITS - digits, to.scale + 36))
     short = compute.match_substring_regex(trimmed, _short_number(digits, wide.scale))
     kept = compute.if_else(compute.and_(valid, short), trimmed, None)
     values, refused = to_decimal(kept.cast(wide), decimal_type(38, 38), to)
