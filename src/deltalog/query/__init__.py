@@ -6,7 +6,7 @@ names.
   Spark does. `computed`: the expressions that the package `expressions` computes instead.
 - `joins`: joins by column names.
 - `tables`: the rows of each table, after pruning. `duckdb_files`: files that DuckDB reads itself.
-- `running`: runs the query. `results`: its rows. `duckdb`: connections. `duckdb_expressions`:
+- `running`: runs the query. `duckdb`: connections, and streams of rows. `duckdb_expressions`:
   Spark's expressions in DuckDB's SQL.
 """
 

@@ -29,7 +29,17 @@ from deltalog.expressions.implicit import fine_literal
 from deltalog.expressions.sql_session import SqlSession
 from deltalog.protocol.features.registry import Support, is_supported
 from deltalog.query.computed import ARGUMENTS, MARKS, ROW_OF_SIDE, Aggregated, Computed, Part, Side
-from deltalog.query.duckdb import Database, DuckDBRun, has_spans, is_of_table, query_duckdb
+from deltalog.query.duckdb import (
+    Database,
+    DuckDBRun,
+    as_spelled,
+    has_nanos,
+    has_spans,
+    is_of_table,
+    query_duckdb,
+    with_months,
+    with_spans,
+)
 from deltalog.query.duckdb_expressions import Translation, to_duckdb
 from deltalog.query.joins import (
     ColumnsOfJoin,
@@ -58,7 +68,6 @@ from deltalog.query.native import (
     type_text,
 )
 from deltalog.query.query_trees import ASKED, ResultType
-from deltalog.query.results import as_spelled, has_nanos, with_months, with_spans
 from deltalog.schema import DataType, Field, StructType
 from deltalog.schema.arrow import to_arrow_type
 from deltalog.schema.primitives.moments import (

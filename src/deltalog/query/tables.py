@@ -16,11 +16,17 @@ from deltalog.data.scan.native import DUCKDB, plan_native
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import columns, parse_sql
 from deltalog.expressions.sql_session import UTC_NAMES
-from deltalog.query.duckdb import Database, duckdb_with_files, is_of_table, shared_duckdb
+from deltalog.query.duckdb import (
+    Database,
+    duckdb_with_files,
+    is_of_table,
+    shared_duckdb,
+    with_names,
+    with_schema,
+)
 from deltalog.query.duckdb_files import NativeRows, native_rows
 from deltalog.query.lexer import error_at
 from deltalog.query.parse import read_query
-from deltalog.query.results import with_names, with_schema
 from deltalog.query.running import query_translated
 from deltalog.query.translate import Selection, TableChangesCall, TranslatedQuery, bound, translated
 from deltalog.schema.arrow import with_query_type

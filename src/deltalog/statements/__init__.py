@@ -8,7 +8,8 @@ statement means to run one or more operations of `operations`.
 - `changes`: INSERT, DELETE, UPDATE, MERGE, TRUNCATE. `alter`: ALTER and COMMENT.
 - `create`: CREATE, DROP and CONVERT, for tables and schemas.
 - `maintenance`: OPTIMIZE, VACUUM, RESTORE and others.
-- `shows`: DESCRIBE and SHOW of one table; queries, which the package `query` runs, and EXPLAIN.
+- `select`: queries, which the package `query` runs, and EXPLAIN.
+- `shows`: DESCRIBE and SHOW of one table.
 - `catalog_names`: the names of tables in catalogs; USE, SHOW TABLES and SHOW SCHEMAS.
 - `connection`: `connect` and `sql`. `results`: the results of statements.
 - `reader`: parses the words of a statement. `magic`: notebooks.

@@ -33,9 +33,11 @@ from deltalog.statements.maintenance import (
     read_vacuum,
 )
 from deltalog.statements.reader import Parameters, StatementReader
-from deltalog.statements.shows import (
+from deltalog.statements.select import (
     ExplainStatement,
     SelectStatement,
+)
+from deltalog.statements.shows import (
     read_describe,
     read_show,
 )

@@ -21,10 +21,9 @@ from deltalog.expressions.nodes import Cast, Column
 from deltalog.log.context import utc_context
 from deltalog.operations.changes.assign import Assignments, Scope
 from deltalog.operations.engine import Engine, LocalEngine
-from deltalog.query.duckdb import connect_duckdb
+from deltalog.query.duckdb import connect_duckdb, with_schema
 from deltalog.query.names import QualifiedName
 from deltalog.query.native import EVERYTHING, TableRead
-from deltalog.query.results import with_schema
 from deltalog.query.running import query_translated
 from deltalog.query.tables import (
     at_version,
