@@ -31,7 +31,7 @@ try:
 except ImportError as _error:
     raise ImportError("deltalog.daft needs Daft: pip install 'deltalog[daft]'") from _error
 
-from deltalog.data.scan.native import DAFT, plan_native
+from deltalog.data.scan.native import DAFT, FEW_ROWS, plan_native
 from deltalog.errors import InvalidInputError, UnsupportedTypeError
 from deltalog.expressions.daft import DaftConverter
 from deltalog.expressions.trees import conjunction
@@ -65,8 +65,6 @@ __all__ = ["read", "write"]
 
 _TASK_BYTES: Final = 64 * 1024 * 1024
 _BATCH_ROWS: Final = 1024 * 1024
-_FEW_ROWS: Final = 10_000
-"""The maximum number of rows that deltalog's reader reads for a query without a filter."""
 
 
 def read(
@@ -189,7 +187,7 @@ class _DaftSource(DataSource):  # type: ignore[misc]  # Daft may be missing in t
         names = [name for name in rows.schema.names if name in used]
         scan = await asyncio.to_thread(rows.scan, names, self._pushed(pushdowns))
         most = pushdowns.limit if pushdowns.filters is None else None
-        is_whole = rows.predicate is None and (most is None or most > _FEW_ROWS)
+        is_whole = rows.predicate is None and (most is None or most > FEW_ROWS)
         plan = await asyncio.to_thread(_files_of, scan, pushdowns) if is_whole else _DaftFiles()
         tasks = await asyncio.to_thread(_first_tasks, scan, most)
         for found in plan.in_order(tasks, self._schema):

@@ -28,6 +28,7 @@ from deltalog.query.native import (
     decimal_of,
     has_moved_constant,
     is_ordered_by_duckdb,
+    is_zero,
     quoted_name,
     quoted_string,
 )
@@ -321,7 +322,7 @@ def _like(writer: _Writer, node: nodes.Like) -> str:
 def _arithmetic(writer: _Writer, node: nodes.Arithmetic) -> str:
     kinds = writer.kind(node.left), writer.kind(node.right)
     sides = writer.operands((node.left, node.right))
-    if writer.may_fail and any(map(_is_zero, (node.left, node.right))):
+    if writer.may_fail and any(map(is_zero, (node.left, node.right))):
         raise _NotSameError  # DuckDB does not evaluate what is multiplied by zero
     if decimal_of(kinds[0]) is not None and decimal_of(kinds[1]) is not None:
         left, right = cast("tuple[PrimitiveType, PrimitiveType]", kinds)
@@ -343,10 +344,6 @@ def _arithmetic(writer: _Writer, node: nodes.Arithmetic) -> str:
         writer.may_fail = True
         return text
     raise _NotSameError
-
-
-def _is_zero(node: Expression) -> bool:
-    return isinstance(node, Literal) and not node.value
 
 
 def _wide(text: str, left: PrimitiveType, right: PrimitiveType, digits: int) -> str:

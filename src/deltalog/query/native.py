@@ -197,6 +197,11 @@ def _means_the_same(resolved: Expression, schema: StructType) -> bool:
             return False
 
 
+def is_zero(node: Expression) -> bool:
+    """Return whether an operand is the constant 0, or NULL."""
+    return isinstance(node, Literal) and not node.value
+
+
 def has_moved_constant(node: nodes.Comparison, schema: StructType) -> bool:
     """Return whether DuckDB may move a constant to the other side of a comparison of integers.
 
@@ -215,7 +220,7 @@ def _is_sum(node: Expression) -> bool:
 
 def _is_added(resolved: nodes.Arithmetic, schema: StructType) -> bool:
     sides = (resolved.left, resolved.right)
-    if any(isinstance(one, Literal) and not one.value for one in sides):
+    if any(map(is_zero, sides)):
         return False  # DuckDB does not evaluate what is multiplied by zero
     return resolved.operator in {"+", "-", "*"} and all(
         type_of(one, schema) in _ADDED and _is_value(one, schema) for one in sides

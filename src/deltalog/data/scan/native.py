@@ -408,6 +408,9 @@ class StoredFile:
         return self._row_bytes[names]
 
 
+FEW_ROWS: Final = 10_000
+"""The maximum number of rows that deltalog's reader reads for an engine's query without a filter,
+because the first file may have enough."""
 _MOST_GROUPS: Final = 32
 _MOST_FILES: Final = 100_000
 _MOST_SCHEMAS: Final = 1_000

@@ -29,7 +29,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from deltalog._util.kernels import compute, pc
-from deltalog.data.scan.native import POLARS, plan_native
+from deltalog.data.scan.native import FEW_ROWS, POLARS, plan_native
 from deltalog.data.scan.plan import plan_scan
 from deltalog.data.scan.rows import require_library
 from deltalog.errors import DeltaError
@@ -67,8 +67,8 @@ def frame_of_dataset(snapshot: Snapshot) -> pl.LazyFrame | None:
     Args:
         snapshot: the version.
 
-    Cost: no I/O. The first call in a process with an unknown release of Polars writes and reads two
-        small files in a temporary directory.
+    Cost: no I/O. The first call in a process with an unknown release of Polars writes and reads a
+        few small files in a temporary directory.
     """
     if native_path(snapshot.store, "") is None or not has_datasets():
         return None
@@ -128,7 +128,7 @@ class PolarsDataset:
         )
         if is_counted:
             return _counted(scan), _KEY
-        if scan.limit is not None and scan.limit <= _FEW_ROWS:
+        if scan.limit is not None and scan.limit <= FEW_ROWS:
             return _rows(scan, is_empty=projection == []), _KEY  # the first file may have enough
         found = _files(plan_native(scan, POLARS), has_filter=filter_columns is not None)
         return (_rows(scan, is_empty=projection == []) if found is None else found), _KEY
@@ -136,8 +136,6 @@ class PolarsDataset:
 
 # Polars passes the key of an earlier answer; each answer is new, so one key is enough.
 _KEY: Final = "deltalog"
-_FEW_ROWS: Final = 10_000
-"""The maximum number of rows that deltalog's reader reads for a query without a filter."""
 
 
 def has_datasets() -> bool:
@@ -151,7 +149,7 @@ def has_datasets() -> bool:
 
 @cache
 def reads_as_expected() -> bool:
-    """Return whether Polars reads two small files as the interfaces are meant."""
+    """Return whether Polars reads small files as the interfaces are meant."""
     polars: Any = require_library("polars")
     options = {
         "_column_mapping", "_default_values", "_deletion_files", "glob", "hive_schema",
