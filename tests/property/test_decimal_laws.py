@@ -129,14 +129,20 @@ def fitted(value: Decimal, kind: Any) -> Decimal | None:
     return None if found and found.adjusted() >= kind.precision - kind.scale else found
 
 
+def is_over(value: Decimal, kind: Any) -> bool:
+    """Whether a value has more digits before the decimal point than a type."""
+    return bool(value) and value.adjusted() >= kind.precision - kind.scale
+
+
 @given(data=st.data(), kind=kinds((9, 18, 38, 76)), to=kinds())
 @settings(max_examples=examples(500))
 def test_a_value_in_another_type_is_the_same_or_refused(
     data: st.DataObject, kind: Any, to: Any
 ) -> None:
     given_ = data.draw(decimals(kind))
-    # Values in range that would be rounded are an error; a test of them is below.
-    values = [one for one in given_ if one is None or fitted(one, to) in {None, one}]
+    # Values in range that would be rounded are an error, also if the rounded value is out of range
+    # (9.5 as decimal(1, 0)); a test of them is below.
+    values = [one for one in given_ if one is None or fitted(one, to) == one or is_over(one, to)]
     wanted = [None if one is None else fitted(one, to) for one in values]
     array = pa.array([None, *values], kind)[1:]
     found, refused = fit_decimals(array, to)
@@ -152,9 +158,11 @@ def test_a_value_in_another_type_is_the_same_or_refused(
         assert cast_decimals(array, to).equals(found)
 
 
-def test_a_value_that_would_be_rounded_is_an_error() -> None:
+@pytest.mark.parametrize(("value", "digits"), [("1.5", 5), ("9.5", 1)])
+@pytest.mark.parametrize("make", _TYPES.values())
+def test_a_value_that_would_be_rounded_is_an_error(value: str, digits: int, make: Any) -> None:
     with pytest.raises(pa.ArrowInvalid, match="data loss"):
-        fit_decimals(pa.array([Decimal("1.5")]), pa.decimal128(5, 0))
+        fit_decimals(pa.array([Decimal(value)], make(2, 1)), pa.decimal128(digits, 0))
 
 
 @given(data=st.data(), kind=kinds(), to=kinds((38,)), form=st.sampled_from(["f", "e", "E"]))
