@@ -116,19 +116,20 @@ class FileLines:
     """
 
     def __init__(self, request: TableRequest, response_format: ResponseFormat) -> None:
-        self._format = response_format
+        self._is_delta = response_format.is_delta
         self._root = request.table.store.root
         self._sign = request.signer()
         self._expires_ms = request.url_expiry_ms
         asked = (request.file_id_hash or "").strip().lower()
-        self.hash_name: str = asked or ("sha256" if response_format.is_delta else "md5")
+        self.hash_name: str = asked or ("sha256" if self._is_delta else "md5")
         if self.hash_name not in _HASHES:
             raise invalid(f"fileidhash: expected one of {', '.join(_HASHES)}")
+        self._hash = _HASHES[self.hash_name]
 
     @property
     def columns(self) -> tuple[str, ...]:
         """Return the columns of the log from which the lines of added files are made."""
-        return DELTA_COLUMNS if self._format.is_delta else PARQUET_COLUMNS
+        return DELTA_COLUMNS if self._is_delta else PARQUET_COLUMNS
 
     def chunks(
         self,
@@ -155,7 +156,7 @@ class FileLines:
     def _line(self, row: dict[str, Any], kind: str, change: Mapping[str, int]) -> bytes:
         path = row["path"]
         vector_id = None
-        if self._format.is_delta:
+        if self._is_delta:
             values = {key: value for key, value in row.items() if value is not None}
             if "tags" in values:
                 values["tags"] = without_locations(dict(values["tags"]))
@@ -167,8 +168,8 @@ class FileLines:
                 values["stats"] = stats
         return encode_file_line(
             kind,
-            is_delta=self._format.is_delta,
-            file_id=self._hash(path),
+            is_delta=self._is_delta,
+            file_id=self._hash(path.encode()),
             url=self._sign(path_in_table(path, self._root)),
             values=values,
             change=change,
@@ -187,10 +188,7 @@ class FileLines:
         # table.
         values["storageType"] = "p"
         values["pathOrInlineDv"] = self._sign(_relative(path, self._root))
-        return self._hash(descriptor.unique_id), values
-
-    def _hash(self, text: str) -> str:
-        return _HASHES[self.hash_name](text.encode())
+        return self._hash(descriptor.unique_id.encode()), values
 
 
 def _rows(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
