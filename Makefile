@@ -80,7 +80,7 @@ release: $(BIN)/.ready-release ## build what a tag publishes, and check it; publ
 	$(say) "checking" && $(BIN)/python -m twine check --strict dist/* && $(BIN)/python .ci/check_dist.py dist
 bench: $(BIN)/.ready-dev ## measure beside deltalake; rewrites docs/benchmarks.md
 	$(BIN)/python -m benchmarks $(BENCH)
-bench-tpc: $(BIN)/.ready-dev $(TPC)/h-$(SCALE)/.ready $(TPC)/ds-$(SCALE)/.ready ## TPC-H and TPC-DS at scale 1 beside DuckDB on the same files
+bench-tpc: $(BIN)/.ready-dev $(TPC)/h-$(SCALE)/.ready $(TPC)/ds-$(SCALE)/.ready $(WIRE)/versitygw ## TPC-H and TPC-DS at scale 1 beside other engines (needs Go); rewrites docs/benchmarks-tpc.md
 	$(BIN)/python -m benchmarks.tpc $(SCALE)
 bench-wire: $(BIN)/.ready-dev $(WIRE)/versitygw ## measure over a slow network (needs Go); rewrites docs/benchmarks-wire.md
 	$(BIN)/python -m benchmarks --wire $(BENCH)
