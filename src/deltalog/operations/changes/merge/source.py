@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import difflib
 import tempfile
-from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -126,9 +125,10 @@ class MergeSource:
                 fields.append(field)
         for name in sorted(cut & self._lossy):
             tell_of_cut(name)
-        seen = copy(self)
+        seen = object.__new__(type(self))  # `copy` would copy the rows, see `__getstate__`
+        seen.__dict__.update(self.__dict__)
         seen.schema = StructType(fields)
-        seen._cut = frozenset(cut)  # noqa: SLF001  # also a `MergeSource`
+        seen._cut = frozenset(cut)
         return seen
 
     @property
@@ -174,6 +174,23 @@ class MergeSource:
         if self._spilled is not None:
             self._spilled.cleanup()
             self._spilled = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state for pickle, with the rows as an Arrow stream.
+
+        A pickled slice of an Arrow table would contain the whole table. The copy does not own the
+        temporary file.
+        """
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, self._arrow) as writer:
+            for batch in self._batches:
+                writer.write_batch(batch)
+        return {**self.__dict__, "_batches": sink.getvalue(), "_spilled": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore a pickled source."""
+        self.__dict__.update(state)
+        self._batches = list(pa.ipc.open_stream(state["_batches"]))
 
     def __enter__(self) -> Self:
         """Return the source itself."""
