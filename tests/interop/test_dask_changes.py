@@ -47,13 +47,15 @@ def test_delayed_tasks_change_what_the_local_engine_changes(
 def test_other_processes_change_optimize_and_vacuum(tmp_path: Path) -> None:
     make(tmp_path / "table", FEATURES["vectors"], partitioned=True)
     here, there = twins(tmp_path / "table", DaskEngine(num_tasks=2))
-    steps: list[Any] = [CHANGES["upsert"], lambda table: table.optimize.compact()]
+    steps: list[Any] = [lambda table: table.optimize.compact(), CHANGES["upsert"]]
     with dask.config.set(scheduler="processes", num_workers=2):
         for step in steps:
             assert outcome(there, step) == outcome(here, step)
         for table in (here, there):
             table.vacuum(0, dry_run=False, enforce_retention_duration=False)
-    assert len(files_of(there.table_uri)) == len(files_of(here.table_uri))
+    assert {uri.rpartition("/")[2] for uri in there.file_uris()} == {
+        path.rpartition("/")[2] for path in files_of(there.table_uri) if "_log" not in path
+    }
 
 
 def test_an_error_in_one_task_leaves_no_file(tmp_path: Path) -> None:
@@ -93,7 +95,7 @@ def test_the_task_of_a_killed_worker_runs_again(tmp_path: Path, client: Any, cha
     here, there = twins(tmp_path / "table", engine)
     flag = tmp_path / "killed"
     table = DeltaTable(DyingStore(Path(there.table_uri), flag), engine=engine)
-    run = CHANGES.get(change, lambda table: table.optimize.compact())
+    run: Any = CHANGES.get(change, lambda table: table.optimize.compact())
     run(table)
     run(here)
     assert flag.exists()

@@ -58,7 +58,9 @@ def test_tasks_optimize_and_vacuum(tmp_path: Path) -> None:
         assert outcome(there, step) == outcome(here, step)
     for table in (here, there):
         table.vacuum(0, dry_run=False, enforce_retention_duration=False)
-    assert len(files_of(there.table_uri)) == len(files_of(here.table_uri)) == 3
+    assert {uri.rpartition("/")[2] for uri in there.file_uris()} == {
+        path.rpartition("/")[2] for path in files_of(there.table_uri) if "_log" not in path
+    }
 
 
 def test_an_error_in_one_task_leaves_no_file(tmp_path: Path) -> None:
@@ -78,7 +80,7 @@ def test_the_task_of_a_killed_worker_runs_again(tmp_path: Path, change: str) -> 
     flag = tmp_path / "killed"
     store = DyingStore(Path(there.table_uri), flag)
     table = DeltaTable(store, engine=RayEngine(num_tasks=2))
-    run = CHANGES.get(change, lambda table: table.optimize.compact())
+    run: Any = CHANGES.get(change, lambda table: table.optimize.compact())
     run(table)
     run(here)
     assert flag.exists()

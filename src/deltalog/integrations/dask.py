@@ -7,6 +7,7 @@ each partition, and the caller commits all files at once.
 from __future__ import annotations
 
 import os
+from concurrent.futures import CancelledError
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack
 from uuid import uuid4
@@ -47,6 +48,8 @@ if TYPE_CHECKING:
 __all__ = ["DaskEngine", "read", "read_deltalake", "to_deltalake", "write"]
 
 _PARTITION_BYTES: Final = 64 * 1024 * 1024
+_MOST_LOST: Final = 3
+"""The number of times that the input of all tasks is sent again after workers were lost."""
 
 
 def read(  # noqa: PLR0913  # all are options of the caller
@@ -270,7 +273,8 @@ class DaskEngine(DistributedEngine):
         client = self._client()
         if client is None:
             return os.cpu_count() or 1
-        return max(1, sum(client.nthreads().values()))
+        num_threads: int = sum(client.nthreads().values())
+        return max(1, num_threads)
 
     def run(
         self, work: Callable[[Sent[Any], Sent[Any]], R], shared: Sent[Any], inputs: Sequence[Any]
@@ -281,18 +285,36 @@ class DaskEngine(DistributedEngine):
             if client is None:
                 yield from self._run_delayed(work, shared, inputs)
                 return
-            # All workers get `shared`, so that it survives the loss of a worker.
-            kept = client.scatter(shared, broadcast=True, hash=False)
-            name = f"{work.__name__.strip('_')}-{uuid4().hex}"
-            tasks = [
-                client.submit(work, kept, one, key=f"{name}-{number}", pure=False)
-                for number, one in enumerate(inputs)
-            ]
-            try:
-                for task in tasks:
-                    yield task.result()
-            finally:
-                client.cancel(tasks)
+            left, lost = list(inputs), 0
+            while left:
+                try:
+                    for found in self._submitted(client, work, shared, left):
+                        left.pop(0)
+                        yield found
+                except CancelledError:
+                    # All workers that had `shared` were lost, so send it again.
+                    lost += 1
+                    if lost > _MOST_LOST:
+                        raise
+
+    def _submitted(
+        self,
+        client: Any,
+        work: Callable[[Sent[Any], Sent[Any]], R],
+        shared: Sent[Any],
+        inputs: Sequence[Any],
+    ) -> Iterator[R]:
+        kept = client.scatter(shared, broadcast=True, hash=False)
+        name = f"{work.__name__.strip('_')}-{uuid4().hex}"
+        tasks = [
+            client.submit(work, kept, one, key=f"{name}-{number}", pure=False)
+            for number, one in enumerate(inputs)
+        ]
+        try:
+            for task in tasks:
+                yield task.result()
+        finally:
+            client.cancel(tasks)
 
     def _run_delayed(
         self, work: Callable[[Sent[Any], Sent[Any]], R], shared: Sent[Any], inputs: Sequence[Any]
@@ -307,12 +329,8 @@ class DaskEngine(DistributedEngine):
         if self._given is not None:
             return self._given
         try:
-            from distributed import default_client  # noqa: PLC0415  # an optional part of Dask
-        except ImportError:
-            return None
-        try:
-            return default_client()
-        except ValueError:  # there is no client
+            return require_library("distributed", extra="dask").default_client()
+        except (InvalidInputError, ValueError):  # it is not installed, or there is no client
             return None
 
 

@@ -147,8 +147,9 @@ class ChangeMetrics:
 def _summed(kind: type[CountsT], parts: Sequence[CountsT]) -> CountsT:
     """Return the sum of each number; None if it is unknown in one of the parts."""
     names = [one.name for one in fields(kind)]
-    values = {name: [getattr(part, name) for part in parts] for name in names}
-    return kind(**{name: None if None in found else sum(found) for name, found in values.items()})
+    values: dict[str, Any] = {name: [getattr(part, name) for part in parts] for name in names}
+    sums: dict[str, Any] = {n: None if None in found else sum(found) for n, found in values.items()}
+    return kind(**sums)
 
 
 class PlannedChange(Protocol):

@@ -224,8 +224,9 @@ class ShardedChange:
     def _stage(self, results: Sequence[ShardResult]) -> None:
         """Stage the results of all tasks, and write the deletion vectors of all files together."""
         transaction = self._transaction
-        read = [one.read_paths for one in results if one.read_paths is not None]
-        self._here.record_read(pa.table({"path": pa.chunked_array(read, pa.string())}))
+        read: Any = [one.read_paths for one in results if one.read_paths is not None]
+        paths: Any = pa.chunked_array(read, pa.string())
+        self._here.record_read(pa.table({"path": paths}))
         masks = [masks for one in results for masks in one.masks]
         if masks:
             transaction.mask_rows(
