@@ -5,6 +5,6 @@ The code is in `deltalog.integrations.dask`.
 
 from __future__ import annotations
 
-from deltalog.integrations.dask import read, read_deltalake, to_deltalake, write
+from deltalog.integrations.dask import DaskEngine, read, read_deltalake, to_deltalake, write
 
-__all__ = ["read", "read_deltalake", "to_deltalake", "write"]
+__all__ = ["DaskEngine", "read", "read_deltalake", "to_deltalake", "write"]

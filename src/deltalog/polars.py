@@ -1,10 +1,52 @@
-"""Delta tables as lazy frames of Polars.
-
-The code is in `deltalog.integrations.polars`.
-"""
+"""Delta tables as lazy frames of Polars. `scan_delta` has the name of Polars' own function."""
 
 from __future__ import annotations
 
-from deltalog.integrations.polars import scan_delta
+from typing import TYPE_CHECKING, Any
+
+from deltalog.integrations.tasks import open_version
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+    from pathlib import PurePath
+
+    import polars as pl
+
+    from deltalog.catalogs.protocol import NamedTable
+    from deltalog.storage import Store
+    from deltalog.storage.fsspec_store import StorageOptions
+    from deltalog.table import DeltaTable
 
 __all__ = ["scan_delta"]
+
+
+def scan_delta(
+    source: str | PurePath | Store | NamedTable | DeltaTable,
+    *,
+    version: int | str | datetime | None = None,
+    storage_options: StorageOptions | None = None,
+    delta_table_options: Mapping[str, Any] | None = None,
+) -> pl.LazyFrame:
+    """Return one version of a table as a lazy frame that reads only the data that a query needs.
+
+    Polars pushes the columns, filters and limit of a query down to the scan, which returns rows in
+    batches. The results are the same as for a Polars data frame with all rows of the table.
+
+    Args:
+        source: the location of the table, or the table.
+        version: the number of a version, or a timestamp as a string or datetime. None means the
+            latest version, or the version of a `DeltaTable`.
+        storage_options: see `DeltaTable`.
+        delta_table_options: other arguments of `DeltaTable`.
+
+    Raises:
+        TableNotFoundError: there is no Delta table.
+        VersionNotFoundError: there is no such version.
+        InvalidInputError: options are set for a `DeltaTable`, or Polars is not installed.
+        UnsupportedFeatureError, UnsupportedTypeError: deltalog cannot read the table's rows.
+
+    Cost: opens the table. Data is read when the frame is collected.
+    """
+    table = open_version(source, version, storage_options, delta_table_options)
+    return table.to_polars(lazy=True)

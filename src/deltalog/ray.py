@@ -5,6 +5,6 @@ The code is in `deltalog.integrations.ray`.
 
 from __future__ import annotations
 
-from deltalog.integrations.ray import read, write
+from deltalog.integrations.ray import RayEngine, read, write
 
-__all__ = ["read", "write"]
+__all__ = ["RayEngine", "read", "write"]

@@ -1,4 +1,4 @@
-"""Integrations with Polars, Dask, Ray, Daft, pyarrow file systems, OpenTelemetry and OpenLineage.
+"""Integrations with Dask, Ray, Daft, pyarrow file systems, OpenTelemetry and OpenLineage.
 
 Protocol: none
 """

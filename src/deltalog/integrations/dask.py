@@ -6,8 +6,10 @@ each partition, and the caller commits all files at once.
 
 from __future__ import annotations
 
+import os
+from concurrent.futures import CancelledError
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final, Unpack
+from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack
 from uuid import uuid4
 
 import pyarrow as pa
@@ -15,11 +17,13 @@ import pyarrow as pa
 from deltalog.data.scan.rows import DtypeBackend, require_library, to_frame
 from deltalog.errors import InvalidInputError
 from deltalog.integrations.tasks import (
+    DistributedEngine,
     DistributedRows,
     Sent,
     TaskGroup,
     VersionRead,
     open_version,
+    own_errors,
     reported,
     share_by_bytes,
     write_rows,
@@ -28,7 +32,7 @@ from deltalog.operations.arguments import check_number, refuse_both
 from deltalog.schema import Schema
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from datetime import datetime as moment
 
     import dask.dataframe as dd
@@ -41,9 +45,11 @@ if TYPE_CHECKING:
     from deltalog.table import DeltaTable
     from deltalog.table.write import WriteArguments
 
-__all__ = ["read", "read_deltalake", "to_deltalake", "write"]
+__all__ = ["DaskEngine", "read", "read_deltalake", "to_deltalake", "write"]
 
 _PARTITION_BYTES: Final = 64 * 1024 * 1024
+_MOST_LOST: Final = 3
+"""The number of times that the input of all tasks is sent again after workers were lost."""
 
 
 def read(  # noqa: PLR0913  # all are options of the caller
@@ -231,6 +237,105 @@ def to_deltalake(
     if overwrite_schema:
         options["schema_mode"] = "overwrite"
     write(df, table_or_uri, schema=schema, **options)
+
+
+R = TypeVar("R")
+
+
+class DaskEngine(DistributedEngine):
+    """Changes tables with tasks of Dask: `DeltaTable("flights", engine=DaskEngine(client))`.
+
+    `delete`, `update`, `merge`, `optimize` and `vacuum` of such a table run as tasks. The results
+    are the same as without an engine, except the number of new files.
+
+    Args:
+        client: a client of `dask.distributed`. None means the current client, or Dask's scheduler
+            for delayed objects if there is none.
+        num_tasks: the number of tasks of an operation, if it has as many files. None means the
+            number of threads of all workers, or fewer if there are few bytes.
+
+    Raises:
+        InvalidInputError: `num_tasks` is not above 0, or Dask is not installed.
+    """
+
+    def __init__(self, client: Any = None, *, num_tasks: int | None = None) -> None:
+        super().__init__(num_tasks=num_tasks)
+        require_library("dask")
+        self._given = client
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return the engine without its client; a copy in another process uses the current one."""
+        return _engine_of, (self._num_tasks,)
+
+    @property
+    def num_slots(self) -> int:
+        """The number of threads of all workers."""
+        client = self._client()
+        if client is None:
+            return os.cpu_count() or 1
+        num_threads: int = sum(client.nthreads().values())
+        return max(1, num_threads)
+
+    def run(
+        self, work: Callable[[Sent[Any], Sent[Any]], R], shared: Sent[Any], inputs: Sequence[Any]
+    ) -> Iterator[R]:
+        """Run one task for each input, and yield the results in the order of the inputs."""
+        client = self._client()
+        with own_errors():
+            if client is None:
+                yield from self._run_delayed(work, shared, inputs)
+                return
+            left, lost = list(inputs), 0
+            while left:
+                try:
+                    for found in self._submitted(client, work, shared, left):
+                        left.pop(0)
+                        yield found
+                except CancelledError:
+                    # All workers that had `shared` were lost, so send it again.
+                    lost += 1
+                    if lost > _MOST_LOST:
+                        raise
+
+    def _submitted(
+        self,
+        client: Any,
+        work: Callable[[Sent[Any], Sent[Any]], R],
+        shared: Sent[Any],
+        inputs: Sequence[Any],
+    ) -> Iterator[R]:
+        kept = client.scatter(shared, broadcast=True, hash=False)
+        name = f"{work.__name__.strip('_')}-{uuid4().hex}"
+        tasks = [
+            client.submit(work, kept, one, key=f"{name}-{number}", pure=False)
+            for number, one in enumerate(inputs)
+        ]
+        try:
+            for task in tasks:
+                yield task.result()
+        finally:
+            client.cancel(tasks)
+
+    def _run_delayed(
+        self, work: Callable[[Sent[Any], Sent[Any]], R], shared: Sent[Any], inputs: Sequence[Any]
+    ) -> Iterator[R]:
+        dask = require_library("dask")
+        kept = dask.delayed(shared, name=f"deltalog-job-{uuid4().hex}", traverse=False)
+        task = dask.delayed(work, pure=False)
+        yield from dask.compute(*(task(kept, dask.delayed(one, traverse=False)) for one in inputs))
+
+    def _client(self) -> Any:
+        """Return the given client, or the current client of `dask.distributed`, or None."""
+        if self._given is not None:
+            return self._given
+        try:
+            return require_library("distributed", extra="dask").default_client()
+        except (InvalidInputError, ValueError):  # it is not installed, or there is no client
+            return None
+
+
+def _engine_of(num_tasks: int | None) -> DaskEngine:
+    return DaskEngine(num_tasks=num_tasks)
 
 
 class _FramePart(Sent[TaskGroup]):

@@ -7,7 +7,7 @@ The caller commits all files at once.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Unpack
+from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack
 
 import pyarrow as pa
 
@@ -21,6 +21,7 @@ except ImportError as _error:
 from deltalog.errors import InvalidInputError, SchemaMismatchError
 from deltalog.expressions.arrow_filters import weaker_than_arrow_expression
 from deltalog.integrations.tasks import (
+    DistributedEngine,
     DistributedRows,
     Sent,
     TaskGroup,
@@ -34,7 +35,7 @@ from deltalog.integrations.tasks import (
 from deltalog.schema import to_arrow_schema
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     import pyarrow.compute as pc  # noqa: TID251  # only for the type `pc.Expression`
     from ray.data import Dataset
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from deltalog.storage.fsspec_store import StorageOptions
     from deltalog.table.write import WriteArguments
 
-__all__ = ["read", "write"]
+__all__ = ["RayEngine", "read", "write"]
 
 _MEMORY_OF_BYTE: Final = 4
 """The estimated number of bytes in memory per stored byte of a Parquet file."""
@@ -131,6 +132,57 @@ def write(
     """
     rows = _RayRows(dataset, {"concurrency": concurrency, "ray_remote_args": ray_remote_args})
     return write_rows(rows, table, **options)
+
+
+R = TypeVar("R")
+
+
+class RayEngine(DistributedEngine):
+    """Changes tables with tasks of Ray: `DeltaTable("flights", engine=RayEngine())`.
+
+    `delete`, `update`, `merge`, `optimize` and `vacuum` of such a table run as tasks. The results
+    are the same as without an engine, except the number of new files. If Ray is not initialized,
+    the first operation initializes it.
+
+    Args:
+        num_tasks: the number of tasks of an operation, if it has as many files. None means the
+            number of CPUs of the cluster, or fewer if there are few bytes.
+        ray_remote_args: Ray's options of the tasks, such as `num_cpus`, `memory` and `max_retries`
+            (after the loss of a worker).
+
+    Raises:
+        InvalidInputError: `num_tasks` is not above 0.
+    """
+
+    def __init__(
+        self, *, num_tasks: int | None = None, ray_remote_args: Mapping[str, Any] | None = None
+    ) -> None:
+        super().__init__(num_tasks=num_tasks)
+        self._options = dict(ray_remote_args or {})
+
+    @property
+    def num_slots(self) -> int:
+        """The number of CPUs of the cluster."""
+        if not ray.is_initialized():
+            ray.init()
+        return max(1, int(ray.cluster_resources().get("CPU", 1)))
+
+    def run(
+        self, work: Callable[[Sent[Any], Sent[Any]], R], shared: Sent[Any], inputs: Sequence[Any]
+    ) -> Iterator[R]:
+        """Run one task for each input, and yield the results in the order of the inputs."""
+        remote = ray.remote(work)
+        task = remote.options(**self._options) if self._options else remote
+        kept = ray.put(shared)
+        refs = [task.remote(kept, one) for one in inputs]
+        with own_errors():
+            try:
+                for ref in refs:
+                    yield ray.get(ref)
+            except BaseException:
+                for ref in refs:
+                    ray.cancel(ref)
+                raise
 
 
 class DeltaDatasource(Datasource):  # type: ignore[misc]  # Ray has no type hints

@@ -1,8 +1,8 @@
-"""Common code for reads and writes that run as tasks of another engine: Dask, Ray or Daft.
+"""Common code for work that runs as tasks of another engine: Dask, Ray or Daft.
 
 This module imports none of these engines. It opens a version, restricts a read to the columns and
-filters of a query, distributes files among tasks, writes files in tasks, commits the files once,
-and pickles the input of tasks.
+filters of a query, distributes files among tasks, writes and changes files in tasks, commits the
+files once, and pickles the input of tasks.
 
 Protocol: none
 """
@@ -14,8 +14,8 @@ import pickle
 from abc import abstractmethod
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import groupby
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, Unpack
+from itertools import chain, takewhile
+from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar, Unpack
 
 import pyarrow as pa
 
@@ -33,29 +33,46 @@ from deltalog.errors import (
 )
 from deltalog.expressions import TextRules, resolve_predicate
 from deltalog.expressions.substrait import as_meant
+from deltalog.log.listing import list_for_version
+from deltalog.log.names import commit_path
 from deltalog.operations import arguments
-from deltalog.operations.changes.apply import WriteJob, no_files, write_part
+from deltalog.operations.changes.apply import WriteJob, balanced, no_files, write_part
+from deltalog.operations.changes.bins import BinRewrite, RunOptions, rewrite_here
+from deltalog.operations.changes.shards import ShardedChange, apply_shard, collected
 from deltalog.operations.engine import LocalEngine, RowSource
 from deltalog.storage.options import sent_to_tasks
 from deltalog.table import DeltaTable
 from deltalog.table.write import WriteArguments, write_by
+from deltalog.transaction import PendingTransaction
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
     from pathlib import PurePath
 
+    from deltalog._util.paths import FileInfo
     from deltalog.catalogs.protocol import NamedTable
     from deltalog.data.write.options import WriteSpec
     from deltalog.expressions import Expression
     from deltalog.log.snapshot import Snapshot
+    from deltalog.operations.changes.apply import CandidateFiles, Shard
+    from deltalog.operations.changes.bins import Bin, Rewrite, Rewritten
+    from deltalog.operations.changes.file_options import FileOptions
+    from deltalog.operations.changes.request import ChangeRequest, PlannedChange
+    from deltalog.operations.changes.shards import ShardJob, ShardResult
+    from deltalog.protocol.configuration import TableConfiguration
     from deltalog.storage import Store
     from deltalog.storage.fsspec_store import StorageOptions
 
     Source = str | PurePath | Store | NamedTable | DeltaTable
     Version = int | str | datetime
 
+T = TypeVar("T")
+S = TypeVar("S")
+R = TypeVar("R")
+
 __all__ = [
+    "DistributedEngine",
     "DistributedRows",
     "Report",
     "Sent",
@@ -326,10 +343,213 @@ def _combined(spec: WriteSpec, reports: Sequence[Report]) -> WrittenFiles:
     raise error
 
 
+# --- changes of a table: tasks change, rewrite and delete files, and the caller commits once
+
+
+_SHARD_BYTES: Final = 32 * 1024 * 1024
+"""The least stored size of the files that a task changes, unless the caller sets `num_tasks`."""
+_FILES_PER_TASK: Final = 5_000
+"""The least number of files that a task deletes, unless the caller sets `num_tasks`."""
+_GROUPS_PER_WORKER: Final = 4
+"""The number of groups of bins for each task that can run at the same time.
+
+Small groups end at about the same time, and little is done again after a worker was lost.
+"""
+
+
+class DistributedEngine(LocalEngine):
+    """An engine that changes, rewrites and deletes files with tasks of a cluster; see `Engine`.
+
+    DELETE, UPDATE, MERGE and OPTIMIZE run as tasks that each get some of the files; the client
+    commits the files of all tasks as one version. VACUUM deletes files in tasks. Small work, and
+    work that needs only the log, is done in the client's process.
+
+    Args:
+        num_tasks: the number of tasks of an operation, if it has as many files. None means the
+            number of tasks that the cluster can run at the same time, or fewer if there are few
+            bytes.
+
+    Raises:
+        InvalidInputError: the number is not above 0.
+    """
+
+    files_per_deletion = 200_000
+
+    def __init__(self, *, num_tasks: int | None = None) -> None:
+        if num_tasks is not None:
+            arguments.check_number("num_tasks", num_tasks, least=1)
+        self._num_tasks = num_tasks
+
+    @property
+    @abstractmethod
+    def num_slots(self) -> int:
+        """The number of tasks that the cluster can run at the same time."""
+
+    @abstractmethod
+    def run(
+        self, work: Callable[[Sent[S], Sent[T]], R], shared: Sent[S], inputs: Sequence[Sent[T]]
+    ) -> Iterator[R]:
+        """Run one task for each input, and yield the results in the order of the inputs.
+
+        The engine repeats tasks whose worker was lost.
+
+        Args:
+            work: a function of a module, called with `shared` and an input.
+            shared: an input of all tasks. It may be large, so it is sent once per worker.
+            inputs: for each task, its own input.
+        """
+
+    def plan_change(self, transaction: PendingTransaction, request: ChangeRequest) -> PlannedChange:
+        """Plan a change whose files are divided among tasks."""
+        return ShardedChange(
+            transaction, request, run=self._run_shards, most_shards=self._most_shards
+        )
+
+    def rewrite_bins(self, job: BinRewrite) -> Sequence[Rewritten]:
+        """Rewrite groups of bins in tasks; a single bin, in this process.
+
+        A commit interval of 0 seconds has the same effect as in `LocalEngine`. Other intervals are
+        ignored, because bins of all tasks are rewritten at the same time.
+        """
+        bins = list(job.bins)
+        if job.options.min_commit_interval_s == 0:
+            bins = list(takewhile(lambda one: one.partition == bins[0].partition, bins))
+        most = self._num_tasks or self.num_slots * _GROUPS_PER_WORKER
+        most = min(most, job.options.max_concurrent_tasks or most)
+        if min(most, len(bins)) < 2:
+            return super().rewrite_bins(replace(job, bins=bins))
+        transaction = job.transaction
+        spec = BinJob(
+            snapshot=transaction.read_snapshot,
+            configuration=transaction.configuration,
+            operation=transaction.operation,
+            files=job.options.files,
+            rewrite=job.rewrite,
+        )
+        spans = balanced([one.size_bytes for one in bins], most)
+        groups = [bins[start : start + length] for start, length in spans]
+        rewritten = collected(
+            self.run(_rewrite_group, Sent(spec), [Sent(_compact(group)) for group in groups]),
+            transaction.store,
+            [sum(one.files.num_rows for one in group) for group in groups],
+            transaction.progress,
+            paths_of=lambda part: [path for one in part for path in one.written.paths],
+        )
+        return list(chain.from_iterable(rewritten))
+
+    def delete_files(self, store: Store, paths: Sequence[str]) -> None:
+        """Delete files: in tasks if there are many, else in this process."""
+        most = self._num_tasks or min(self.num_slots, len(paths) // _FILES_PER_TASK)
+        witness = _witness(store) if min(most, len(paths)) > 1 else None
+        if witness is None:
+            store.delete_many(paths)
+            return
+        size = -(-len(paths) // most)
+        groups = [Sent(tuple(paths[at : at + size])) for at in range(0, len(paths), size)]
+        errors: list[DeltaError] = []
+        for found in self.run(_delete_group, Sent((store, witness)), groups):
+            if isinstance(found, DeltaError):
+                errors.append(found)
+            elif found:
+                store.delete_many(found)
+        if errors:
+            raise errors[0]
+
+    def _most_shards(self, candidates: CandidateFiles) -> int:
+        return self._num_tasks or min(self.num_slots, candidates.size_bytes // _SHARD_BYTES)
+
+    def _run_shards(
+        self, job: ShardJob, shards: Sequence[Shard]
+    ) -> Iterator[ShardResult | DeltaError]:
+        return self.run(_change_shard, Sent(job), [Sent(shard) for shard in shards])
+
+
+def _change_shard(job: Sent[ShardJob], shard: Sent[Shard]) -> ShardResult | DeltaError:
+    """Change the files of one shard, in a task."""
+    try:
+        return apply_shard(job.value, shard.value)
+    except DeltaError as error:
+        return error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BinJob:
+    """The input that all tasks of an OPTIMIZE share.
+
+    Args:
+        snapshot: the version of the files.
+        configuration: the configuration of the table after the operation.
+        operation: the name of the operation.
+        files: the settings for new files.
+        rewrite: a function that writes the rows of a bin to new files.
+    """
+
+    snapshot: Snapshot
+    configuration: TableConfiguration
+    operation: str
+    files: FileOptions
+    rewrite: Rewrite
+
+
+def _rewrite_group(job: Sent[BinJob], bins: Sent[tuple[Bin, ...]]) -> list[Rewritten] | DeltaError:
+    """Rewrite some bins, in a task. After a failure, delete their new files."""
+    spec = job.value
+    transaction = PendingTransaction(
+        spec.snapshot.context,
+        spec.snapshot,
+        operation=spec.operation,
+        configuration=spec.configuration,
+    )
+    options = RunOptions(files=spec.files, max_concurrent_tasks=1)
+    try:
+        return rewrite_here(
+            BinRewrite(
+                transaction=transaction, bins=bins.value, rewrite=spec.rewrite, options=options
+            )
+        )
+    except DeltaError as error:
+        return error
+
+
+def _compact(bins: Sequence[Bin]) -> tuple[Bin, ...]:
+    """Return bins with copies of their rows. A pickled slice would contain the whole table."""
+    return tuple(
+        replace(one, files=one.files.take(list(range(one.files.num_rows)))) for one in bins
+    )
+
+
+def _witness(store: Store) -> FileInfo | None:
+    """Return the newest commit file, as the client sees it; None if it cannot be read."""
+    try:
+        commits = list_for_version(store).commits
+        return store.stat(commit_path(max(commits))) if commits else None
+    except DeltaError:
+        return None
+
+
+def _delete_group(
+    shared: Sent[tuple[Store, FileInfo]], paths: Sent[tuple[str, ...]]
+) -> tuple[str, ...] | DeltaError:
+    """Delete some files, in a task.
+
+    Returns:
+        The files that the client must delete, because this worker does not see the client's table.
+    """
+    store, witness = shared.value
+    try:
+        is_there = store.stat(witness.path) == witness
+    except DeltaError:
+        is_there = False
+    if not is_there:
+        return paths.value
+    try:
+        store.delete_many(paths.value)
+    except DeltaError as error:
+        return error
+    return ()
+
+
 # --- the input of tasks: values that are pickled with their credentials
-
-
-T = TypeVar("T")
 
 
 class Sent(Generic[T]):
@@ -458,17 +678,8 @@ def share_by_number(
             is a group.
     """
     found = list(tasks)
-    if len(found) <= most_groups:
-        return [TaskGroup(schema=schema, tasks=(task,)) for task in found]
-    sizes = [max(1, task.size_bytes or 1) for task in found]
-    total, before, placed = sum(sizes), 0, []
-    for task, size in zip(found, sizes, strict=True):
-        # A file belongs to the group whose share of the bytes contains the middle of the file.
-        placed.append(
-            (min(most_groups - 1, (2 * before + size) * most_groups // (2 * total)), task)
-        )
-        before += size
+    spans = balanced([task.size_bytes or 1 for task in found], most_groups)
     return [
-        TaskGroup(schema=schema, tasks=tuple(task for _, task in group))
-        for _, group in groupby(placed, key=lambda one: one[0])
+        TaskGroup(schema=schema, tasks=tuple(found[start : start + length]))
+        for start, length in spans
     ]

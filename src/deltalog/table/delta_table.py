@@ -118,6 +118,8 @@ class DeltaTable:
         log_tail: the newest commits, for a table whose commits a catalog manages.
         default_timezone: the time zone of values without a zone: of timestamps in partition values,
             and of `timestamp_ntz` in a comparison with `timestamp`.
+        engine: runs the work on rows and files, such as `deltalog.ray.RayEngine()` or
+            `deltalog.dask.DaskEngine()`. None means threads of this process.
 
     Raises:
         TableNotFoundError: there is no Delta table at the location.
@@ -140,6 +142,7 @@ class DeltaTable:
         filesystem: Any = None,
         log_tail: LogTail | None = None,
         default_timezone: str = "UTC",
+        engine: Engine | None = None,
     ) -> None:
         arguments.warn_of_deprecated(
             without_files=without_files, log_buffer_size=log_buffer_size, skip_stats=skip_stats
@@ -149,7 +152,7 @@ class DeltaTable:
         )
         version = locations.one_version(context.store.root, version, at)
         context = context if log_tail is None else context.with_log_tail(log_tail)
-        self._open(context, None, version)
+        self._open(context, engine, version)
 
     def _open(self, context: TableContext, engine: Engine | None, version: Version | None) -> None:
         self._hold(self._load(context, version), engine, is_latest=version is None)

@@ -87,6 +87,8 @@ class PendingTransaction:
         preserves_row_ids: whether all copied rows have the same row ids as before. Operations that
             do not preserve row ids set it to False.
         copies_rows: whether new files may contain rows of the removed or masked files.
+        defers_masks: whether deletion vectors are not written while rows are masked. It is set in
+            tasks; the client writes the vectors of all tasks together.
         read_set: the rows and applications that were read.
         adds: new files.
         masks: rows of existing files that are marked as deleted.
@@ -123,6 +125,7 @@ class PendingTransaction:
         self.tags: dict[str, str] = {}
         self.preserves_row_ids = True
         self.copies_rows = False
+        self.defers_masks = False
         self.read_set: ReadSet = ReadSet()
         self.adds: list[AddFile] = []
         self.masks: list[Masks] = []

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from itertools import chain
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from itertools import accumulate, chain
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
 import pyarrow as pa
 
@@ -39,7 +39,7 @@ from deltalog.schema.conform import conform
 from deltalog.schema.metadata_columns import FILE_NUMBER, ROW_COMMIT_VERSION, ROW_ID, ROW_INDEX
 from deltalog.storage.parquet.facts import FetchedFooters
 from deltalog.storage.parquet.reader import read_footer
-from deltalog.transaction.masks import write_masks
+from deltalog.transaction.masks import Masks, write_masks
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -348,15 +348,21 @@ def mask_files(
             raise InternalError("cannot mask a file if all its rows change: remove the file")
         bitmaps.append(DeletionBitmap.from_arrow(positions))
     properties = transaction.configuration.properties
-    transaction.mask_rows(
-        write_masks(
-            transaction.store,
-            selected.files.take(pa.array(numbers, pa.int64())),
-            bitmaps,
-            [selected.num_records[number] or 0 for number in numbers],
-            prefix=random_prefix(properties) if properties.randomize_file_prefixes else "",
+    prefix = random_prefix(properties) if properties.randomize_file_prefixes else ""
+    files = selected.files.take(pa.array(numbers, pa.int64()))
+    num_records = [selected.num_records[number] or 0 for number in numbers]
+    if transaction.defers_masks:
+        masks = Masks(
+            files=files,
+            rows=tuple(bitmaps),
+            num_records=tuple(num_records),
+            prefix=prefix,
+            added=None,
+            paths=(),
         )
-    )
+    else:
+        masks = write_masks(transaction.store, files, bitmaps, num_records, prefix=prefix)
+    transaction.mask_rows(masks)
 
 
 def _spliced(old: Array, mask: Array, new: Array) -> Array:
@@ -432,6 +438,11 @@ def _most_dead(configuration: TableConfiguration, *, asked: bool | None, tells_r
     if is_distinguished or configuration.properties.enable_row_level_concurrency:
         return 1.0
     return _MOST_DEAD
+
+
+def may_rewrite(configuration: TableConfiguration, *, asked: bool | None, tells_rows: bool) -> bool:
+    """Return whether `decide_files` may rewrite any file."""
+    return _most_dead(configuration, asked=asked, tells_rows=tells_rows) < 1
 
 
 def may_mask(configuration: TableConfiguration, *, asked: bool | None) -> bool:
@@ -514,6 +525,96 @@ def _reason(decision: FileDecision, ratio: float) -> str:
     return f"{share}: the remaining rows are rewritten"
 
 
+# --- The files to search: all that remain after pruning, or a task's share of them
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CandidateFiles:
+    """The files in which a change searches for rows; picklable.
+
+    Args:
+        files: rows of `snapshot.files` with all columns.
+        num_records: for each file, the number of physical rows; NULL if the log has none.
+        is_exact: whether the log alone shows that all rows of the files match.
+        is_pruned: whether pruning has excluded any file of the table.
+        num_live_files: the number of live files of the table.
+    """
+
+    files: pa.Table
+    num_records: pa.ChunkedArray[Any]
+    is_exact: bool
+    is_pruned: bool
+    num_live_files: int
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, predicate: Expression | None) -> Self:
+        """Return the files of a version that may have rows for which a predicate is true.
+
+        Cost: see `prune`.
+        """
+        pruned = prune(snapshot, predicate)
+        files = pruned.files(FILE_SCHEMA.names)
+        return cls(
+            files=files,
+            num_records=pruned.num_records(),
+            is_exact=pruned.is_exact,
+            is_pruned=files.num_rows < pruned.num_files,
+            num_live_files=pruned.num_files,
+        )
+
+    @property
+    def size_bytes(self) -> int:
+        """The total size of the files."""
+        return exact_sum(self.files.column("size"))
+
+    def divided(self, most: int) -> list[CandidateFiles]:
+        """Divide the files into at most `most` parts of about the same size in bytes.
+
+        The parts are copies: a pickled slice of an Arrow table would contain the whole table.
+        """
+        sizes: list[Any] = self.files.column("size").to_pylist()
+        return [
+            replace(self, files=self.files.take(rows), num_records=self.num_records.take(rows))
+            for start, length in balanced(sizes, most)
+            for rows in (arrow.arange(start, start + length),)
+        ]
+
+
+def balanced(sizes: Sequence[int], most: int) -> list[tuple[int, int]]:
+    """Divide consecutive items into at most `most` groups of about the same total size.
+
+    Returns:
+        The first item and the number of items of each group. No group is empty. If there are at
+        most `most` items, each item is a group.
+    """
+    if len(sizes) <= most:
+        return [(number, 1) for number in range(len(sizes))]
+    total, before = sum(max(1, size) for size in sizes), 0
+    counts: dict[int, int] = {}
+    for size in (max(1, size) for size in sizes):
+        # An item belongs to the group whose share of the total size contains its middle.
+        place = min(most - 1, (2 * before + size) * most // (2 * total))
+        counts[place] = counts.get(place, 0) + 1
+        before += size
+    return list(zip(accumulate([0, *counts.values()]), counts.values(), strict=False))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shard:
+    """A part of a change that one task applies: some of the files, with all their rows.
+
+    The client decides whether change data files are written. They must be written by all tasks or
+    by none, because readers ignore other changes of a version that has change data files.
+
+    Args:
+        candidates: the files.
+        tells_changes: whether to write the changes of all rows to change data files.
+    """
+
+    candidates: CandidateFiles
+    tells_changes: bool
+
+
 # --- Search for the rows that match a predicate
 
 
@@ -572,6 +673,7 @@ def find_matching_files(
     snapshot: Snapshot,
     predicate: Expression | None,
     *,
+    candidates: CandidateFiles | None = None,
     along: Sequence[str] = (),
     progress: ProgressCount | None = None,
 ) -> SelectedRows:
@@ -580,6 +682,7 @@ def find_matching_files(
     Args:
         snapshot: snapshot of the table.
         predicate: the resolved condition; None matches all rows.
+        candidates: the files to search; None means the files that remain after pruning.
         along: columns of the matching rows to store in memory, up to `MOST_HELD_BYTES` in total.
             With row tracking, row ids and row commit versions are stored, too.
         progress: counts the files that are read.
@@ -587,10 +690,10 @@ def find_matching_files(
     Cost: reads statistics from the log, prunes files, and reads the predicate's columns of the
     remaining files. Memory: eight bytes for each matching row, and the columns `along`.
     """
-    pruned = prune(snapshot, predicate)
-    files = pruned.files(FILE_SCHEMA.names)
-    counts: list[int | None] = pruned.num_records().to_pylist()
-    if pruned.is_exact:
+    candidates = candidates or CandidateFiles.of(snapshot, predicate)
+    files = candidates.files
+    counts: list[int | None] = candidates.num_records.to_pylist()
+    if candidates.is_exact:
         return SelectedRows(
             files=files,
             positions=(None,) * files.num_rows,

@@ -9,8 +9,8 @@ Protocol: Deletion Vectors, Add CDC File, Generated Columns, Row Tracking
 from __future__ import annotations
 
 import contextlib
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Self
 
 import pyarrow as pa
 
@@ -26,6 +26,7 @@ from deltalog.expressions import to_sql
 from deltalog.operations.arguments import as_condition
 from deltalog.operations.changes import kept_groups
 from deltalog.operations.changes.apply import (
+    CandidateFiles,
     FileDecision,
     FileEdits,
     NewVersions,
@@ -35,6 +36,7 @@ from deltalog.operations.changes.apply import (
     file_counts,
     find_matching_files,
     may_mask,
+    may_rewrite,
     stage_files,
 )
 from deltalog.operations.changes.assign import Scope, assignments, enforced, updating_enforcer
@@ -51,11 +53,46 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from deltalog.data.write.options import WriteSpec
-    from deltalog.operations.changes.apply import SelectedRows
+    from deltalog.expressions import Expression
+    from deltalog.log.snapshot import Snapshot
+    from deltalog.operations.changes.apply import SelectedRows, Shard
     from deltalog.operations.changes.assign import Assignments
     from deltalog.transaction import PendingTransaction
 
 _LIMITS = WriteLimits(row_group_bytes=ROW_GROUP_BYTES)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowChangePlan:
+    """A DELETE or UPDATE with all names and types resolved; picklable.
+
+    Args:
+        condition: the condition on the rows to change; None means all rows.
+        assigned: the new values of columns; None for a DELETE.
+    """
+
+    condition: Expression | None
+    assigned: Assignments | None
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, request: ChangeRequest) -> Self:
+        """Resolve a request against the schema of a version.
+
+        Raises:
+            InvalidInputError: a column does not exist or cannot be assigned.
+        """
+        (clause,) = request.clauses
+        schema = snapshot.configuration.schema
+        session = snapshot.context.session  # condition and values must use the same current time
+        assigned = None
+        if clause.action is not Action.DELETE:
+            is_try = not request.error_on_type_mismatch
+            scope = Scope.of_table(schema, session, is_try=is_try)
+            assigned = assignments(schema, clause.values or {}, scope)
+        condition = as_condition(
+            schema, request.condition, session=session, parameters=request.parameters
+        )
+        return cls(condition=condition, assigned=assigned)
 
 
 class LocalChange:
@@ -64,6 +101,8 @@ class LocalChange:
     Args:
         transaction: transaction of an existing table.
         request: a request without a source.
+        plan: the resolved request, if it is known; a task must use the client's current time.
+        shard: the part of the change to apply; None means the whole change.
 
     Raises:
         InvalidInputError: a column does not exist or cannot be assigned; or deletion vectors are
@@ -72,22 +111,21 @@ class LocalChange:
     Cost: see `find_matching_files`.
     """
 
-    def __init__(self, transaction: PendingTransaction, request: ChangeRequest) -> None:
+    def __init__(
+        self,
+        transaction: PendingTransaction,
+        request: ChangeRequest,
+        *,
+        plan: RowChangePlan | None = None,
+        shard: Shard | None = None,
+    ) -> None:
         self._transaction = transaction
-        self._snapshot = snapshot = transaction.read_snapshot
+        self._snapshot = transaction.read_snapshot
         self._request = request
-        (self._clause,) = request.clauses
-        schema = snapshot.configuration.schema
-        self._deletes = self._clause.action is Action.DELETE
-        context = snapshot.context
-        session = context.session  # the condition and the values must use the same current time
-        if not self._deletes:
-            is_try = not request.error_on_type_mismatch
-            scope = Scope.of_table(schema, session, is_try=is_try)
-            self._assigned = assignments(schema, self._clause.values or {}, scope)
-        self._condition = as_condition(
-            schema, request.condition, session=session, parameters=request.parameters
-        )
+        self._shard = shard
+        self.plan: RowChangePlan = plan or RowChangePlan.of(self._snapshot, request)
+        self._condition = self.plan.condition
+        self._deletes = self.plan.assigned is None
         transaction.parameters["predicate"] = (
             [] if self._condition is None else [to_sql(self._condition)]
         )
@@ -95,15 +133,40 @@ class LocalChange:
         self._scan_ms = 0
 
     @cached_property
+    def candidates(self) -> CandidateFiles:
+        """The files that may have matching rows."""
+        if self._shard is not None:
+            return self._shard.candidates
+        return CandidateFiles.of(self._snapshot, self._condition)
+
+    @property
+    def reads_rows(self) -> bool:
+        """Whether rows are read; if not, the log alone shows which files to remove."""
+        return not (self._deletes and self.candidates.is_exact)
+
+    @property
+    def may_tell_changes(self) -> bool:
+        """Whether `apply` may have to write change data files."""
+        configuration, asked = self._snapshot.configuration, self._request.use_deletion_vectors
+        return configuration.change_data_feed_enabled and (
+            not self._deletes or may_rewrite(configuration, asked=asked, tells_rows=False)
+        )
+
+    def record_read(self, files: pa.Table) -> None:
+        """Record the files with matching rows in the transaction."""
+        self._transaction.record_read(self._condition, files, is_row_local=True)
+
+    @cached_property
     def _selected(self) -> SelectedRows:
         transaction, watch = self._transaction, Stopwatch()
         selected = find_matching_files(
             self._snapshot,
             self._condition,
+            candidates=self.candidates,
             along=() if self._deletes or self._is_preview else self._read_along(),
             progress=transaction.progress,
         )
-        transaction.record_read(self._condition, selected.files, is_row_local=True)
+        self.record_read(selected.files)
         self._scan_ms = watch.elapsed_ms()
         return selected
 
@@ -113,9 +176,10 @@ class LocalChange:
         if not may_mask(configuration, asked=self._request.use_deletion_vectors):
             return []
         names: Sequence[str] = configuration.schema.names
-        if not configuration.change_data_feed_enabled:
-            used = {path[0] for path in self._assigned.columns}
-            names = [name for name in names if name in used or name not in self._assigned.replaced]
+        assigned = self.plan.assigned
+        if assigned is not None and not configuration.change_data_feed_enabled:
+            used = {path[0] for path in assigned.columns}
+            names = [name for name in names if name in used or name not in assigned.replaced]
         return list(names)
 
     @cached_property
@@ -140,7 +204,8 @@ class LocalChange:
         self._is_preview = False
         found, watch = self._known_metrics(), Stopwatch()
         if self._selected.files.num_rows:
-            found = self._delete(found) if self._deletes else self._update(found)
+            assigned = self.plan.assigned
+            found = self._delete(found) if assigned is None else self._update(found, assigned)
         return replace(found, rewrite_ms=watch.elapsed_ms())
 
     def preview(self) -> tuple[ChangeMetrics, pa.Table]:
@@ -187,10 +252,15 @@ class LocalChange:
     def _delete(self, found: ChangeMetrics) -> ChangeMetrics:
         stage_files(self._transaction, self._selected, self._decisions)
         cut = [n for n, one in enumerate(self._decisions) if one is FileDecision.REWRITTEN]
-        return self._rewrite(cut, found) if cut else found
+        if cut:
+            found = self._rewrite(cut, found)
+        tells_changes = bool(cut) if self._shard is None else self._shard.tells_changes
+        if tells_changes and self._snapshot.configuration.change_data_feed_enabled:
+            found = replace(found, num_change_files=self._tell_deleted())
+        return found
 
     def _rewrite(self, cut: Sequence[int], found: ChangeMetrics) -> ChangeMetrics:
-        """Copy the remaining rows of files to new files; write deleted rows as change data."""
+        """Copy the remaining rows of files to new files."""
         transaction, selected = self._transaction, self._selected
         files = selected.files.take(pa.array(cut, pa.int64()))
         spec = self._request.file_options.spec_for(transaction)
@@ -209,31 +279,36 @@ class LocalChange:
             )
             written = writer.finish()
         transaction.add_files(written)
-        num_before = len(transaction.cdc)
-        if self._snapshot.configuration.change_data_feed_enabled:
-            with ChangeWriter(spec) as feed:
-                for batch in read_rows(
-                    self._snapshot,
-                    selected.files,
-                    predicate=self._condition,
-                    footers=selected.footers,
-                    progress=transaction.progress,
-                ):
-                    feed.write(conform(batch, schema), "delete")
-                transaction.add_changes(feed.finish())
         return replace(
             found,
             files=replace(found.files, num_copied_rows=copied),
             num_added_files=len(written.adds),
             num_added_bytes=written.num_bytes,
-            num_change_files=len(transaction.cdc) - num_before,
         )
+
+    def _tell_deleted(self) -> int:
+        """Write the deleted rows to change data files, and return the number of these files."""
+        transaction, selected = self._transaction, self._selected
+        spec = self._request.file_options.spec_for(transaction)
+        schema = spec.configuration.arrow_schema
+        with ChangeWriter(spec) as feed:
+            for batch in read_rows(
+                self._snapshot,
+                selected.files,
+                predicate=self._condition,
+                footers=selected.footers,
+                progress=transaction.progress,
+            ):
+                feed.write(conform(batch, schema), "delete")
+            cdc = feed.finish()
+            transaction.add_changes(cdc)
+        return len(cdc)
 
     # --- updates
 
-    def _update(self, found: ChangeMetrics) -> ChangeMetrics:
+    def _update(self, found: ChangeMetrics, assigned: Assignments) -> ChangeMetrics:
         transaction = self._transaction
-        update = _Update(self._assigned, self._request.file_options.spec_for(transaction))
+        update = _Update(assigned, self._request.file_options.spec_for(transaction))
         edits = FileEdits(
             selected=self._selected,
             updates=[True] * self._selected.files.num_rows,

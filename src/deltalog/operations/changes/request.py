@@ -7,9 +7,9 @@ It does no I/O.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import Expression, to_sql
@@ -77,6 +77,9 @@ class FileCounts:
     num_vectors_removed: int = 0
 
 
+CountsT = TypeVar("CountsT", RowCounts, FileCounts)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeMetrics:
     """The result of a DELETE, UPDATE or MERGE, in rows and files.
@@ -107,6 +110,23 @@ class ChangeMetrics:
     scan_ms: int = 0
     rewrite_ms: int = 0
 
+    @classmethod
+    def total(cls, parts: Sequence[ChangeMetrics]) -> Self:
+        """Return the joint metrics of tasks that have changed different files at the same time."""
+        return cls(
+            rows=_summed(RowCounts, [part.rows for part in parts]),
+            files=_summed(FileCounts, [part.files for part in parts]),
+            num_added_files=sum(part.num_added_files for part in parts),
+            num_added_bytes=sum(part.num_added_bytes for part in parts),
+            num_change_files=sum(part.num_change_files for part in parts),
+            num_source_rows=max(part.num_source_rows for part in parts),
+            num_files=max(part.num_files for part in parts),
+            num_scanned_files=sum(part.num_scanned_files for part in parts),
+            num_touched_files=sum(part.num_touched_files for part in parts),
+            scan_ms=max(part.scan_ms for part in parts),
+            rewrite_ms=max(part.rewrite_ms for part in parts),
+        )
+
     def logged_times(self) -> dict[str, int]:
         """Return the durations under the names of Delta Spark's `operationMetrics`."""
         return {
@@ -122,6 +142,14 @@ class ChangeMetrics:
             "scan_time_ms": self.scan_ms,
             "rewrite_time_ms": self.rewrite_ms,
         }
+
+
+def _summed(kind: type[CountsT], parts: Sequence[CountsT]) -> CountsT:
+    """Return the sum of each number; None if it is unknown in one of the parts."""
+    names = [one.name for one in fields(kind)]
+    values: dict[str, Any] = {name: [getattr(part, name) for part in parts] for name in names}
+    sums: dict[str, Any] = {n: None if None in found else sum(found) for n, found in values.items()}
+    return kind(**sums)
 
 
 class PlannedChange(Protocol):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import uuid
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 import pyarrow as pa
@@ -123,13 +123,15 @@ class Cluster(RewriteOperation):
             chosen = with_cubes(files) if self.full else files_to_cluster(files, paths, full_bytes)
             return pack(chosen, max(full_bytes, self.sizes.target_bytes))
 
-        def rewrite(rows: BinReader, one: Bin) -> Rewritten:
-            found = order.rewrite(rows, one)
-            return replace(found, written=tagged(found.written, cube_tags(paths), PROVIDER))
-
         names = [quoted(path) for path in paths]
         record(transaction, None, cluster_by=names, isFull=self.full)
-        return self._stage_bins(transaction, engine, select, rewrite)
+        return self._stage_bins(transaction, engine, select, partial(_rewrite_cube, order))
+
+
+def _rewrite_cube(order: Order, rows: BinReader, one: Bin) -> Rewritten:
+    """Write the rows of a bin to the new files of a ZCube; a `Rewrite` that can be pickled."""
+    found = order.rewrite(rows, one)
+    return replace(found, written=tagged(found.written, cube_tags(order.paths), PROVIDER))
 
 
 # --- ZCubes: groups of files that were clustered together, with the tags of Delta Spark

@@ -33,10 +33,11 @@ from deltalog.operations.changes.apply import (
     explain_choice,
     explain_decisions,
     file_counts,
+    may_rewrite,
 )
 from deltalog.operations.changes.assign import Assignments, enforced, updating_enforcer
 from deltalog.operations.changes.kept_groups import ROW_GROUP_BYTES
-from deltalog.operations.changes.merge.match import MergeMatches, find_matches, reach_of_merge
+from deltalog.operations.changes.merge.match import MatchFinder, MergeMatches, reach_of_merge
 from deltalog.operations.changes.merge.plan import first_true, plan_merge
 from deltalog.operations.changes.merge.source import SOURCE, TARGET, MergeSource
 from deltalog.operations.changes.request import Action, ChangeMetrics, ChangeRequest, RowCounts
@@ -48,8 +49,11 @@ if TYPE_CHECKING:
 
     from deltalog.data.write.options import WriteSpec
     from deltalog.expressions import Expression
+    from deltalog.operations.changes.apply import CandidateFiles, Shard
     from deltalog.operations.changes.merge.plan import MergeCondition, MergePlan, ResolvedClause
     from deltalog.transaction import PendingTransaction
+
+_LIMITS = WriteLimits(row_group_bytes=ROW_GROUP_BYTES)
 
 
 class LocalMerge:
@@ -58,6 +62,9 @@ class LocalMerge:
     Args:
         transaction: transaction of an existing table.
         request: the merge; its source must be a `MergeSource`.
+        plan: the resolved request, if it is known. A task must use the client's plan, which
+            contains the current time, and the physical names of new columns.
+        shard: the part of the merge to apply, without new rows; None means the whole merge.
 
     Raises:
         InvalidInputError: clauses, names or types are invalid.
@@ -65,42 +72,82 @@ class LocalMerge:
         AmbiguousMergeError: several rows of the source would change the same row. Only `apply` and
             `preview` raise it.
 
-    Cost: `apply` and `preview` call `find_matches` once.
+    Cost: `apply` and `preview` call `MatchFinder.run` once.
     """
 
-    def __init__(self, transaction: PendingTransaction, request: ChangeRequest) -> None:
+    def __init__(
+        self,
+        transaction: PendingTransaction,
+        request: ChangeRequest,
+        *,
+        plan: MergePlan | None = None,
+        shard: Shard | None = None,
+    ) -> None:
         self._transaction = transaction
         self._snapshot = snapshot = transaction.read_snapshot
         self._request = request
+        self._shard = shard
         # The configuration includes earlier changes of this transaction, such as added columns.
         before = transaction.configuration
-        source = request.source.beside(before.schema)
-        self._source: MergeSource = source
-        self._plan = plan_merge(request, before, source.schema, snapshot.context.session)
+        if plan is None:
+            source = request.source.beside(before.schema)
+            plan = plan_merge(request, before, source.schema, snapshot.context.session)
+            if plan.configuration is not before:
+                transaction.set_configuration(plan.configuration)
+        else:
+            source = request.source
+        self.source: MergeSource = source
+        self.plan: MergePlan = plan
         transaction.parameters.update(request.logged())
-        if self._plan.configuration is not before:
-            transaction.set_configuration(self._plan.configuration)
 
     @cached_property
-    def _matches(self) -> MergeMatches:
-        transaction, watch = self._transaction, Stopwatch()
-        matches = find_matches(
-            self._snapshot, self._plan, self._source, progress=transaction.progress
+    def _finder(self) -> MatchFinder:
+        shard, progress = self._shard, self._transaction.progress
+        candidates = None if shard is None else shard.candidates
+        return MatchFinder(self._snapshot, self.plan, self.source, progress, candidates)
+
+    @property
+    def candidates(self) -> CandidateFiles:
+        """The files that may have matching rows."""
+        return self._finder.candidates
+
+    @property
+    def reads_rows(self) -> bool:
+        """Whether rows of the table are read; if not, none can match."""
+        return not self._finder.reach.is_none
+
+    @property
+    def may_tell_changes(self) -> bool:
+        """Whether `apply` may have to write change data files."""
+        configuration, asked = self._snapshot.configuration, self._request.use_deletion_vectors
+        may_update = self._may_update
+        return configuration.change_data_feed_enabled and (
+            may_update or may_rewrite(configuration, asked=asked, tells_rows=may_update)
         )
+
+    def record_read(self, files: pa.Table) -> None:
+        """Record files with matching rows in the transaction."""
+        reach, is_row_local = self._finder.reach, self.plan.request.is_row_local
+        if not reach.is_none:
+            self._transaction.record_read(
+                reach.file_predicate, files.select(["path"]), is_row_local=is_row_local
+            )
+
+    @cached_property
+    def matches(self) -> MergeMatches:
+        """The rows that the merge changes."""
+        watch = Stopwatch()
+        matches = self._finder.run()
         self._scan_ms = watch.elapsed_ms()
         # For conflict detection, also record files with matching rows that do not change. The merge
         # depends on these rows, because it does not insert the source rows that match them.
-        if not matches.reach.is_none:
-            alone = self._plan.request.is_row_local
-            transaction.record_read(
-                matches.reach.file_predicate, matches.matched_files, is_row_local=alone
-            )
-            transaction.record_read_files(matches.selected.files, is_row_local=alone)
+        read = (matches.matched_files, matches.selected.files)
+        self.record_read(pa.concat_tables([files.select(["path"]) for files in read]))
         return matches
 
     @cached_property
     def _found(self) -> ChangeMetrics:
-        matches, plan = self._matches, self._plan
+        matches, plan = self.matches, self.plan
         clause_numbers = [0] * (len(plan.matched) + len(plan.not_matched_by_source))
         for part in matches.clause_numbers:
             for entry in compute.value_counts(part).to_pylist():
@@ -110,7 +157,7 @@ class LocalMerge:
             clause_numbers[len(plan.matched) :],
         )
         return ChangeMetrics(
-            num_source_rows=self._source.num_rows,
+            num_source_rows=self.source.num_rows,
             rows=RowCounts(
                 updated=_sum(plan.matched, matched, Action.UPDATE),
                 deleted=_sum(plan.matched, matched, Action.DELETE),
@@ -131,9 +178,11 @@ class LocalMerge:
     def _decisions(self) -> tuple[FileDecision, ...]:
         return decide_files(
             self._snapshot,
-            self._matches.selected,
+            self.matches.selected,
             asked=self._request.use_deletion_vectors,
-            tells_rows=self._found.rows.all_updated > 0,
+            tells_rows=self._found.rows.all_updated > 0
+            if self._shard is None
+            else self._may_update,
         )
 
     def apply(self) -> ChangeMetrics:
@@ -145,11 +194,10 @@ class LocalMerge:
         Cost: rewritten files: reads all columns of all rows. Files with a new deletion vector:
         reads all columns of the row groups with changed rows. Rows are streamed.
         """
-        transaction, plan, matches = self._transaction, self._plan, self._matches
+        transaction, matches = self._transaction, self.matches
         found, decisions, watch = self._found, self._decisions, Stopwatch()
         spec = self._request.file_options.spec_for(transaction)
-        change = MergeUpdate(spec, plan, self._source, matches)
-        inserts = Inserts(spec, plan, self._source, matches.matched_sources)
+        change = MergeUpdate(spec, self.plan, self.source, matches)
         edits = FileEdits(
             selected=matches.selected,
             updates=self._updates(),
@@ -159,25 +207,62 @@ class LocalMerge:
             progress=transaction.progress,
         )
         with contextlib.ExitStack() as stack:
-            limits = WriteLimits(row_group_bytes=ROW_GROUP_BYTES)
-            writer = stack.enter_context(FileWriter(spec, limits=limits))
+            writer = stack.enter_context(FileWriter(spec, limits=_LIMITS))
             feed = stack.enter_context(ChangeWriter(spec)) if self._tells_changes else None
             files = change_rows(transaction, edits, change, writer, feed)
-            inserts.write(writer, feed)
-            written = writer.finish(
-                identity_marks=inserts.identity_marks, identity_starts=inserts.identity_starts
-            )
-            cdc = () if feed is None else feed.finish()
-            transaction.add_files(written)
-            transaction.add_changes(cdc)
+            matched = matches.matched_sources if self._shard is None else None
+            done = self._finished(spec, writer, feed, matched)
         return replace(
-            found,
-            rows=replace(found.rows, inserted=inserts.num_rows),
+            done,
+            num_source_rows=found.num_source_rows,
+            rows=replace(found.rows, inserted=done.rows.inserted),
             files=files,
+            num_files=found.num_files,
+            num_scanned_files=found.num_scanned_files,
+            num_touched_files=found.num_touched_files,
+            scan_ms=found.scan_ms,
+            rewrite_ms=watch.elapsed_ms(),
+        )
+
+    def insert(self, matched: DeletionBitmap, *, tells_changes: bool) -> ChangeMetrics:
+        """Write only the new rows, and stage their files; tasks have changed the other rows.
+
+        Args:
+            matched: the numbers of the source rows that match a row of the table.
+            tells_changes: whether to write the new rows to change data files.
+        """
+        spec = self._request.file_options.spec_for(self._transaction)
+        with contextlib.ExitStack() as stack:
+            writer = stack.enter_context(FileWriter(spec, limits=_LIMITS))
+            feed = stack.enter_context(ChangeWriter(spec)) if tells_changes else None
+            return self._finished(spec, writer, feed, matched)
+
+    def _finished(
+        self,
+        spec: WriteSpec,
+        writer: FileWriter,
+        feed: ChangeWriter | None,
+        matched: DeletionBitmap | None,
+    ) -> ChangeMetrics:
+        """Write the new rows, and stage the new files; None instead of `matched` inserts nothing.
+
+        Returns:
+            The numbers of inserted rows and of new files.
+        """
+        inserts = Inserts(spec, self.plan, self.source, matched or DeletionBitmap())
+        if matched is not None:
+            inserts.write(writer, feed)
+        written = writer.finish(
+            identity_marks=inserts.identity_marks, identity_starts=inserts.identity_starts
+        )
+        cdc = () if feed is None else feed.finish()
+        self._transaction.add_files(written)
+        self._transaction.add_changes(cdc)
+        return ChangeMetrics(
+            rows=RowCounts(inserted=inserts.num_rows),
             num_added_files=len(written.adds),
             num_added_bytes=written.num_bytes,
             num_change_files=len(cdc),
-            rewrite_ms=watch.elapsed_ms(),
         )
 
     def preview(self) -> tuple[ChangeMetrics, pa.Table]:
@@ -186,10 +271,10 @@ class LocalMerge:
         New values are not computed, so errors in them are not found.
         """
         matching, spec = (
-            self._matches.selected,
+            self.matches.selected,
             self._request.file_options.spec_for(self._transaction),
         )
-        inserts = Inserts(spec, self._plan, self._source, self._matches.matched_sources)
+        inserts = Inserts(spec, self.plan, self.source, self.matches.matched_sources)
         found = replace(
             self._found,
             rows=replace(self._found.rows, inserted=inserts.count()),
@@ -199,7 +284,7 @@ class LocalMerge:
 
     def explain(self) -> str:
         """Describe the keys, conditions and files in plain text; reads no rows of the table."""
-        snapshot, source, plan = self._snapshot, self._source, self._plan
+        snapshot, source, plan = self._snapshot, self.source, self.plan
         condition = plan.condition
         into = f"{snapshot.store.root}, version {snapshot.version}"
         lines = [f"Merge of {source.num_rows} rows into {into}"]
@@ -228,14 +313,20 @@ class LocalMerge:
         return "\n".join([*lines, *(f"  {line}" for line in pruned.explain())])
 
     def _updates(self) -> list[bool]:
-        clauses = (*self._plan.matched, *self._plan.not_matched_by_source)
+        clauses = (*self.plan.matched, *self.plan.not_matched_by_source)
         updates = pa.array(
             [n for n, clause in enumerate(clauses) if clause.assigned is not None], pa.int8()
         )
         return [
             bool(compute.any(compute.is_in(clause_numbers, value_set=updates)).as_py())
-            for clause_numbers in self._matches.clause_numbers
+            for clause_numbers in self.matches.clause_numbers
         ]
+
+    @property
+    def _may_update(self) -> bool:
+        """Whether any clause updates rows of the table."""
+        clauses = (*self.plan.matched, *self.plan.not_matched_by_source)
+        return any(clause.assigned is not None for clause in clauses)
 
     @property
     def _tells_changes(self) -> bool:
@@ -244,6 +335,8 @@ class LocalMerge:
         Without them, readers derive inserts and deletes from `add`, `remove` and deletion vectors.
         This is impossible for updates, and for deletes in a rewritten file with copied rows.
         """
+        if self._shard is not None:
+            return self._shard.tells_changes
         rows = self._found.rows
         return self._snapshot.configuration.change_data_feed_enabled and bool(
             rows.all_updated or (rows.all_deleted and FileDecision.REWRITTEN in self._decisions)

@@ -14,17 +14,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from deltalog._util.cards import ProgressCount
+from deltalog._util.cached import cached_property
 from deltalog._util.kernels import Array, arrow, compute
 from deltalog.data.scan.plan import make_numbered_tasks
-from deltalog.data.scan.prune import prune
 from deltalog.data.scan.reader import ScanTask, read_tasks
 from deltalog.data.scan.task import read_spec
 from deltalog.expressions import Expression, Literal, columns, type_of
 from deltalog.expressions.literals import from_scalar
 from deltalog.expressions.nodes import And, Comparison, In, IsNull, Or
 from deltalog.expressions.trees import all_of
-from deltalog.operations.changes.apply import SelectedRows, complete_counts
+from deltalog.operations.changes.apply import CandidateFiles, SelectedRows, complete_counts
 from deltalog.operations.changes.merge.pairs import BatchMatches, Ends, PairMatcher
 from deltalog.operations.changes.merge.source import MergeSource, without_side
 from deltalog.protocol.actions.arrow import FILE_SCHEMA
@@ -36,6 +35,7 @@ from deltalog.storage.pool import read_ahead
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from deltalog._util.cards import ProgressCount
     from deltalog.log.snapshot import Snapshot
     from deltalog.operations.changes.merge.plan import Key, MergePlan
     from deltalog.schema import DataType
@@ -69,43 +69,32 @@ class MergeMatches:
     num_files: int
 
 
-def find_matches(
-    snapshot: Snapshot,
-    plan: MergePlan,
-    source: MergeSource,
-    *,
-    progress: ProgressCount | None = None,
-) -> MergeMatches:
-    """Join the table with the source, and choose a clause for each row.
-
-    Args:
-        snapshot: snapshot of the table.
-        plan: plan of the merge.
-        source: the source's rows.
-        progress: counts the files that have been read.
-
-    Raises:
-        AmbiguousMergeError: several rows of the source would change the same row.
-
-    Cost: prunes files by the source's keys, and reads `plan.target_columns` of the other files.
-    Memory for the source's keys, and about 20 bytes for each row that changes.
-    """
-    return _MatchFinder(snapshot, plan, source, progress or ProgressCount(None)).run()
-
-
 def reach_of_merge(plan: MergePlan, source: MergeSource) -> MergeReach:
     """Return predicates that are true for all table rows that a merge may match or change."""
     pairs = PairMatcher(plan, source, "the table")
     return reach_of(plan, pairs.keys, pairs.ends, pairs.num_source)
 
 
-class _MatchFinder:
+class MatchFinder:
+    """Joins the table with the source, and chooses a clause for each row.
+
+    Args:
+        snapshot: snapshot of the table.
+        plan: plan of the merge.
+        source: the source's rows.
+        progress: counts the files that have been read.
+        candidates: the files to search; None means the files that remain after pruning.
+
+    Cost: an index of the source's keys.
+    """
+
     def __init__(
         self,
         snapshot: Snapshot,
         plan: MergePlan,
         source: MergeSource,
         progress: ProgressCount,
+        candidates: CandidateFiles | None = None,
     ) -> None:
         self._progress = progress
         self._snapshot = snapshot
@@ -113,17 +102,41 @@ class _MatchFinder:
         self._source = source
         self._pairs = PairMatcher(plan, source, snapshot.store.root)
         pairs = self._pairs
-        self._reach = reach_of(plan, pairs.keys, pairs.ends, pairs.num_source)
+        self.reach: MergeReach = reach_of(plan, pairs.keys, pairs.ends, pairs.num_source)
+        self._given = candidates
         self._footers = FetchedFooters()
 
+    @cached_property
+    def candidates(self) -> CandidateFiles:
+        """The files that may have matching rows.
+
+        Cost: prunes files by the source's keys.
+        """
+        if self._given is not None:
+            return self._given
+        if not self.reach.is_none:
+            return CandidateFiles.of(self._snapshot, self.reach.file_predicate)
+        return CandidateFiles(
+            files=FILE_SCHEMA.empty_table(),
+            num_records=pa.chunked_array([], pa.int64()),
+            is_exact=False,
+            is_pruned=True,
+            num_live_files=self._snapshot.num_files,
+        )
+
     def run(self) -> MergeMatches:
-        snapshot, reach = self._snapshot, self._reach
-        if reach.is_none:
-            empty = snapshot.files(FILE_SCHEMA.names).slice(0, 0)
-            none = SelectedRows(files=empty, positions=(), num_records=(), num_candidates=0)
-            return self._matches(none, [], [], empty, DeletionBitmap())
-        pruned = prune(snapshot, reach.file_predicate)
-        candidates = pruned.files(FILE_SCHEMA.names)
+        """Return the rows that the merge changes.
+
+        Raises:
+            AmbiguousMergeError: several rows of the source would change the same row.
+
+        Cost: reads `plan.target_columns` of the candidates. Memory: about 20 bytes for each row
+        that changes.
+        """
+        snapshot, candidates = self._snapshot, self.candidates.files
+        if self.reach.is_none:
+            none = SelectedRows(files=candidates, positions=(), num_records=(), num_candidates=0)
+            return self._matches(none, [], [], candidates, DeletionBitmap())
         hits: list[BatchMatches] = []
         batches = self._batches(candidates)
         matched_sources = DeletionBitmap()
@@ -149,7 +162,7 @@ class _MatchFinder:
             if counts
             else []
         )
-        known = pruned.num_records().take(numbers).to_pylist()
+        known = self.candidates.num_records.take(numbers).to_pylist()
         selected = SelectedRows(
             files=matching_files,
             positions=tuple(rows.slice(start, count) for start, count in spans),
@@ -182,8 +195,8 @@ class _MatchFinder:
             sources=tuple(sources),
             matched_files=matched_files,
             matched_sources=matched_sources,
-            reach=self._reach,
-            num_files=self._snapshot.num_files,
+            reach=self.reach,
+            num_files=self.candidates.num_live_files,
         )
 
     def _batches(self, candidates: pa.Table) -> Iterator[pa.RecordBatch]:
@@ -211,12 +224,12 @@ class _MatchFinder:
     def _tasks(self, candidates: pa.Table) -> Iterator[ScanTask]:
         # Filter rows by the keys only if the keys have pruned a file, or if there is only one file.
         # A predicate that prunes no file usually filters few rows, and costs more than it saves.
-        spares = candidates.num_rows < self._snapshot.num_files or candidates.num_rows == 1
+        spares = self.candidates.is_pruned or candidates.num_rows == 1
         spec = read_spec(
             self._snapshot,
             columns=self._plan.target_columns,
             hidden=(ROW_INDEX,),
-            predicate=self._reach.row_predicate if spares else self._reach.always,
+            predicate=self.reach.row_predicate if spares else self.reach.always,
         )
         return make_numbered_tasks(self._snapshot, spec, candidates, footers=self._footers)
 

@@ -61,7 +61,7 @@ class MergeSource:
     """
 
     def __init__(self, data: object, *, memory_bytes: int = MEMORY_BYTES) -> None:
-        self._spilled: tempfile.TemporaryDirectory[str] | None = None
+        self._spilled: _Directory | None = None
         reader = open_batches(data)
         found = from_arrow_schema(reader.schema, declared=True)
         self.schema: StructType = StructType(list(found.fields))
@@ -92,7 +92,7 @@ class MergeSource:
         if sum(batch.nbytes for batch in batches) <= memory_bytes:
             table = pa.Table.from_batches(batches, schema=self._arrow).combine_chunks()
             batches = table.to_batches()
-        self._batches = batches
+        self._batches = _Batches(batches)
         self._starts = [0]
         for batch in batches:
             self._starts.append(self._starts[-1] + batch.num_rows)
@@ -169,7 +169,7 @@ class MergeSource:
 
     def close(self) -> None:
         """Release the rows, and remove the temporary file."""
-        self._batches = []
+        self._batches = _Batches()
         self._starts = [0]
         if self._spilled is not None:
             self._spilled.cleanup()
@@ -208,7 +208,7 @@ class MergeSource:
         self, held: list[pa.RecordBatch], reader: pa.RecordBatchReader
     ) -> list[pa.RecordBatch]:
         with disk_errors("hold the source of a merge"):
-            self._spilled = tempfile.TemporaryDirectory(prefix="deltalog-merge-")
+            self._spilled = _Directory(prefix="deltalog-merge-")
             path = str(Path(self._spilled.name) / "source.arrow")
             with pa.OSFile(path, "wb") as file, pa.ipc.new_file(file, self._arrow) as writer:
                 while held:
@@ -218,6 +218,37 @@ class MergeSource:
         mapped = pa.ipc.open_file(pa.memory_map(path))
         batches = (mapped.get_batch(number) for number in range(mapped.num_record_batches))
         return [batch for batch in batches if batch.num_rows]
+
+
+class _Batches(list[pa.RecordBatch]):
+    """Batches that are pickled as an Arrow stream.
+
+    A pickled slice of an Arrow table would contain the whole table.
+    """
+
+    __slots__ = ()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return the stream, for pickle."""
+        if not self:
+            return _Batches, ()
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, self[0].schema) as writer:
+            for batch in self:
+                writer.write_batch(batch)
+        return _read_batches, (sink.getvalue(),)
+
+
+def _read_batches(stream: pa.Buffer) -> _Batches:
+    return _Batches(pa.ipc.open_stream(stream))
+
+
+class _Directory(tempfile.TemporaryDirectory[str]):
+    """A temporary directory; a pickled source does not own it."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return None, for pickle."""
+        return type(None), ()
 
 
 def _held(field: pa.Field[Any], *, is_fine: bool) -> pa.Field[Any]:

@@ -1,0 +1,107 @@
+"""Tasks of Dask change tables as this process does; a killed worker loses nothing."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import cloudpickle
+import dask
+import pytest
+
+from deltalog import DeltaTable
+from deltalog.dask import DaskEngine
+from deltalog.errors import ConstraintViolationError
+from tests.support.dying import DyingStore
+from tests.support.engines import files_of
+from tests.support.sharded import CHANGES, FEATURES, FEW_CHANGES, make, outcome, twins
+
+cloudpickle.register_pickle_by_value(sys.modules[DyingStore.__module__])
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Any]:
+    """Two worker processes, if `dask.distributed` is installed; the extra does not include it."""
+    distributed = pytest.importorskip("distributed", reason="dask.distributed is not installed")
+    cluster = distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+    )
+    with cluster, distributed.Client(cluster, set_as_default=False) as client:
+        yield client
+
+
+@pytest.mark.parametrize("change", FEW_CHANGES)
+@pytest.mark.parametrize("features", ["feed", "mapping", "row ids"])
+def test_delayed_tasks_change_what_the_local_engine_changes(
+    tmp_path: Path, features: str, change: str
+) -> None:
+    make(tmp_path / "table", FEATURES[features], partitioned=True)
+    here, there = twins(tmp_path / "table", DaskEngine(num_tasks=2))
+    with dask.config.set(scheduler="threads", num_workers=2):
+        assert outcome(there, CHANGES[change]) == outcome(here, CHANGES[change])
+
+
+def test_other_processes_change_optimize_and_vacuum(tmp_path: Path) -> None:
+    make(tmp_path / "table", FEATURES["vectors"], partitioned=True)
+    here, there = twins(tmp_path / "table", DaskEngine(num_tasks=2))
+    steps: list[Any] = [lambda table: table.optimize.compact(), CHANGES["upsert"]]
+    with dask.config.set(scheduler="processes", num_workers=2):
+        for step in steps:
+            assert outcome(there, step) == outcome(here, step)
+        for table in (here, there):
+            table.vacuum(0, dry_run=False, enforce_retention_duration=False)
+    assert {uri.rpartition("/")[2] for uri in there.file_uris()} == {
+        path.rpartition("/")[2] for path in files_of(there.table_uri) if "_log" not in path
+    }
+
+
+def test_an_error_in_one_task_leaves_no_file(tmp_path: Path) -> None:
+    make(tmp_path / "table", {}, partitioned=False)
+    DeltaTable(tmp_path / "table").alter.add_constraint({"small": "v < 1000"})
+    before = files_of(str(tmp_path / "table"))
+    table = DeltaTable(tmp_path / "table", engine=DaskEngine(num_tasks=3))
+    with pytest.raises(ConstraintViolationError, match="small"):
+        table.update({"v": "if(id = 70, 5000, 0)"})
+    assert files_of(str(tmp_path / "table")) == before
+
+
+def test_a_table_with_an_engine_can_be_pickled(tmp_path: Path) -> None:
+    make(tmp_path / "table", {}, partitioned=False)
+    table = DeltaTable(tmp_path / "table", engine=DaskEngine(num_tasks=2))
+    again = pickle.loads(pickle.dumps(table))
+    assert isinstance(again.engine, DaskEngine)
+    with dask.config.set(scheduler="synchronous"):
+        assert again.delete("v % 5 = 0")["num_deleted_rows"] > 0
+
+
+@pytest.mark.slow("starts two workers of dask.distributed")
+@pytest.mark.parametrize("change", FEW_CHANGES)
+def test_workers_change_what_the_local_engine_changes(
+    tmp_path: Path, client: Any, change: str
+) -> None:
+    make(tmp_path / "table", FEATURES["row ids"], partitioned=True)
+    here, there = twins(tmp_path / "table", DaskEngine(client, num_tasks=2))
+    assert outcome(there, CHANGES[change]) == outcome(here, CHANGES[change])
+
+
+@pytest.mark.slow("starts two workers of dask.distributed")
+@pytest.mark.parametrize("change", ["merge with every clause", "compact"])
+def test_the_task_of_a_killed_worker_runs_again(tmp_path: Path, client: Any, change: str) -> None:
+    make(tmp_path / "table", FEATURES["vectors"], partitioned=True)
+    engine = DaskEngine(client, num_tasks=2)
+    here, there = twins(tmp_path / "table", engine)
+    flag = tmp_path / "killed"
+    table = DeltaTable(DyingStore(Path(there.table_uri), flag), engine=engine)
+    run: Any = CHANGES.get(change, lambda table: table.optimize.compact())
+    run(table)
+    run(here)
+    assert flag.exists()
+    assert table.version() == here.version()
+    assert _rows(DeltaTable(there.table_uri)) == _rows(here)
+
+
+def _rows(table: DeltaTable) -> list[Any]:
+    return sorted(map(repr, table.to_pyarrow_table().to_pylist()))

@@ -1,0 +1,268 @@
+"""Tasks change a table as this process does: the same rows, metrics, history and change data."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deltalog import DeltaTable, write_deltalake
+from deltalog.errors import (
+    AmbiguousMergeError,
+    ConstraintViolationError,
+    InvalidInputError,
+)
+from deltalog.operations.changes.apply import balanced
+from deltalog.operations.changes.merge.source import MergeSource
+from tests.support.engines import files_of
+from tests.support.sharded import (
+    CHANGES,
+    FEATURES,
+    VECTORS,
+    PickledTasks,
+    make,
+    outcome,
+    source,
+    twins,
+)
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("features", FEATURES)
+def test_tasks_change_what_the_local_engine_changes(
+    tmp_path: Path, features: str, change: str
+) -> None:
+    make(tmp_path / "table", FEATURES[features], partitioned=len(change) % 2 == 0)
+    engine = PickledTasks(num_tasks=3)
+    here, there = twins(tmp_path / "table", engine)
+    assert outcome(there, CHANGES[change]) == outcome(here, CHANGES[change])
+    assert [(name, len(sizes)) for name, _, sizes in engine.sent] == [("_change_shard", 3)]
+
+
+def test_an_identity_column_goes_on_where_it_was(tmp_path: Path) -> None:
+    make(tmp_path / "table", {}, partitioned=False)
+    _, there = twins(tmp_path / "table", PickledTasks(num_tasks=3))
+    CHANGES["upsert"](there)
+    write_deltalake(there, {"id": [300], "p": [0], "v": [0], "s": [""]}, mode="append")
+    numbers = there.to_pyarrow_table(filters="id >= 72").sort_by("id")["n"].to_pylist()
+    assert numbers == [73, 74, 75, 76, 77]
+
+
+def test_deletion_vectors_of_all_tasks_are_written_once(tmp_path: Path) -> None:
+    path = tmp_path / "table"
+    for file in range(4):
+        rows = {"id": list(range(file * 5000, file * 5000 + 5000))}
+        write_deltalake(path, rows, mode="append", configuration=VECTORS)
+    table = DeltaTable(path, engine=PickledTasks(num_tasks=4))
+    table.delete("id % 13 in (1, 4, 9)")
+    assert len(list(path.glob("*.bin"))) == 1
+    assert table.count() == 20_000 - len([n for n in range(20_000) if n % 13 in {1, 4, 9}])
+
+
+def test_the_log_or_one_file_needs_no_task(tmp_path: Path) -> None:
+    make(tmp_path / "table", {}, partitioned=True)
+    engine = PickledTasks(num_tasks=3)
+    _, there = twins(tmp_path / "table", engine)
+    there.delete("p = 1")
+    there.delete("id = 3")
+    there.update({"v": "0"}, predicate="id = 4")
+    merger = there.merge(source(), "s.id = t.id and t.id < 0", source_alias="s", target_alias="t")
+    merger.when_matched_delete().execute()
+    assert engine.sent == []
+    few = PickledTasks()
+    DeltaTable(there.table_uri, engine=few).delete("v % 2 = 0")
+    assert few.sent == []
+
+
+def test_a_source_is_sent_once_and_each_task_gets_its_own_files(tmp_path: Path) -> None:
+    path = tmp_path / "table"
+    properties = {**VECTORS, "delta.dataSkippingNumIndexedCols": "1"}
+    for file in range(40):
+        write_deltalake(path, {"id": [file]}, mode="append", configuration=properties)
+    rows = pa.table({"id": list(range(20_000)), "s": ["0123456789" * 5] * 20_000})
+    sizes = {}
+    for tasks in (2, 20):
+        engine = PickledTasks(num_tasks=tasks)
+        merger = DeltaTable(path, engine=engine).merge(
+            rows.slice(0, 10_000), "s.id = t.id", "s", "t"
+        )
+        merger.when_matched_update({"id": "-s.id"}, "s.id = 1000").execute()
+        ((_, shared, own),) = engine.sent
+        assert len(own) == tasks
+        assert rows.nbytes / 2 < shared < rows.nbytes * 0.6
+        sizes[tasks] = own
+    assert max(sizes[2]) < 20 * 700
+    assert max(sizes[20]) < 6_000
+
+
+def test_a_conflict_is_retried(tmp_path: Path) -> None:
+    path = tmp_path / "table"
+    make(path, {}, partitioned=False)
+
+    class Interrupted(PickledTasks):
+        has_lost = False
+
+        def run(self, work: object, shared: object, inputs: object) -> object:  # type: ignore[override]
+            yield from super().run(work, shared, inputs)  # type: ignore[arg-type]
+            if not self.has_lost:
+                self.has_lost = True
+                DeltaTable(path).update({"v": "500"}, predicate="id = 17")
+
+    engine = Interrupted(num_tasks=3)
+    table = DeltaTable(path, engine=engine)
+    assert table.update({"v": "v + 1"}, predicate="id >= 0")["num_updated_rows"] == 72
+    assert len(engine.sent) == 2
+    assert table.to_pyarrow_table(filters="id = 17")["v"].to_pylist() == [501]
+
+
+def test_an_error_in_one_task_leaves_no_file(tmp_path: Path) -> None:
+    path = tmp_path / "table"
+    make(path, {}, partitioned=False)
+    DeltaTable(path).alter.add_constraint({"small": "v < 1000"})
+    before = files_of(str(path))
+    engine = PickledTasks(num_tasks=3)
+    table = DeltaTable(path, engine=engine)
+    with pytest.raises(ConstraintViolationError, match="small"):
+        table.update({"v": "if(id = 70, 5000, 0)"})
+    with pytest.raises(AmbiguousMergeError):
+        table.merge(
+            {"id": [1, 70, 70], "v": [1, 2, 3]}, "s.id = t.id", "s", "t"
+        ).when_matched_update({"v": "s.v"}).execute()
+    with pytest.raises(ConstraintViolationError, match="small"):  # after all tasks
+        table.merge(
+            {"id": [1, 70, 99], "v": [1, 2, 5000]}, "s.id = t.id", "s", "t"
+        ).when_matched_update({"v": "s.v"}).when_not_matched_insert(
+            {"id": "s.id", "v": "s.v"}
+        ).execute()
+    assert [len(own) for _, _, own in engine.sent] == [3, 2, 2]
+    assert files_of(str(path)) == before
+    assert DeltaTable(path).version() == table.version()
+
+
+def test_progress_counts_the_files_of_all_tasks(tmp_path: Path) -> None:
+    make(tmp_path / "table", {}, partitioned=False)
+    seen: list[tuple[int, int]] = []
+    table = DeltaTable(tmp_path / "table", engine=PickledTasks(num_tasks=2))
+    table.update({"v": "0"}, progress=lambda done, total: seen.append((done, total)))
+    assert seen == [(number, 6) for number in range(1, 7)]
+    before = files_of(table.table_uri)
+
+    def stop(done: int, total: int) -> None:
+        raise KeyError(done, total)
+
+    with pytest.raises(KeyError):
+        table.update({"v": "1"}, progress=stop)
+    assert files_of(table.table_uri) == before
+
+
+@pytest.mark.parametrize("kind", ["compact", "z_order", "cluster"])
+def test_bins_are_rewritten_in_tasks(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "table"
+    make(path, VECTORS, partitioned=kind != "cluster")
+    if kind == "cluster":
+        DeltaTable(path).alter.set_clustering_columns(["id"])
+    engine = PickledTasks(num_tasks=2)
+    here, there = twins(path, engine)
+
+    def optimize(table: DeltaTable) -> object:
+        if kind == "z_order":
+            return table.optimize.z_order(["v"])
+        return table.optimize.compact()
+
+    assert outcome(there, optimize) == outcome(here, optimize)
+    count = 0 if kind == "cluster" else 1  # one bin
+    assert [(name, len(own)) for name, _, own in engine.sent] == [("_rewrite_group", 2)] * count
+
+
+def test_a_task_gets_its_own_bins(tmp_path: Path) -> None:
+    path = tmp_path / "table"
+    numbers = list(range(60))
+    for _ in range(2):
+        write_deltalake(path, {"p": numbers, "v": numbers}, mode="append", partition_by=["p"])
+    sizes = {}
+    for tasks in (2, 30):
+        engine = PickledTasks(num_tasks=tasks)
+        _, there = twins(path, engine)
+        there.optimize.compact()
+        Path(there.table_uri).rename(tmp_path / f"{tasks}")
+        ((_, _, sizes[tasks]),) = engine.sent
+    assert len(sizes[30]) == 30
+    assert sum(sizes[30]) < 5 * sum(sizes[2])
+    assert max(sizes[30]) < max(sizes[2]) / 4
+
+
+def test_a_commit_interval_of_zero_makes_one_commit_for_each_partition(tmp_path: Path) -> None:
+    make(tmp_path / "table", {}, partitioned=True)
+    engine = PickledTasks(num_tasks=2)
+    here, there = twins(tmp_path / "table", engine)
+    for table in (here, there):
+        table.optimize.compact(min_commit_interval=0)
+    assert there.version() == here.version()
+
+
+def test_files_are_deleted_in_tasks(tmp_path: Path) -> None:
+    make(tmp_path / "table", {}, partitioned=False)
+    engine = PickledTasks(num_tasks=3)
+    here, there = twins(tmp_path / "table", engine)
+    for table in (here, there):
+        table.delete("v % 3 = 1")
+    engine.sent.clear()
+    found = [
+        table.vacuum(0, dry_run=False, enforce_retention_duration=False) for table in (here, there)
+    ]
+    assert len(found[0]) == len(found[1]) == 6
+    assert [(name, len(own)) for name, _, own in engine.sent] == [("_delete_group", 3)]
+    left = [{Path(file).suffix for file in files_of(table.table_uri)} for table in (here, there)]
+    assert left[0] == left[1]
+    named = {uri.rpartition("/")[2] for uri in there.file_uris()}
+    assert files_of(there.table_uri) == named
+
+
+def test_a_worker_without_the_table_deletes_nothing(tmp_path: Path) -> None:
+    make(tmp_path / "table", {}, partitioned=False)
+    path = tmp_path / "table"
+
+    class Elsewhere(PickledTasks):
+        def run(self, work: object, shared: object, inputs: object) -> object:  # type: ignore[override]
+            log = path / "_delta_log"
+            log.rename(path / "away")
+            try:
+                found = list(super().run(work, shared, inputs))  # type: ignore[arg-type]
+            finally:
+                (path / "away").rename(log)
+            yield from found
+
+    table = DeltaTable(path, engine=Elsewhere(num_tasks=3))
+    DeltaTable(path).delete("v % 3 = 1")
+    table.update_incremental()
+    assert len(table.vacuum(0, dry_run=False, enforce_retention_duration=False)) == 6
+    assert files_of(str(path)) == {uri.rpartition("/")[2] for uri in table.file_uris()}
+
+
+def test_a_source_can_be_pickled() -> None:
+    rows = source()
+    for some in (rows, rows.slice(3, 4), pa.Table.from_batches(rows.to_batches(max_chunksize=5))):
+        for memory_bytes in (1 << 20, 10):
+            with MergeSource(some.to_reader(), memory_bytes=memory_bytes) as kept:
+                again = pickle.loads(pickle.dumps(kept))
+            batches = [batch for _, batch in again.batches(["id", "s"])]
+            assert pa.Table.from_batches(batches) == some.select(["id", "s"])
+
+
+@given(sizes=st.lists(st.integers(0, 100), max_size=30), most=st.integers(1, 10))
+def test_groups_are_balanced(sizes: list[int], most: int) -> None:
+    spans = balanced(sizes, most)
+    assert [n for start, length in spans for n in range(start, start + length)] == list(
+        range(len(sizes))
+    )
+    assert len(spans) <= most or len(spans) == len(sizes)
+    assert all(length for _, length in spans)
+
+
+def test_a_number_of_tasks_is_above_zero() -> None:
+    with pytest.raises(InvalidInputError, match="num_tasks"):
+        PickledTasks(num_tasks=0)
