@@ -9,7 +9,8 @@ from __future__ import annotations
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -179,33 +180,50 @@ class BinSpec:
         snapshot: the snapshot of the table.
         configuration: the configuration of the table after the operation.
         operation: the name of the operation.
-        files: the settings for new files.
-        bins: the number of a bin → the bin.
+        options: the settings for new files.
         rewrite: a function that writes the rows of a bin to new files.
+        files: the files of all bins, in one table. A bin of its own would be a slice, whose pickle
+            contains the whole table.
+        partitions: for each bin, its partition.
+        starts: for each bin, its first file; then the number of files.
     """
 
     snapshot: Snapshot
     configuration: TableConfiguration
     operation: str
-    files: FileOptions
-    bins: tuple[Bin, ...]
+    options: FileOptions
     rewrite: Rewrite
+    files: pa.Table
+    partitions: tuple[object, ...]
+    starts: tuple[int, ...]
+
+    @classmethod
+    def of(cls, job: BinRewrite) -> Self:
+        """Return the input for a job with at least one bin."""
+        transaction = job.transaction
+        files = pa.concat_tables([one.files for one in job.bins])
+        return cls(
+            snapshot=transaction.read_snapshot,
+            configuration=transaction.configuration,
+            operation=transaction.operation,
+            options=job.options.files,
+            rewrite=job.rewrite,
+            files=files.take(list(range(files.num_rows))),
+            partitions=tuple(one.partition for one in job.bins),
+            starts=tuple(accumulate((one.files.num_rows for one in job.bins), initial=0)),
+        )
+
+    def bin(self, number: int) -> Bin:
+        """Return the bin with this number."""
+        start, end = self.starts[number : number + 2]
+        return Bin(partition=self.partitions[number], files=self.files.slice(start, end - start))
 
 
 def rewrite_by_tasks(spark: SparkSession, job: BinRewrite) -> list[Rewritten]:
     """Rewrite all bins in one Spark job; the commit interval of `job` is ignored."""
-    transaction = job.transaction
-    spec = BinSpec(
-        snapshot=transaction.read_snapshot,
-        configuration=transaction.configuration,
-        operation=transaction.operation,
-        files=job.options.files,
-        bins=tuple(job.bins),
-        rewrite=job.rewrite,
-    )
-    root, work = transaction.store.root, partial(rewrite_task, spec)
-    messages = run_numbered(spark, len(job.bins), work, f"optimizing {root}")
-    return decode_all(messages, transaction.store, lambda done: done.written.paths)
+    store, work = job.transaction.store, partial(rewrite_task, BinSpec.of(job))
+    messages = run_numbered(spark, len(job.bins), work, f"optimizing {store.root}")
+    return decode_all(messages, store, lambda done: done.written.paths)
 
 
 def rewrite_task(spec: BinSpec, number: int) -> Rewritten:
@@ -216,8 +234,8 @@ def rewrite_task(spec: BinSpec, number: int) -> Rewritten:
         operation=spec.operation,
         configuration=spec.configuration,
     )
-    rows = BinReader(transaction, spec.files, _show_nothing, num_tasks=1)
-    return spec.rewrite(rows, spec.bins[number])
+    rows = BinReader(transaction, spec.options, _show_nothing, num_tasks=1)
+    return spec.rewrite(rows, spec.bin(number))
 
 
 def _show_nothing() -> None:
