@@ -18,6 +18,7 @@ from deltalog.spark.engine.engine import BinSpec
 from deltalog.storage import open_store
 
 FILES_PER_PARTITION = 8
+SERIALIZER: Any = CloudPickleSerializer()
 
 
 class JobSeenError(Exception):
@@ -36,7 +37,7 @@ class SeeingEngine(LocalEngine):
 
 def spec_of(path: Path, num_partitions: int, optimize: Any) -> BinSpec:
     """The input of the tasks that optimize a table whose files are only in the log."""
-    fields = [
+    fields: list[Any] = [
         {"name": name, "type": "long", "nullable": True, "metadata": {}} for name in ("p", "id")
     ]
     schema = dumps({"type": "struct", "fields": fields}).decode()
@@ -73,9 +74,7 @@ def spec_of(path: Path, num_partitions: int, optimize: Any) -> BinSpec:
 )
 def test_an_optimize_sends_less_than_200_bytes_per_file(tmp_path: Path, optimize: Any) -> None:
     sizes = {
-        number: len(
-            CloudPickleSerializer().dumps(spec_of(tmp_path / str(number), number, optimize))
-        )
+        number: len(SERIALIZER.dumps(spec_of(tmp_path / str(number), number, optimize)))
         for number in (100, 400)
     }
     more_files = 300 * FILES_PER_PARTITION
@@ -85,7 +84,7 @@ def test_an_optimize_sends_less_than_200_bytes_per_file(tmp_path: Path, optimize
 
 def test_a_task_finds_its_own_bin(tmp_path: Path) -> None:
     spec = spec_of(tmp_path / "table", 3, lambda table: table.optimize.compact())
-    again: BinSpec = CloudPickleSerializer().loads(CloudPickleSerializer().dumps(spec))
+    again: BinSpec = SERIALIZER.loads(SERIALIZER.dumps(spec))
     partitions = [
         again.bin(number).files.column("partitionValues").to_pylist() for number in range(3)
     ]
