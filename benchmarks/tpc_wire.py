@@ -45,11 +45,11 @@ def sides(made: Benchmark) -> Iterator[dict[str, Callable[[int], pa.Table]]]:
             shutil.copytree(_local(made, name), target, copy_function=os.link)
     with running(directory) as wire, Control(wire.control_port) as control:
         control.set_latency(LATENCY_MS)
-        told = options(wire.port)
+        storage_options = options(wire.port)
 
         def open_tables(number: int) -> dict[str, Any]:
             return {
-                name: deltalog.DeltaTable(f"s3://{BUCKET}/{name}", storage_options=told)
+                name: deltalog.DeltaTable(f"s3://{BUCKET}/{name}", storage_options=storage_options)
                 for name in QUERIES[number]
             }
 
@@ -66,7 +66,9 @@ def sides(made: Benchmark) -> Iterator[dict[str, Callable[[int], pa.Table]]]:
         def by_query_builder(number: int) -> pa.Table:
             queries: Any = deltalake.QueryBuilder()
             for name in QUERIES[number]:
-                table = deltalake.DeltaTable(f"s3://{BUCKET}/{name}", storage_options=told)
+                table = deltalake.DeltaTable(
+                    f"s3://{BUCKET}/{name}", storage_options=storage_options
+                )
                 queries = queries.register(name, table)
             return pa.table(queries.execute(made.query(number)).read_all())
 

@@ -147,7 +147,6 @@ def outcome(table: DeltaTable, change: Callable[[DeltaTable], Any]) -> dict[str,
         "rows": _bag(rows),
         "operation": (entry["operation"], entry["operationParameters"]),
         "metrics": _numbers(entry["operationMetrics"]),
-        "files": table.count() and set(DeltaTable(table.table_uri).file_uris()) != set(),
     }
     if table.metadata().configuration.get("delta.enableChangeDataFeed") == "true":
         changes = table.load_cdf(before + 1).read_all().drop_columns(["_commit_timestamp"])
