@@ -14,10 +14,18 @@ import pytest
 
 from deltalog import DeltaTable
 from deltalog.dask import DaskEngine
-from deltalog.errors import ConstraintViolationError
 from tests.support.dying import DyingStore
-from tests.support.engines import files_of
-from tests.support.sharded import CHANGES, FEATURES, FEW_CHANGES, make, outcome, twins
+from tests.support.sharded import (
+    CHANGES,
+    FEATURES,
+    FEW_CHANGES,
+    check_a_killed_worker_loses_nothing,
+    check_an_error_leaves_no_file,
+    check_vacuum,
+    make,
+    outcome,
+    twins,
+)
 
 cloudpickle.register_pickle_by_value(sys.modules[DyingStore.__module__])
 
@@ -51,21 +59,11 @@ def test_other_processes_change_optimize_and_vacuum(tmp_path: Path) -> None:
     with dask.config.set(scheduler="processes", num_workers=2):
         for step in steps:
             assert outcome(there, step) == outcome(here, step)
-        for table in (here, there):
-            table.vacuum(0, dry_run=False, enforce_retention_duration=False)
-    assert {uri.rpartition("/")[2] for uri in there.file_uris()} == {
-        path.rpartition("/")[2] for path in files_of(there.table_uri) if "_log" not in path
-    }
+        check_vacuum(here, there)
 
 
 def test_an_error_in_one_task_leaves_no_file(tmp_path: Path) -> None:
-    make(tmp_path / "table", {}, partitioned=False)
-    DeltaTable(tmp_path / "table").alter.add_constraint({"small": "v < 1000"})
-    before = files_of(str(tmp_path / "table"))
-    table = DeltaTable(tmp_path / "table", engine=DaskEngine(num_tasks=3))
-    with pytest.raises(ConstraintViolationError, match="small"):
-        table.update({"v": "if(id = 70, 5000, 0)"})
-    assert files_of(str(tmp_path / "table")) == before
+    check_an_error_leaves_no_file(tmp_path / "table", DaskEngine(num_tasks=3))
 
 
 def test_a_table_with_an_engine_can_be_pickled(tmp_path: Path) -> None:
@@ -90,18 +88,4 @@ def test_workers_change_what_the_local_engine_changes(
 @pytest.mark.slow("starts two workers of dask.distributed")
 @pytest.mark.parametrize("change", ["merge with every clause", "compact"])
 def test_the_task_of_a_killed_worker_runs_again(tmp_path: Path, client: Any, change: str) -> None:
-    make(tmp_path / "table", FEATURES["vectors"], partitioned=True)
-    engine = DaskEngine(client, num_tasks=2)
-    here, there = twins(tmp_path / "table", engine)
-    flag = tmp_path / "killed"
-    table = DeltaTable(DyingStore(Path(there.table_uri), flag), engine=engine)
-    run: Any = CHANGES.get(change, lambda table: table.optimize.compact())
-    run(table)
-    run(here)
-    assert flag.exists()
-    assert table.version() == here.version()
-    assert _rows(DeltaTable(there.table_uri)) == _rows(here)
-
-
-def _rows(table: DeltaTable) -> list[Any]:
-    return sorted(map(repr, table.to_pyarrow_table().to_pylist()))
+    check_a_killed_worker_loses_nothing(tmp_path / "table", DaskEngine(client, num_tasks=2), change)

@@ -12,12 +12,19 @@ import cloudpickle
 import pytest
 import ray
 
-from deltalog import DeltaTable
-from deltalog.errors import ConstraintViolationError
 from deltalog.ray import RayEngine
 from tests.support.dying import DyingStore
-from tests.support.engines import files_of
-from tests.support.sharded import CHANGES, FEATURES, FEW_CHANGES, make, outcome, twins
+from tests.support.sharded import (
+    CHANGES,
+    FEATURES,
+    FEW_CHANGES,
+    check_a_killed_worker_loses_nothing,
+    check_an_error_leaves_no_file,
+    check_vacuum,
+    make,
+    outcome,
+    twins,
+)
 
 pytestmark = [
     pytest.mark.slow("starts Ray, which takes ten seconds"),
@@ -56,37 +63,13 @@ def test_tasks_optimize_and_vacuum(tmp_path: Path) -> None:
     steps: list[Any] = [lambda table: table.optimize.compact(), lambda t: t.optimize.z_order(["v"])]
     for step in steps:
         assert outcome(there, step) == outcome(here, step)
-    for table in (here, there):
-        table.vacuum(0, dry_run=False, enforce_retention_duration=False)
-    assert {uri.rpartition("/")[2] for uri in there.file_uris()} == {
-        path.rpartition("/")[2] for path in files_of(there.table_uri) if "_log" not in path
-    }
+    check_vacuum(here, there)
 
 
 def test_an_error_in_one_task_leaves_no_file(tmp_path: Path) -> None:
-    make(tmp_path / "table", {}, partitioned=False)
-    DeltaTable(tmp_path / "table").alter.add_constraint({"small": "v < 1000"})
-    before = files_of(str(tmp_path / "table"))
-    table = DeltaTable(tmp_path / "table", engine=RayEngine(num_tasks=3))
-    with pytest.raises(ConstraintViolationError, match="small"):
-        table.update({"v": "if(id = 70, 5000, 0)"})
-    assert files_of(str(tmp_path / "table")) == before
+    check_an_error_leaves_no_file(tmp_path / "table", RayEngine(num_tasks=3))
 
 
 @pytest.mark.parametrize("change", ["merge with every clause", "compact"])
 def test_the_task_of_a_killed_worker_runs_again(tmp_path: Path, change: str) -> None:
-    make(tmp_path / "table", FEATURES["vectors"], partitioned=True)
-    here, there = twins(tmp_path / "table", RayEngine(num_tasks=2))
-    flag = tmp_path / "killed"
-    store = DyingStore(Path(there.table_uri), flag)
-    table = DeltaTable(store, engine=RayEngine(num_tasks=2))
-    run: Any = CHANGES.get(change, lambda table: table.optimize.compact())
-    run(table)
-    run(here)
-    assert flag.exists()
-    assert table.version() == here.version()
-    assert _rows(DeltaTable(there.table_uri)) == _rows(here)
-
-
-def _rows(table: DeltaTable) -> list[Any]:
-    return sorted(map(repr, table.to_pyarrow_table().to_pylist()))
+    check_a_killed_worker_loses_nothing(tmp_path / "table", RayEngine(num_tasks=2), change)

@@ -9,9 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 from deltalog import DeltaTable, Field, Schema, write_deltalake
+from deltalog.errors import ConstraintViolationError
 from deltalog.integrations.tasks import DistributedEngine
+from tests.support.dying import DyingStore
+from tests.support.engines import files_of
 
 FILES = 6
 ROWS_OF_FILE = 12
@@ -173,3 +177,36 @@ def twins(path: Path, engine: DistributedEngine) -> tuple[DeltaTable, DeltaTable
     copy = path.parent / f"{path.name}-copy"
     shutil.copytree(path, copy)
     return DeltaTable(path), DeltaTable(copy, engine=engine)
+
+
+def check_vacuum(*tables: DeltaTable) -> None:
+    """Vacuum tables; the files of the last one are then those of its version."""
+    for table in tables:
+        table.vacuum(0, dry_run=False, enforce_retention_duration=False)
+    left = {path.rpartition("/")[2] for path in files_of(table.table_uri) if "_log" not in path}
+    assert {uri.rpartition("/")[2] for uri in table.file_uris()} == left
+
+
+def check_an_error_leaves_no_file(path: Path, engine: DistributedEngine) -> None:
+    """Violate a constraint in one of several tasks."""
+    make(path, {}, partitioned=False)
+    DeltaTable(path).alter.add_constraint({"small": "v < 1000"})
+    before = files_of(str(path))
+    with pytest.raises(ConstraintViolationError, match="small"):
+        DeltaTable(path, engine=engine).update({"v": "if(id = 70, 5000, 0)"})
+    assert files_of(str(path)) == before
+
+
+def check_a_killed_worker_loses_nothing(path: Path, engine: DistributedEngine, change: str) -> None:
+    """Change a table by tasks, of which one kills its worker, and compare with the local engine."""
+    make(path, FEATURES["vectors"], partitioned=True)
+    here, there = twins(path, engine)
+    flag = path.parent / "killed"
+    table = DeltaTable(DyingStore(Path(there.table_uri), flag), engine=engine)
+    run: Any = CHANGES.get(change, lambda table: table.optimize.compact())
+    run(table)
+    run(here)
+    assert flag.exists()
+    assert table.version() == here.version()
+    found = DeltaTable(there.table_uri).to_pyarrow_table().to_pylist()
+    assert _bag(found) == _bag(here.to_pyarrow_table().to_pylist())
