@@ -114,20 +114,20 @@ def test_a_file_is_bounded_by_its_length_and_at_all() -> None:
 def test_a_cut_file_is_no_shorter_one(codec: str) -> None:
     files = _written([[("a", 0.1)], [("b", 0.2)]], codec)
     path = "metadata/a.avro"
-    whole = files.store.read(path)
-    first = whole.index(whole[-16:]) + 16  # the header ends with the marker, too
+    written = files.store.read(path)
+    # PyIceberg takes missing bytes for zeros, and a random marker may end with some.
+    marker = bytes(range(1, 17))
+    whole = written.replace(written[-16:], marker)
+    first = whole.index(marker) + 16  # the header ends with the marker, too
     for end in range(first + 1, len(whole)):
         files.store.put(path, whole[:end])
         try:
             found = _read(files)
         except (ValueError, EOFError, SystemError, zlib.error):
             continue
-        if len(found) == 2:  # cut in the last marker, whose missing bytes happen to be zero
-            assert len(whole) - 16 < end
-            continue
         # Cut after the first block, it is a file of that block.
         assert found == [("a", 0.1)]
-        assert whole[:end].endswith(whole[-16:])
+        assert whole[:end].endswith(marker)
 
 
 def test_a_name_that_is_taken_is_made_another() -> None:
