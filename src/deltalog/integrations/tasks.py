@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar, Unpack
 
 import pyarrow as pa
 
+from deltalog._util.cards import ProgressCount
 from deltalog._util.paths import join
 from deltalog.data.scan.plan import Scan, plan_scan
 from deltalog.data.scan.reader import ScanTask, read_tasks
@@ -33,8 +34,10 @@ from deltalog.errors import (
 )
 from deltalog.expressions import TextRules, resolve_predicate
 from deltalog.expressions.substrait import as_meant
+from deltalog.log.checkpoints.writer import CheckpointLayout, write_v2_top
 from deltalog.log.listing import list_for_version
 from deltalog.log.names import commit_path
+from deltalog.log.snapshot.splits import SHARE_BYTES, cut_snapshot, holds_more_files
 from deltalog.operations import arguments
 from deltalog.operations.changes.apply import WriteJob, balanced, no_files, write_part
 from deltalog.operations.changes.bins import BinRewrite, RunOptions, rewrite_here
@@ -44,6 +47,7 @@ from deltalog.storage.options import sent_to_tasks
 from deltalog.table import DeltaTable
 from deltalog.table.write import WriteArguments, write_by
 from deltalog.transaction import PendingTransaction
+from deltalog.transaction.maintenance.checkpoint import create_checkpoint, write_piece
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -54,7 +58,14 @@ if TYPE_CHECKING:
     from deltalog.catalogs.protocol import NamedTable
     from deltalog.data.write.options import WriteSpec
     from deltalog.expressions import Expression
+    from deltalog.log.checkpoints.writer import (
+        CheckpointContent,
+        WrittenCheckpoint,
+        WrittenSidecars,
+    )
     from deltalog.log.snapshot import Snapshot
+    from deltalog.log.snapshot.splits import CutSnapshot
+    from deltalog.log.snapshot.state import LogState
     from deltalog.operations.changes.apply import CandidateFiles, Shard
     from deltalog.operations.changes.bins import Bin, Rewrite, Rewritten
     from deltalog.operations.changes.file_options import FileOptions
@@ -361,8 +372,9 @@ class DistributedEngine(LocalEngine):
     """An engine that changes, rewrites and deletes files with tasks of a cluster; see `Engine`.
 
     DELETE, UPDATE, MERGE and OPTIMIZE run as tasks that each get some of the files; the client
-    commits the files of all tasks as one version. VACUUM deletes files in tasks. Small work, and
-    work that needs only the log, is done in the client's process.
+    commits the files of all tasks as one version. VACUUM deletes files in tasks. If a table has the
+    feature `v2Checkpoint` and many files, tasks write the sidecars of its checkpoints. Small work,
+    and work that needs only the log, is done in the client's process.
 
     Args:
         num_tasks: the number of tasks of an operation, if it has as many files. None means the
@@ -374,6 +386,8 @@ class DistributedEngine(LocalEngine):
     """
 
     files_per_deletion = 200_000
+    files_per_checkpoint = 1_000_000
+    """The number of files above which tasks write the sidecars of a checkpoint."""
 
     def __init__(self, *, num_tasks: int | None = None) -> None:
         if num_tasks is not None:
@@ -455,6 +469,23 @@ class DistributedEngine(LocalEngine):
         if errors:
             raise errors[0]
 
+    def write_checkpoint(self, snapshot: Snapshot, at_ms: int) -> bool:
+        """Write a checkpoint: a large one with sidecars in tasks, others in this process.
+
+        A checkpoint without sidecars orders all files by path, which tasks could not do without
+        exchanging their rows.
+        """
+        has_sidecars = snapshot.configuration.supports("v2Checkpoint")
+        if not has_sidecars or not holds_more_files(snapshot, self.files_per_checkpoint):
+            return super().write_checkpoint(snapshot, at_ms)
+        create_checkpoint(
+            snapshot,
+            layout=CheckpointLayout.V2_JSON,
+            at_ms=at_ms,
+            work=_SidecarTasks(self, snapshot, self._num_tasks),
+        )
+        return False
+
     def _most_shards(self, candidates: CandidateFiles) -> int:
         return self._num_tasks or min(self.num_slots, candidates.size_bytes // _SHARD_BYTES)
 
@@ -462,6 +493,72 @@ class DistributedEngine(LocalEngine):
         self, job: ShardJob, shards: Sequence[Shard]
     ) -> Iterator[ShardResult | DeltaError]:
         return self.run(_change_shard, Sent(job), [Sent(shard) for shard in shards])
+
+
+class _SidecarTasks:
+    """Those steps of `CheckpointWork` that read all file actions, as tasks of an engine."""
+
+    def __init__(
+        self, engine: DistributedEngine, snapshot: Snapshot, num_tasks: int | None
+    ) -> None:
+        self._engine = engine
+        self._snapshot = snapshot
+        self._num_tasks = num_tasks
+
+    def count_files(self) -> int:
+        """Return the number of live files."""
+        cut = self._snapshot.read_log(self._cut)
+        return sum(self._on_pieces(_count_piece, cut, cut))
+
+    def write(
+        self,
+        state: LogState,
+        content: CheckpointContent,
+        layout: CheckpointLayout,
+        part_rows: int | None,
+        at_ms: int,
+    ) -> WrittenCheckpoint:
+        """Write the files of the checkpoint; see `CheckpointWork`.
+
+        Raises:
+            DeltaError: a task has failed. The sidecars of all other tasks are deleted.
+        """
+        cut, store = self._cut(state), self._snapshot.store
+        written = collected(
+            self._on_pieces(_write_piece, cut, (cut, at_ms, part_rows)),
+            store,
+            [0] * cut.num_pieces,
+            ProgressCount(None),
+            paths_of=lambda part: part.paths,
+        )
+        return write_v2_top(store, content, layout, written)
+
+    def _cut(self, state: LogState) -> CutSnapshot:
+        checkpoint = state.checkpoint
+        size = 0 if checkpoint is None else sum(one.size_bytes for one in checkpoint.data_files)
+        share = -(-size // self._num_tasks) if self._num_tasks else SHARE_BYTES
+        return cut_snapshot(self._snapshot, state, share_bytes=share)
+
+    def _on_pieces(
+        self, work: Callable[[Sent[S], Sent[int]], R], cut: CutSnapshot, shared: S
+    ) -> Iterator[R]:
+        return self._engine.run(work, Sent(shared), [Sent(one) for one in range(cut.num_pieces)])
+
+
+def _count_piece(cut: Sent[CutSnapshot], number: Sent[int]) -> int:
+    """Count the live files of a piece, in a task."""
+    return cut.value.piece(number.value).num_files
+
+
+def _write_piece(
+    shared: Sent[tuple[CutSnapshot, int, int | None]], number: Sent[int]
+) -> WrittenSidecars | DeltaError:
+    """Write the sidecars of a piece, in a task."""
+    cut, at_ms, part_rows = shared.value
+    try:
+        return write_piece(cut, number.value, at_ms=at_ms, part_rows=part_rows)
+    except DeltaError as error:
+        return error
 
 
 def _change_shard(job: Sent[ShardJob], shard: Sent[Shard]) -> ShardResult | DeltaError:

@@ -30,7 +30,7 @@ from deltalog.log.names import (
 )
 from deltalog.log.segment import LogListing, sort_listing
 from deltalog.storage.pool import map_in_pool
-from deltalog.storage.store import PeekingStore, Store, is_local
+from deltalog.storage.store import Store, is_local, is_peeking
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -99,7 +99,7 @@ def list_for_version(
 def _hint_and_short_listing(
     store: Store,
 ) -> tuple[LastCheckpointHint | None, list[FileInfo] | None]:
-    if is_local(store) or not isinstance(store, PeekingStore):
+    if is_local(store) or not is_peeking(store):
         return read_hint(store), None
     first: list[Callable[[], Any]] = [
         partial(read_hint, store),

@@ -1,9 +1,9 @@
 """Native plans in DuckDB's SQL: the rows of a table, read by DuckDB's own Parquet reader.
 
-Each group of files is one call of `read_parquet`. Values that are constant within a file come from
-a small table that is joined by the number of the file. Deleted rows are left out by `NOT IN`, whose
-join DuckDB does not reorder; with an anti-join, DuckDB underestimates the rows that remain, and
-chooses slow orders of joins.
+Each group of files is one call of `read_parquet`. Partition values come from the names of
+directories if these say what the log says, otherwise from a small table that is joined by the
+number of the file. Deleted rows are left out by `NOT IN`, whose join DuckDB does not reorder; with
+an anti-join, DuckDB underestimates the rows that remain, and chooses slow orders of joins.
 
 Protocol: Column Mapping, Deletion Vectors, Partition Value Serialization
 """
@@ -20,14 +20,15 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.types as pt
 
+from deltalog._util.escaping import name_key
 from deltalog._util.kernels import compute
-from deltalog.data.scan.native import DUCKDB, native_directory, plan_native
+from deltalog.data.scan.native import DUCKDB, directory_columns, native_directory, plan_native
 from deltalog.query.native import column_text, quoted_name, quoted_string
 from deltalog.schema.columns import find_field
 from deltalog.schema.types import DOUBLE, FLOAT, TIMESTAMP
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from deltalog.data.scan.native import FileGroup, NativePlan
     from deltalog.data.scan.plan import Scan
@@ -130,12 +131,19 @@ class NativeRows:
         """Return the query for a group of files; add the tables that it needs to `tables`."""
         texts = dict(self._columns(group))
         files = ", ".join(map(quoted_string, group.paths))
-        source = f"read_parquet([{files}], hive_partitioning = false) AS files"
+        keys = self._directory_columns(group)
+        options = ", ".join((
+            f"hive_partitioning = {bool(keys)}", *self._types_of(keys), *_statistics_of(group)
+        ))  # fmt: skip
+        source = f"read_parquet([{files}], {options}) AS files"
         varying: dict[str, pa.Array[Any]] = {}
         for column, values in group.constants.items():
             literals, kind = _literals(values), self._type(column)
             if literals is not None and len(set(literals)) == 1:
                 texts[column] = f"CAST({literals[0]} AS {kind})"
+                continue
+            if column in keys:
+                texts[column] = f"files.{quoted_name(column)}"
                 continue
             name_of_values = f"value_{len(varying)}"
             varying[name_of_values] = values
@@ -153,6 +161,24 @@ class NativeRows:
             source += f" WHERE {position} NOT IN ({deleted})"
         shown = ", ".join(f"{texts[one]} AS {quoted_name(one)}" for one in self.schema.names)
         return f"SELECT {shown} FROM {source}"  # noqa: S608  # names and paths are quoted
+
+    def _directory_columns(self, group: FileGroup) -> tuple[str, ...]:
+        """Return the partition columns that DuckDB reads from the names of directories."""
+        if group.vectors:
+            return ()  # a filter of such columns prunes files, and changes the files' numbers
+        keys = directory_columns(self.plan, (group,)) or ()
+        stored = {name_key(name) for name in group.files[0].schema.schema.names}
+        return keys if stored.isdisjoint(map(name_key, keys)) else ()
+
+    def _types_of(self, keys: Sequence[str]) -> Iterator[str]:
+        """Yield the options of `read_parquet` that state the types of partition columns."""
+        if keys:
+            known = set(self.schema.names)
+            types = (
+                f"{quoted_name(key)}: {self._type(key) if key in known else 'VARCHAR'}"
+                for key in keys
+            )
+            yield f"hive_types = {{{', '.join(types)}}}"
 
     def _columns(self, group: FileGroup) -> Iterator[tuple[str, str]]:
         """Yield the names and the SQL of the columns that files store."""
@@ -210,6 +236,22 @@ class DuckDBView:
         """Create the tables that the query needs on a connection."""
         for name, rows in self.tables.items():
             connection.register(name, rows())
+
+
+def _statistics_of(group: FileGroup) -> Iterator[str]:
+    """Yield the option of `read_parquet` by which DuckDB knows the statistics of all files.
+
+    Without it, DuckDB estimates the number of rows from the first file, and may choose a slow order
+    of joins. With it, DuckDB looks at each footer, which it has cached, before each query.
+    """
+    count = len(group.files)
+    is_worth = count <= _FEW_FILES or sum(one.num_rows for one in group.files) > count * _MANY_ROWS
+    if count > 1 and is_worth:
+        yield "union_by_name = true"
+
+
+_FEW_FILES: Final = 100
+_MANY_ROWS: Final = 100_000
 
 
 def native_rows(scan: Scan) -> NativeRows | None:

@@ -580,21 +580,26 @@ def read_of(node: exp.Table) -> TableRead:
     return TableRead(" AND ".join(f"({part})" for part in parts) or None)
 
 
-def names_looked_into(tree: Expr) -> frozenset[str] | None:
+def names_looked_into(tree: Expr, nodes: Sequence[Expr]) -> frozenset[str] | None:
     """Return the names of columns that a query compares, sorts or computes with.
 
-    Columns whose values are only returned, or only tested by IS NULL, are excluded. The names are
-    in lower case, and include names of tables. None means all names.
+    `nodes` contains all nodes of the tree. Columns whose values are only returned, or only tested
+    by IS NULL, are excluded. The names are in lower case, and include names of tables. None means
+    all names.
     """
     if not isinstance(tree, exp.Select) or tree.args.get("distinct"):
         return None
-    if tree.find(exp.Union, exp.Except, exp.Intersect) or any(
-        join.args.get("method") for join in tree.find_all(exp.Join)
+    if any(
+        isinstance(one, exp.Union | exp.Except | exp.Intersect)
+        or (isinstance(one, exp.Join) and one.args.get("method"))
+        for one in nodes
     ):
         return None  # the query compares whole rows, or columns that it does not name
-    if _names_rows(tree):
+    if _names_rows(nodes):
         return None
-    for one in tree.find_all(exp.Ordered, exp.Group, exp.Star):
+    for one in nodes:
+        if not isinstance(one, exp.Ordered | exp.Group | exp.Star):
+            continue
         parts = one.expressions if isinstance(one, exp.Group) else [one.this]
         is_by_place = any(isinstance(part, exp.Literal) for part in parts)
         is_all = one.args.get("all") or any(part.name.lower() == "all" for part in parts if part)
@@ -602,39 +607,39 @@ def names_looked_into(tree: Expr) -> frozenset[str] | None:
         if is_by_place or is_all or (isinstance(one, exp.Star) and not is_own):
             return None
     answered = {id(one) for one in tree.expressions}
-    called = {
-        name_key(one.name)
-        for one in tree.find_all(exp.Identifier)
-        if id(one.parent) not in answered
-    }
+    identifiers = [one for one in nodes if isinstance(one, exp.Identifier)]
+    called = {name_key(one.name) for one in identifiers if id(one.parent) not in answered}
     # GROUP BY, ORDER BY and HAVING may refer to a value by the name of the result column.
     given = {id(_bare(one)) for one in tree.expressions if name_key(one.alias) not in called}
-    asked = {id(one.this) for one in tree.find_all(exp.Is) if isinstance(one.expression, exp.Null)}
-    return frozenset(
-        name_key(one.name)
-        for one in tree.find_all(exp.Identifier)
-        if id(one.parent) not in given | asked
-    )
+    given |= {
+        id(one.this)
+        for one in nodes
+        if isinstance(one, exp.Is) and isinstance(one.expression, exp.Null)
+    }
+    return frozenset(name_key(one.name) for one in identifiers if id(one.parent) not in given)
 
 
-def names_in(tree: Expr) -> frozenset[str] | None:
+def names_in(nodes: Sequence[Expr]) -> frozenset[str] | None:
     """Return all names in a query, in lower case; None means that any column may be used.
 
-    The result is None for a star, and for a table's name in place of a column.
+    `nodes` contains all nodes of the query. The result is None for a star, and for a table's name
+    in place of a column.
     """
-    if any(not isinstance(one.parent, exp.Count) for one in tree.find_all(exp.Star)):
+    if any(isinstance(one, exp.Star) and not isinstance(one.parent, exp.Count) for one in nodes):
         return None
-    if _names_rows(tree):
+    if _names_rows(nodes):
         return None
-    return frozenset(name_key(one.name) for one in tree.find_all(exp.Identifier))
+    return frozenset(name_key(one.name) for one in nodes if isinstance(one, exp.Identifier))
 
 
-def _names_rows(tree: Expr) -> bool:
+def _names_rows(nodes: Sequence[Expr]) -> bool:
     """Return whether the name of a table is used as a column, which means a whole row in DuckDB."""
     tables = {
-        name_key(one.alias_or_name) for one in tree.find_all(exp.Table, exp.Subquery, exp.CTE)
+        name_key(one.alias_or_name)
+        for one in nodes
+        if isinstance(one, exp.Table | exp.Subquery | exp.CTE)
     }
-    named = (name_key(one.name) for one in tree.find_all(exp.Column) if not one.table)
+    named = (name_key(one.name) for one in nodes if isinstance(one, exp.Column) and not one.table)
     return not tables.isdisjoint(named)
 
 

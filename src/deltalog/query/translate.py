@@ -117,8 +117,9 @@ def translated(text: str) -> TranslatedQuery:
             prefix += "_"  # because the query contains the prefix
         tables: dict[str, TableReference] = {}
         reads: dict[str, TableRead] = {}
-        needed = {id(node): read_of(node) for node in tree.find_all(exp.Table)}
-        looked_into, named = names_looked_into(tree), names_in(tree)
+        nodes = list(tree.walk())
+        needed = {id(node): read_of(node) for node in nodes if isinstance(node, exp.Table)}
+        looked_into, named = names_looked_into(tree, nodes), names_in(nodes)
         tree = as_duckdb_does(tree)
         number_naturals(tree)
         aliases = _qualified(tree)

@@ -6,7 +6,7 @@ requests or fail, or a user's own class.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, BinaryIO, Protocol, cast, runtime_checkable
+from typing import TYPE_CHECKING, BinaryIO, Protocol, TypeGuard, cast, runtime_checkable
 
 from deltalog._util.paths import FileInfo
 from deltalog.errors import InternalError
@@ -183,6 +183,11 @@ class PeekingStore(Store, Protocol):
     def list_short(self, directory: str, most: int) -> list[FileInfo] | None:
         """Return the files of a directory; may return None if there are more than `most` files."""
         ...
+
+
+def is_peeking(store: Store) -> TypeGuard[PeekingStore]:
+    """Whether a store is a `PeekingStore`."""
+    return hasattr(store, "list_short")  # isinstance would look up all members of the protocol
 
 
 @runtime_checkable

@@ -1542,9 +1542,8 @@ class DeltaTable:
 
         Cost: reads all columns of the file list once; see `deltalog.transaction.maintenance`.
         """
-        from deltalog.transaction.maintenance.checkpoint import create_checkpoint
-
-        create_checkpoint(checked_in_place(self._snapshot, "write a checkpoint of"))
+        snapshot = checked_in_place(self._snapshot, "write a checkpoint of")
+        self.engine.write_checkpoint(snapshot, snapshot.context.clock.now_ms())
 
     def sync_iceberg(self) -> IcebergVersion:
         """Write Iceberg metadata of the newest version, if it is missing.

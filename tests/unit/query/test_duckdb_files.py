@@ -393,6 +393,117 @@ def test_partition_columns_and_deletion_vectors(tmp_path: Path) -> None:
     assert found["n"].to_pylist() == [sum(n for n in range(0, 30, 3) if n % 5)]
 
 
+def reads_directories(table: DeltaTable) -> bool:
+    """Whether DuckDB reads partition values from the names of directories."""
+    rows = native_rows(table.scan())
+    assert rows is not None
+    return "hive_partitioning = True" in rows.view("t").query
+
+
+@pytest.mark.parametrize(
+    "values",
+    [[1, -2, None], ["a", "b-1_2.c", None], ["1", "01", None], [dt.date(2020, 2, 29), None]],
+    ids=repr,
+)
+def test_partition_values_in_directories(tmp_path: Path, values: list[Any]) -> None:
+    columns = {"p": values * 2, "q": values[::-1] * 2, "id": list(range(len(values) * 2))}
+    write_deltalake(tmp_path, columns, partition_by=["p", "q"], configuration=VECTORS)
+    table = DeltaTable(tmp_path)
+    assert reads_directories(table)
+    check_query("SELECT * FROM t", t=table)
+    check_query("SELECT id, q FROM t WHERE p IS NULL", t=table)
+    check_query("SELECT id FROM t WHERE q IS NOT NULL", t=table)
+    check_query("SELECT a.id FROM t AS a JOIN t AS b ON a.p = b.q AND b.id > 0", t=table)
+    check_query("SELECT min(p) AS least, max(q) AS most FROM t", t=table)
+    table.delete(f"id < {len(values)}")
+    # Deleted rows have the numbers of their files, which change if DuckDB prunes files.
+    assert not reads_directories(table)
+    check_query("SELECT id FROM t WHERE q IS NOT NULL", t=table)
+
+
+@pytest.mark.parametrize(
+    "value", ["NULL", "null", "__hive_default_partition__", "a b", "a%20", "="]
+)
+def test_values_that_directories_do_not_spell(tmp_path: Path, value: str) -> None:
+    write_deltalake(tmp_path, {"p": [value, "a", None], "id": [1, 2, 3]}, partition_by=["p"])
+    table = DeltaTable(tmp_path)
+    assert not reads_directories(table)
+    check_query("SELECT * FROM t", t=table)
+    assert answer("SELECT id FROM t WHERE p = :p", parameters={"p": value}, t=table)[
+        "id"
+    ].to_pylist() == [1]
+
+
+@pytest.mark.parametrize(
+    ("file", "stored"),
+    [
+        ("p=1/x.parquet", {}),  # the log says 2
+        ("p=3/p=2/x.parquet", {}),
+        ("p=2/q=3/x.parquet", {}),
+        ("p=02/x.parquet", {}),
+        ("P=2/x.parquet", {}),
+        ("p=2.0/x.parquet", {}),
+        ("p=2/x=1.parquet", {}),
+        ("x.parquet", {}),
+        ("p=2/x.parquet", {"p": [5]}),
+        ("p=2/x.parquet", {"P": [5]}),
+    ],
+)
+def test_directories_that_differ_from_the_log(
+    tmp_path: Path, file: str, stored: dict[str, Any]
+) -> None:
+    write_deltalake(tmp_path, {"p": [1, 2], "id": [1, 2]}, partition_by=["p"])
+    (old,) = tmp_path.glob("p=2/*.parquet")
+    commit = tmp_path / "_delta_log" / f"{0:020}.json"
+    text = commit.read_text()
+    path = f"p=2/{old.name}"
+    size = old.stat().st_size
+    old.unlink()
+    target = tmp_path / file
+    target.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.table({"id": pa.array([2], pa.int64()), **stored}), target)
+    text = text.replace(f'"size":{size}', f'"size":{target.stat().st_size}')
+    assert path in text
+    commit.write_text(text.replace(path, file.replace("=", "%3D")))
+    commit.with_name(f"{0:020}.crc").unlink(missing_ok=True)
+    table = DeltaTable(tmp_path)
+    assert reads_directories(table) == bool(stored)  # then the first file has its own group
+    assert answer("SELECT p, id FROM t ORDER BY id", t=table).to_pylist() == [
+        {"p": 1, "id": 1}, {"p": 2, "id": 2},
+    ]  # fmt: skip
+
+
+def test_statistics_of_all_files_are_used_where_they_are_worth_it(tmp_path: Path) -> None:
+    def knows_all(table: DeltaTable) -> bool:
+        rows = native_rows(table.scan())
+        assert rows is not None
+        return "union_by_name = true" in rows.view("t").query
+
+    path = tmp_path / "few"
+    for number in (3, 5_000):
+        rows = pa.table({"id": list(range(number)), "b": [None, *range(number - 1)]})
+        write_deltalake(path, rows, mode="append")
+    table = DeltaTable(path)
+    assert knows_all(table)
+    plan = plan_text("SELECT sum(id) AS n FROM t", t=table)
+    assert "5003 rows" in plan.replace(",", "")
+    check_query("SELECT count(*) AS n FROM t WHERE b IS NULL", t=table)
+    check_query("SELECT min(id) AS a, max(b) AS b FROM t WHERE id > 4", t=table)
+    assert not knows_all(DeltaTable(path, version=0))
+    path = tmp_path / "many"
+    write_deltalake(path, {"id": list(range(101)), "p": list(range(101))}, partition_by=["p"])
+    assert not knows_all(DeltaTable(path))
+
+
+@pytest.mark.parametrize("above", ["q=1", "id=7", "p=1"])
+def test_a_directory_above_the_table_looks_like_a_partition(tmp_path: Path, above: str) -> None:
+    path = tmp_path / above / "t"
+    write_deltalake(path, {"p": [1, 2], "id": [1, 2]}, partition_by=["p"])
+    table = DeltaTable(path)
+    assert not reads_directories(table)
+    check_query("SELECT p, id FROM t WHERE p > 1", t=table)
+
+
 def test_types_are_those_of_the_table_at_hand(tmp_path: Path) -> None:
     # The types of a query's parts are kept for the next run of the same query.
     columns: dict[str, Any] = {

@@ -15,6 +15,7 @@ Protocol: Column Mapping, Deletion Vectors, Partition Value Serialization, Type 
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -25,7 +26,7 @@ import pyarrow.types as pt
 
 from deltalog._util.cached import cached_property
 from deltalog._util.escaping import name_key
-from deltalog._util.kernels import compute
+from deltalog._util.kernels import compute, pc
 from deltalog._util.paths import are_foreign, check_all_confined, decode_path
 from deltalog.data.scan.plan import TASK_COLUMNS, descriptor_of
 from deltalog.data.scan.transform import file_rebase, load_bitmap, match_columns
@@ -340,6 +341,61 @@ def native_directory(store: Store) -> str:
     if found is None:
         raise InternalError(f"files in {store.root} have no local paths")
     return os.path.realpath(found).rstrip("/") + "/"
+
+
+def directory_columns(plan: NativePlan, groups: Sequence[FileGroup]) -> tuple[str, ...] | None:
+    """Return the columns whose values an engine may read from the names of directories.
+
+    Args:
+        plan: the plan.
+        groups: the groups of the plan that the engine reads in one call.
+
+    Returns:
+        The keys of all directories, if the scan has partition columns, otherwise an empty tuple.
+        None if the engine would read other values than those of the log.
+    """
+    if not plan.scan.spec.partition_columns.names or not groups:
+        return ()
+    *directories, _ = groups[0].paths[0].split("/")
+    keys = [part.partition("=")[0] for part in directories if "=" in part]
+    # A directory above the table may have such a name, too.
+    is_safe = all(map(_SAFE_KEY.fullmatch, keys)) and len(set(keys)) == len(keys)
+    if not is_safe or not set(keys) <= set(plan.scan.snapshot.configuration.partition_columns):
+        return None
+    pairs = (f"/{re.escape(key)}=(?P<value_{n}>{_SAFE_VALUE})" for n, key in enumerate(keys))
+    pattern = f"^[^=]*{'(?:/[^=]*)?'.join(pairs)}/[^=]*$"
+    for group in groups:
+        found: Any = pc.extract_regex(pa.array(group.paths), pattern)
+        if found.null_count:
+            return None
+        for name, values in group.constants.items():
+            written = _in_directories(values)
+            if name not in keys or written is None:
+                return None
+            if not compute.all(compute.equal(found.field(keys.index(name)), written)).as_py():
+                return None
+    return tuple(keys)
+
+
+_HIVE_NULL: Final = "__HIVE_DEFAULT_PARTITION__"
+_SAFE_VALUE: Final = "[A-Za-z0-9_.-]+"
+_SAFE_KEY: Final = re.compile(_SAFE_VALUE)
+_OTHERWISE_READ: Final = "(?i)^(?:null|__hive_default_partition__)$"
+_SAFE_DATE: Final = "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
+
+
+def _in_directories(values: pa.Array[Any]) -> pa.Array[Any] | None:
+    """Return spellings that engines read as these values; None if a value has none."""
+    kind = values.type
+    is_date = pt.is_date32(kind)
+    if not (is_date or pt.is_integer(kind) or pt.is_string(kind)):
+        return None
+    found: pa.Array[Any] = compute.cast(values, pa.string())
+    if compute.any(compute.match_substring_regex(found, _OTHERWISE_READ)).as_py():
+        return None
+    if is_date and compute.all(compute.match_substring_regex(found, _SAFE_DATE)).as_py() is False:
+        return None
+    return compute.fill_null(found, _HIVE_NULL)
 
 
 def _constants(scan: Scan, files: pa.Table) -> dict[str, pa.Array[Any]]:

@@ -29,7 +29,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from deltalog._util.kernels import compute, pc
-from deltalog.data.scan.native import FEW_ROWS, POLARS, plan_native
+from deltalog.data.scan.native import FEW_ROWS, POLARS, directory_columns, plan_native
 from deltalog.data.scan.plan import plan_scan
 from deltalog.data.scan.rows import require_library
 from deltalog.errors import DeltaError
@@ -252,11 +252,6 @@ def _polars_schema(schema: pa.Schema) -> Any:
 # --- Scans for the place of a dataset
 
 
-_HIVE_NULL: Final = "__HIVE_DEFAULT_PARTITION__"
-_SAFE_VALUE: Final = re.compile(r"[A-Za-z0-9_.-]+")
-_SAFE_DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-
-
 def _counted(scan: Scan) -> pl.LazyFrame:
     """Return a frame without values that has the right number of rows."""
     # Polars also puts row numbers and slices on such a frame, so it must not need a file.
@@ -279,7 +274,7 @@ def _files(plan: NativePlan, *, has_filter: bool) -> pl.LazyFrame | None:
     if plan.reasons:
         return None
     schema = _polars_schema(plan.scan.schema)
-    directories = None if plan.is_renamed else _directory_columns(plan)
+    directories = None if plan.is_renamed else directory_columns(plan, plan.groups)
     mapping = None
     if directories is None:
         mapping = _mapping(plan)
@@ -314,37 +309,6 @@ _OPTIONS: Final[Mapping[str, Any]] = MappingProxyType({
     "glob": False, "try_parse_hive_dates": True, "missing_columns": "insert",
     "extra_columns": "ignore",
 })  # fmt: skip
-
-
-def _directory_columns(plan: NativePlan) -> tuple[str, ...] | None:
-    """Return the columns whose values Polars must read from the names of directories.
-
-    Returns:
-        The keys of all directories, if the scan has partition columns, otherwise an empty tuple.
-        None if Polars would read other values than those of the log.
-    """
-    if not plan.scan.spec.partition_columns.names:
-        return ()
-    found: set[tuple[str, ...]] = set()
-    known = set(plan.scan.snapshot.configuration.partition_columns)
-    for group in plan.groups:
-        constants = {name: _in_directories(values) for name, values in group.constants.items()}
-        for number, path in enumerate(group.paths):
-            *directories, name = path.split("/")
-            pairs = [part.partition("=")[::2] for part in directories if "=" in part]
-            in_path: dict[str, str] = dict(pairs)
-            is_safe = "=" not in name and len(in_path) == len(pairs) and all(
-                _SAFE_VALUE.fullmatch(part) for pair in pairs for part in pair
-            )  # fmt: skip
-            # A directory above the table may have such a name, too.
-            is_safe = is_safe and set(in_path) <= known
-            if not is_safe or any(
-                values[number] is None or values[number] != in_path.get(column)
-                for column, values in constants.items()
-            ):
-                return None
-            found.add(tuple(in_path))
-    return next(iter(found), ()) if len(found) < 2 else None
 
 
 def _mapping(plan: NativePlan) -> dict[str, Any] | None:
@@ -426,22 +390,6 @@ def _constants(plan: NativePlan) -> dict[str, pa.Array[Any]]:
         name: pa.concat_arrays([group.constants[name] for group in plan.groups]).take(order)
         for name in plan.scan.spec.partition_columns.names
     }
-
-
-def _in_directories(values: pa.Array[Any]) -> list[str | None]:
-    """Return spellings that Polars reads as these values; None for values that have none."""
-    kind = values.type
-    is_date = pt.is_date32(kind)
-    if not (is_date or pt.is_integer(kind) or pt.is_string(kind)):
-        return [None] * len(values)
-    found: list[str | None] = []
-    for spelling in compute.cast(values, pa.string()).to_pylist():
-        if spelling is None:
-            found.append(_HIVE_NULL)
-        else:
-            is_known = _SAFE_DATE.fullmatch(spelling) if is_date else spelling != _HIVE_NULL
-            found.append(spelling if is_known else None)
-    return found
 
 
 def _deleted_rows(plan: NativePlan) -> _DeletedRows | None:

@@ -107,8 +107,7 @@ class WrittenCheckpoint:
     @property
     def paths(self) -> list[str]:
         """The paths of top-level files and sidecars, relative to the table's root."""
-        sidecars = [f"{names.SIDECAR_DIRECTORY}/{sidecar.path}" for sidecar in self.sidecars]
-        return [*(file.path for file in self.files.files), *sidecars]
+        return [*(file.path for file in self.files.files), *_paths_of(self.sidecars)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,6 +123,15 @@ class WrittenSidecars:
     sidecars: tuple[Sidecar, ...]
     num_adds: int
     num_removes: int
+
+    @property
+    def paths(self) -> list[str]:
+        """The paths of the sidecars, relative to the table's root."""
+        return _paths_of(self.sidecars)
+
+
+def _paths_of(sidecars: Sequence[Sidecar]) -> list[str]:
+    return [f"{names.SIDECAR_DIRECTORY}/{sidecar.path}" for sidecar in sidecars]
 
 
 def write_checkpoint(

@@ -28,7 +28,7 @@ from deltalog.log.reader import read_commits
 from deltalog.log.segment import LogListing, build_segment, readable_versions
 from deltalog.log.snapshot.state import LogState
 from deltalog.storage.pool import map_in_pool
-from deltalog.storage.store import PeekingStore, is_local
+from deltalog.storage.store import is_local, is_peeking
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -205,7 +205,7 @@ def list_after(
         return None
     # File times may be rounded to seconds, or unknown for commits of this process. Then compare the
     # first bytes of the commit.
-    is_doubtful = not knows_time or isinstance(store, PeekingStore)
+    is_doubtful = not knows_time or is_peeking(store)
     if is_doubtful and state.head and log_tail is None:
         newer: Callable[[], LogListing] = partial(list_newer, store, version + 1, expected=1)
         if is_long:

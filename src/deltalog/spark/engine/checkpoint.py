@@ -33,7 +33,6 @@ from deltalog.log.checkpoints.writer import (
     part_paths,
     part_places,
     small_actions,
-    write_sidecars,
     write_v2_top,
 )
 from deltalog.log.segment import CheckpointFiles, CheckpointKind
@@ -46,9 +45,10 @@ from deltalog.spark.session.tasks import decode_message, numbered_frame, run_tas
 from deltalog.spark.session.types import as_spark_batches, to_spark_arrow, to_spark_schema
 from deltalog.transaction.maintenance.checkpoint import (
     CheckpointInfo,
-    content_of_files,
+    content_of_piece,
     create_checkpoint,
     layout_of,
+    write_piece,
 )
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 
     from deltalog._util.paths import FileInfo
     from deltalog.catalogs.protocol import NamedTable
-    from deltalog.log.checkpoints.writer import CheckpointContent, WrittenSidecars
+    from deltalog.log.checkpoints.writer import CheckpointContent
     from deltalog.log.snapshot import Snapshot
     from deltalog.log.snapshot.state import LogState
     from deltalog.storage.store import Store
@@ -182,8 +182,7 @@ class _CheckpointTasks:
         rows = part_rows or PART_ROWS
         if layout is CheckpointLayout.CLASSIC:
             return self._write_parts(cut, content, rows, at_ms)
-        work = partial(_write_sidecars, cut, at_ms, rows)
-        written = self._ask(cut, work)
+        written = self._ask(cut, partial(write_piece, cut, at_ms=at_ms, part_rows=rows))
         return write_v2_top(self._snapshot.store, content, layout, written)
 
     def _ask(self, cut: CutSnapshot, look: Callable[[int], Any]) -> list[Any]:
@@ -216,16 +215,6 @@ class _CheckpointTasks:
         )
 
 
-def _content_of_piece(cut: CutSnapshot, number: int, at_ms: int) -> CheckpointContent:
-    piece = cut.piece(number)
-    return piece.read_log(lambda state: content_of_files(piece, state, at_ms))
-
-
-def _write_sidecars(cut: CutSnapshot, at_ms: int, part_rows: int, number: int) -> WrittenSidecars:
-    content = _content_of_piece(cut, number, at_ms)
-    return write_sidecars(cut.snapshot.store, content, part_rows=part_rows)
-
-
 def _schema_of(rows: ActionRows) -> pa.Schema:
     """Return the schema of the rows in the shuffle: part, kind of action, and the actions."""
     kinds = [rows.schema.field(kind) for kind in FILE_KINDS]
@@ -244,7 +233,7 @@ def _rows_frame(
 
     def find(number: int) -> Iterator[pa.RecordBatch]:
         arrow, rows = to_spark_arrow(schema), classic_rows(content)
-        for kind, tables in enumerate(file_rows(_content_of_piece(cut, number, at_ms), rows)):
+        for kind, tables in enumerate(file_rows(content_of_piece(cut, number, at_ms), rows)):
             for table in tables:
                 yield from as_spark_batches(_sorted_out(table, starts, kind), arrow)
 

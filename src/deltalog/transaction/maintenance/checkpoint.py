@@ -30,6 +30,7 @@ from deltalog.log.checkpoints.writer import (
     CheckpointLayout,
     check_layout,
     write_checkpoint,
+    write_sidecars,
 )
 from deltalog.log.listing import LastCheckpointHint, encode_hint, list_log, read_hint
 from deltalog.log.names import (
@@ -44,8 +45,9 @@ from deltalog.protocol.features.support import check_writable
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from deltalog.log.checkpoints.writer import WrittenCheckpoint
+    from deltalog.log.checkpoints.writer import WrittenCheckpoint, WrittenSidecars
     from deltalog.log.snapshot import Snapshot
+    from deltalog.log.snapshot.splits import CutSnapshot
     from deltalog.log.snapshot.state import LogState
     from deltalog.protocol.actions.model import SetTransaction
     from deltalog.protocol.configuration import TableConfiguration
@@ -339,6 +341,27 @@ def content_of_files(snapshot: Snapshot, state: LogState, at_ms: int) -> Checkpo
         paths=lambda: state.files(["path"]).column("path"),
         iter_adds=lambda leaves, rows: state.iter_live_adds(leaves, batch_rows=rows),
     )
+
+
+def content_of_piece(cut: CutSnapshot, number: int, at_ms: int) -> CheckpointContent:
+    """Return the live files and tombstones of a piece of a version; see `content_of_files`."""
+    piece = cut.piece(number)
+    return piece.read_log(lambda state: content_of_files(piece, state, at_ms))
+
+
+def write_piece(
+    cut: CutSnapshot, number: int, *, at_ms: int, part_rows: int | None
+) -> WrittenSidecars:
+    """Write the live files and tombstones of a piece to sidecars, in a task.
+
+    Args:
+        cut: the pieces of the version.
+        number: the number of the piece.
+        at_ms: tombstones that have expired at this time are omitted; milliseconds since 1970.
+        part_rows: maximum number of file actions in a sidecar; None means the default.
+    """
+    content = content_of_piece(cut, number, at_ms)
+    return write_sidecars(cut.snapshot.store, content, part_rows=part_rows)
 
 
 def _small_content(snapshot: Snapshot, state: LogState, at_ms: int) -> CheckpointContent:

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import pickle
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import deltalog
 from deltalog import DeltaTable, write_deltalake
 from deltalog.errors import (
     AmbiguousMergeError,
     ConstraintViolationError,
+    DeltaError,
     InvalidInputError,
 )
+from deltalog.log.checkpoints.writer import CheckpointLayout
 from deltalog.operations.changes.apply import balanced
 from deltalog.operations.changes.merge.source import MergeSource
+from deltalog.transaction.maintenance.checkpoint import create_checkpoint
 from tests.support.engines import files_of
 from tests.support.sharded import (
     CHANGES,
@@ -41,6 +46,26 @@ def test_tasks_change_what_the_local_engine_changes(
     here, there = twins(tmp_path / "table", engine)
     assert outcome(there, CHANGES[change]) == outcome(here, CHANGES[change])
     assert [(name, len(sizes)) for name, _, sizes in engine.sent] == [("_change_shard", 3)]
+
+
+def test_sql_changes_a_table_in_tasks(tmp_path: Path) -> None:
+    make(tmp_path / "table", VECTORS, partitioned=True)
+    engine = PickledTasks(num_tasks=3)
+    here, there = twins(tmp_path / "table", engine)
+    for text in (
+        "OPTIMIZE t ZORDER BY (v)",
+        "UPDATE t SET v = v + 1000 WHERE v % 5 = 1",
+        "DELETE FROM t WHERE v % 11 = 3",
+        "MERGE INTO t USING s ON s.id = t.id WHEN MATCHED THEN UPDATE SET v = s.v",
+    ):
+
+        def change(table: DeltaTable, text: str = text) -> dict[str, Any]:
+            (row,) = deltalog.sql(text, t=table, s=source()).to_arrow().to_pylist()
+            return {name: value for name, value in row.items() if name.startswith("num_")}
+
+        assert outcome(there, change) == outcome(here, change)
+    names = [name for name, _, _ in engine.sent]
+    assert names == ["_rewrite_group", "_change_shard", "_change_shard", "_change_shard"]
 
 
 def test_an_identity_column_goes_on_where_it_was(tmp_path: Path) -> None:
@@ -220,6 +245,87 @@ def test_files_are_deleted_in_tasks(tmp_path: Path) -> None:
     assert left[0] == left[1]
     named = {uri.rpartition("/")[2] for uri in there.file_uris()}
     assert files_of(there.table_uri) == named
+
+
+class SmallCheckpoints(PickledTasks):
+    """An engine whose tasks write the sidecars of any checkpoint."""
+
+    files_per_checkpoint = 4
+
+
+def make_many_files(path: Path, properties: dict[str, str]) -> DeltaTable:
+    """A table of 14 files, of which 10 are in a checkpoint with sidecars of 3 files."""
+    for file in range(12):
+        write_deltalake(path, {"id": [file]}, mode="append", configuration=properties)
+    table = DeltaTable(path)
+    table.delete("id in (2, 7)")
+    create_checkpoint(table.snapshot, layout=CheckpointLayout.V2_JSON, part_rows=3)
+    for file in range(12, 17):
+        write_deltalake(path, {"id": [file]}, mode="append")
+    DeltaTable(path).delete("id = 5")
+    return DeltaTable(path)
+
+
+@pytest.mark.parametrize("policy", ["v2", "classic"])
+def test_tasks_write_the_sidecars_of_a_checkpoint(tmp_path: Path, policy: str) -> None:
+    path = tmp_path / "table"
+    make_many_files(path, {"delta.feature.v2Checkpoint": "supported"})
+    DeltaTable(path).alter.set_table_properties({"delta.checkpointPolicy": policy})
+    engine = SmallCheckpoints(num_tasks=3)
+    here, there = twins(path, engine)
+    there.create_checkpoint()
+    written = [(name, len(own)) for name, _, own in engine.sent]
+    assert written == [("_write_piece", 5)]  # one of them for the commits after the checkpoint
+    there.create_checkpoint()  # exists
+    assert [name for name, _, _ in engine.sent[1:]] == ["_count_piece"]
+    for commit in (Path(there.table_uri) / "_delta_log").glob("*.json"):
+        if "checkpoint" not in commit.name and int(commit.name[:20]) < there.version():
+            commit.unlink()
+    again = DeltaTable(there.table_uri)
+    assert again.to_pyarrow_table().sort_by("id") == here.to_pyarrow_table().sort_by("id")
+    assert len(again.snapshot.tombstones()) == len(here.snapshot.tombstones()) == 3
+
+
+def test_a_checkpoint_without_sidecars_is_written_by_the_client(tmp_path: Path) -> None:
+    engine = SmallCheckpoints(num_tasks=3)
+    make(tmp_path / "table", {}, partitioned=False)
+    _, there = twins(tmp_path / "table", engine)
+    there.create_checkpoint()
+    assert engine.sent == []
+    assert len(list(Path(there.table_uri).glob("_delta_log/*.checkpoint.parquet"))) == 1
+
+
+@pytest.mark.parametrize("has_commits", [True, False])
+def test_a_failed_task_leaves_no_sidecars(tmp_path: Path, *, has_commits: bool) -> None:
+    path = tmp_path / "table"
+    make_many_files(path, {"delta.feature.v2Checkpoint": "supported"})
+    sidecars = list((path / "_delta_log" / "_sidecars").iterdir())
+
+    class Elsewhere(SmallCheckpoints):
+        def run(self, work: object, shared: object, inputs: object) -> object:  # type: ignore[override]
+            found = super().run(work, shared, inputs)  # type: ignore[arg-type]
+            yield next(found)
+            for sidecar in sidecars:
+                sidecar.rename(tmp_path / sidecar.name)
+            rest = list(found)
+            for sidecar in sidecars:
+                (tmp_path / sidecar.name).rename(sidecar)
+            yield from rest
+
+    table = DeltaTable(path, engine=Elsewhere(num_tasks=3))
+    if has_commits:  # they are read instead of the old checkpoint, in a second attempt
+        table.create_checkpoint()
+        (written,) = (path / "_delta_log").glob(f"{table.version():020}.checkpoint.*.json")
+        left = set((path / "_delta_log" / "_sidecars").iterdir()) - set(sidecars)
+        assert left
+        assert all(sidecar.name in written.read_text() for sidecar in left)
+        return
+    for version in range(12):
+        (path / "_delta_log" / f"{version:020}.json").unlink()
+    before = files_of(str(path))
+    with pytest.raises(DeltaError, match="_sidecars"):
+        table.create_checkpoint()
+    assert files_of(str(path)) == before
 
 
 def test_a_worker_without_the_table_deletes_nothing(tmp_path: Path) -> None:
