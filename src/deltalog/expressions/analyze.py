@@ -205,10 +205,19 @@ class _Resolver:
                     f"and has no field {name!r}"
                 )
             self._refuse_dotted(node, index)
-            field = find_field(self._schema, (*path, name))
+            field = self._found(node, (*path, name))
             path.append(field.name)
             current = field.type
         return Column(tuple(path)), current
+
+    def _found(self, node: Column, path: tuple[str, ...]) -> Field:
+        try:
+            return find_field(self._schema, path)
+        except InvalidInputError as error:
+            if len(node.path) > 1 or "did you mean" in str(error):
+                raise
+            message = f"{error}; a string has quotes: {to_sql(Literal(node.path[0]))}"
+            raise InvalidInputError(message) from None
 
     def _refuse_dotted(self, node: Column, index: int) -> None:
         """Suggest backticks if `a.b` can only mean the column whose name has a dot."""

@@ -145,6 +145,8 @@ class SparkValues(SparkParser):
             problem = (
                 "expected a value, but a subquery cannot be part of an expression on one table"
             )
+        elif token.token_type is TokenType.AMP and self._prev.token_type is TokenType.AMP:
+            self.raise_error("Spark SQL has no &&; write AND", self._prev)
         elif token and NAME.fullmatch(token.text) and token.token_type is not TokenType.STRING:
             problem = "expected a value, found a keyword"
         else:

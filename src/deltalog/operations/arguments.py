@@ -6,7 +6,7 @@ This module defines the accepted forms of these arguments, and the errors for in
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
 from functools import reduce
@@ -45,6 +45,35 @@ _GONE: Final = {
     "files_by_partitions": "file_uris(file_pruning_predicate=…)",
     "table_config": "properties; deltalog reads file columns on demand, there is nothing to set",
 }
+_WRITE: Final = "deltalog.write_deltalake(table, rows, mode=…)"
+_MEANT: Final = {
+    **dict.fromkeys(("write", "append", "insert", "overwrite", "save"), _WRITE),
+    **dict.fromkeys(("filter", "where", "query"), "scan(predicate=…)"),
+    **dict.fromkeys(("select", "project", "read"), "scan(columns, predicate=…)"),
+    **dict.fromkeys(("rows", "collect", "to_arrow"), "to_pyarrow_table()"),
+    **dict.fromkeys(("to_list", "to_dicts", "to_pylist"), "to_pyarrow_table().to_pylist()"),
+    **dict.fromkeys(("limit", "first", "take"), "head()"),
+    **dict.fromkeys(("columns", "dtypes", "fields"), "schema()"),
+    **dict.fromkeys(("len", "num_rows", "shape"), "count()"),
+    "merge_into": "merge(source, predicate)",
+    "compact": "optimize.compact()",
+    **dict.fromkeys(("zorder", "z_order"), "optimize.z_order(columns)"),
+    **dict.fromkeys(("add_column", "add_columns"), "alter.add_columns(fields)"),
+    **dict.fromkeys(("drop_column", "drop_columns"), "alter.drop_columns(names)"),
+    "rename_column": "alter.rename_column(name, new_name)",
+    "add_constraint": "alter.add_constraint({name: condition})",
+    **dict.fromkeys(
+        ("set_properties", "set_table_properties"), "alter.set_table_properties(properties)"
+    ),
+    **dict.fromkeys(("refresh", "reload"), "update_incremental()"),
+    **dict.fromkeys(("rollback", "undo"), "restore(version)"),
+    "copy": "clone(location)",
+    "location": "table_uri",
+    "path": "table_uri",
+}
+"""What methods do that users of other libraries look for by these names."""
+_SIMILAR: Final = 0.75
+"""The least similarity of a name that is suggested; less is a guess."""
 _ON_DEMAND: Final = "it is ignored, because file columns are read on demand; do not pass it"
 _DEPRECATED: Final = {
     **dict.fromkeys(("without_files", "log_buffer_size", "skip_stats"), _ON_DEMAND),
@@ -114,9 +143,16 @@ def explain_missing(name: str, names: Sequence[str]) -> str:
     """Return the error message for a missing attribute of DeltaTable, with the replacement."""
     if name in _GONE:
         return f"DeltaTable.{name} is gone: use {_GONE[name]}"
-    close = [] if name.startswith("_") else get_close_matches(name, names, n=1)
-    hint = f": did you mean {close[0]!r}?" if close else ""
-    return f"DeltaTable has no attribute {name!r}{hint}"
+    if name in _MEANT:
+        return f"DeltaTable has no attribute {name!r}: use {_MEANT[name]}"
+    return f"DeltaTable has no attribute {name!r}{similar_to(name, names)}"
+
+
+def similar_to(name: str, names: Iterable[str]) -> str:
+    """Return `: did you mean 'x'?` for the most similar public name; empty if none is similar."""
+    public = [one for one in names if not one.startswith("_")]
+    close = [] if name.startswith("_") else get_close_matches(name, public, 1, _SIMILAR)
+    return f": did you mean {close[0]!r}?" if close else ""
 
 
 def as_columns(columns: Sequence[str] | None) -> Sequence[str] | None:

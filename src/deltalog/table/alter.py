@@ -7,12 +7,12 @@ and semantics.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from deltalog.errors import InvalidInputError
 from deltalog.operations import alter
 from deltalog.operations.alter.drop_feature import drop_feature
-from deltalog.operations.arguments import as_constraints
+from deltalog.operations.arguments import as_constraints, similar_to
 from deltalog.operations.operation import CustomOperation, Operation
 from deltalog.schema import DataType, Field
 from deltalog.transaction.properties import CommitOptions
@@ -39,6 +39,13 @@ class TableAlterer:
 
     def __init__(self, table: LatestTable) -> None:
         self._table = table
+
+    if not TYPE_CHECKING:  # so that type checkers report unknown names
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Raise an error that suggests a similar name."""
+            hint = similar_to(name, dir(type(self)))
+            raise AttributeError(f"DeltaTable.alter has no attribute {name!r}{hint}")
 
     def __repr__(self) -> str:
         """Show the table."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from deltalog._util.cards import Progress, shown
 from deltalog.data.write.source import open_batches
@@ -76,6 +76,15 @@ class TableOptimizer:
       committed, and the operation continues with another commit. 0 means one commit for each
       partition.
     """
+
+    if not TYPE_CHECKING:  # type checkers know that this is no method
+
+        def __call__(self, *_: object, **__: object) -> NoReturn:
+            """Raise an error that names the methods."""
+            raise InvalidInputError(
+                "optimize is not a method: call optimize.compact(), optimize.z_order(columns), "
+                "optimize.cluster() or optimize.purge()"
+            )
 
     def __init__(self, table: LatestTable) -> None:
         self._table = table

@@ -20,7 +20,7 @@ from deltalog.errors import (
     TableNotFoundError,
 )
 from deltalog.log.listing import has_table
-from deltalog.operations.arguments import check_given
+from deltalog.operations.arguments import check_given, similar_to
 from deltalog.operations.changes.file_options import FileOptions
 from deltalog.operations.engine import Engine, LocalEngine, RowSource
 from deltalog.operations.execute import make_table
@@ -156,7 +156,33 @@ def write_deltalake(
 
     Cost: one pass over the data. An append reads no file of the table.
     """
+    _check_names(given)
     write_by(None, table_or_uri, data, **given)
+
+
+_OTHER_NAMES: Final = {
+    "engine": "it has one writer; DeltaTable(location, engine=…) changes a table on a cluster",
+    "overwrite_schema": "use schema_mode='overwrite'",
+    "merge_schema": "use schema_mode='merge'",
+    "mergeSchema": "use schema_mode='merge'",
+    "overwriteSchema": "use schema_mode='overwrite'",
+    "replaceWhere": "use predicate",
+    "partition_filters": "use predicate",
+    "properties": "use configuration",
+    "partitionBy": "use partition_by",
+    "schema": "convert the rows, as with .cast(schema)",
+    "large_dtypes": "it makes no difference",
+    "file_options": "use writer_properties",
+    "custom_metadata": "use commit_properties=CommitProperties(custom_metadata=…)",
+}
+"""The names that other libraries, or deltalake's older releases, have for arguments."""
+
+
+def _check_names(given: Mapping[str, object]) -> None:
+    known = WriteArguments.__annotations__
+    for name in given.keys() - known.keys():
+        hint = f": {_OTHER_NAMES[name]}" if name in _OTHER_NAMES else similar_to(name, known)
+        raise TypeError(f"write_deltalake() got an unexpected keyword argument {name!r}{hint}")
 
 
 def write_by(
@@ -180,8 +206,7 @@ def write_by(
         DeltaError: see `write_deltalake`.
         TypeError: an argument is not one of `WriteArguments`.
     """
-    for name in given.keys() - WriteArguments.__annotations__.keys():
-        raise TypeError(f"write_deltalake() got an unexpected keyword argument {name!r}")
+    _check_names(given)
     given = {**_DEFAULTS, **given}
     write = _operation(data, given)
     mode = given["mode"]

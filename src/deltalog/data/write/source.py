@@ -142,6 +142,13 @@ def _stream_of(data: Any) -> pa.RecordBatchReader:
             f"cannot write the data, a {type(data).__name__}: it is one column, not a table; "
             "make a data frame of it, which names the column"
         ) from None
+    except Exception as error:
+        if type(error).__name__ != "ConnectionException":  # of DuckDB
+            raise
+        raise InvalidInputError(
+            f"cannot write the data, a {type(data).__name__}: {error}; keep the connection open "
+            "until the rows are written"
+        ) from error
 
 
 def _is_pandas(data: object) -> TypeGuard[Any]:
@@ -203,13 +210,22 @@ def _same_schema(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterat
 
 
 def _table_of_pandas(frame: Any) -> pa.Table:
+    names = list(map(str, frame.columns))
+    if len(set(names)) < len(names):
+        twice = sorted({name for name in names if names.count(name) > 1})
+        raise InvalidInputError(
+            f"cannot write the DataFrame: several columns have the name {twice[0]!r}; rename them"
+        )
     try:
         return pa.Table.from_pandas(frame, preserve_index=_has_keys(frame.index))
-    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-        raise InvalidInputError(
-            f"cannot write the DataFrame: {'; '.join(map(str, error.args))}; cast the column to "
-            "one type, as with .astype(str)"
-        ) from error
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        problem = "; ".join(str(one).rstrip(".") for one in error.args)
+        advice = "cast the column to one type, as with .astype(str)"
+        if "Sparse" in problem:
+            advice = "make the column dense, as with .sparse.to_dense()"
+        elif "complex" in problem:
+            advice = "Delta tables have no complex numbers; write .real and .imag as two columns"
+        raise InvalidInputError(f"cannot write the DataFrame: {problem}; {advice}") from error
 
 
 def _table_of_columns(data: Mapping[Any, Any]) -> pa.Table:

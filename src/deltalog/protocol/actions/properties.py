@@ -510,7 +510,8 @@ class TableProperties:
 
         def __getattr__(self, name: str) -> NoReturn:
             """Raise AttributeError that suggests a similar property."""
-            close = [] if name.startswith("_") else get_close_matches(name, dir(type(self)), n=1)
+            public = [one for one in dir(type(self)) if not one.startswith("_")]
+            close = [] if name.startswith("_") else get_close_matches(name, public, n=1)
             hint = f": did you mean {close[0]!r}?" if close else ""
             raise AttributeError(f"there is no table property {name!r}{hint}")
 
@@ -612,8 +613,10 @@ def canonical_key(key: str) -> str:
         return FEATURE_PREFIX + key[len(FEATURE_PREFIX) :]
     if not folded.startswith(("delta.", "deltalog.")) or key.startswith(_OPEN_PREFIXES):
         return key
-    close = difflib.get_close_matches(folded, _BY_FOLDED, n=1)
-    hint = f"; did you mean {_BY_FOLDED[close[0]]!r}?" if close else ""
+    # Without the prefix, which would make all names similar.
+    short = {known.partition(".")[2]: known for known in _BY_FOLDED}
+    close = difflib.get_close_matches(folded.partition(".")[2], short, n=1)
+    hint = f"; did you mean {_BY_FOLDED[short[close[0]]]!r}?" if close else ""
     raise InvalidInputError(f"there is no table property {key!r}{hint}")
 
 

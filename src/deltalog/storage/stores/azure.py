@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from importlib import import_module
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from deltalog._util.clock import now_ms
 from deltalog._util.paths import split_location
+from deltalog.errors import InvalidInputError
 from deltalog.storage.faults import ATTEMPTS, PAUSE_SECONDS
 from deltalog.storage.options import truth
 from deltalog.storage.stores.fsspec_files import FsspecFiles, IssuedCredentials
@@ -71,6 +73,15 @@ class AzureFiles(FsspecFiles):
             arguments["credential"] = FixedTokenCredential(bearer)
         if isinstance(sas := arguments.get("sas_token"), str):
             arguments["sas_token"] = sas.removeprefix("?")
+        if not any(
+            arguments.get(one) or os.environ.get(f"AZURE_STORAGE_{one.upper()}")
+            for one in ("account_name", "connection_string")
+        ):
+            raise InvalidInputError(
+                f"cannot open {location!r}: the storage account is unknown; name it in the URL, as "
+                "in abfss://container@account.dfs.core.windows.net/table, or give "
+                "azure_storage_account_name as a storage option"
+            )
         return arguments
 
     @staticmethod

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, suppress
 from functools import partial
 from importlib import import_module
-from inspect import signature
+from inspect import Parameter, signature
 from typing import Any, Final
 
 from deltalog._util.paths import LOG_DIRECTORY
@@ -129,7 +129,15 @@ def make_filesystem(kind: StoreKind, arguments: Mapping[str, Any], location: str
         advice = package if kind.extra else "install its fsspec package"
         raise StorageError(f"cannot open {kind.name!r} locations: {error}; {advice}") from error
     except ValueError:
-        raise InvalidInputError(f"no file system is known for {kind.name!r} locations") from None
+        advice = f"; {_ADVICE[kind.name]}" if kind.name in _ADVICE else ""
+        message = f"cannot open {location!r}: no file system is known for {kind.name!r} locations"
+        raise InvalidInputError(message + advice) from None
+    scheme, colon, rest = location.partition(":")
+    if colon and kind.extra and kind_named(scheme) is kind and not rest.startswith("//"):
+        raise InvalidInputError(
+            f"cannot open {location!r}: a URL has two slashes, as in {kind.name}://bucket/table"
+        )
+    _check_complete(made, kind, arguments, location)
     files = files_class(kind)
     _check_names(made, arguments, files.option_names)
     made, arguments = files.prepare(made, arguments)
@@ -138,6 +146,35 @@ def make_filesystem(kind: StoreKind, arguments: Mapping[str, Any], location: str
         arguments = {**from_url, **arguments}
     arguments = {"use_listings_cache": False, "skip_instance_cache": True, **arguments}
     return _shared.get(made, arguments)
+
+
+_ADVICE: Final = {
+    "r2": "open a table in R2 as s3://bucket/table, with "
+    "storage_options={'aws_endpoint_url': 'https://<account>.r2.cloudflarestorage.com'}",
+    "dbfs": "pass the location in the cloud, which DESCRIBE DETAIL shows in Databricks, or open "
+    "the table by its name in Unity Catalog",
+}
+"""What users of a scheme can do instead."""
+
+
+def _check_complete(
+    made: type, kind: StoreKind, arguments: Mapping[str, Any], location: str
+) -> None:
+    """Raise if an argument is missing without which the class cannot be created."""
+    if kind.address in {Address.HOST, Address.UNKNOWN}:
+        arguments = {**getattr(made, "_get_kwargs_from_urls")(location), **arguments}  # noqa: B009  # not public in fsspec
+    missing = [
+        repr(name)
+        for name, parameter in [*signature(made.__init__).parameters.items()][1:]
+        if parameter.default is Parameter.empty
+        and parameter.kind is Parameter.POSITIONAL_OR_KEYWORD
+        and name not in arguments
+    ]
+    if missing:
+        advice = f"; or {_ADVICE[kind.name]}" if kind.name in _ADVICE else ""
+        raise InvalidInputError(
+            f"cannot open {location!r}: storage_options need {' and '.join(missing)}{advice}"
+        )
 
 
 def _check_names(made: type, arguments: Mapping[str, Any], options: Mapping[str, str]) -> None:
