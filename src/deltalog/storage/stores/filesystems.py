@@ -158,11 +158,11 @@ _ADVICE: Final = {
 
 
 def _check_complete(
-    made: type, kind: StoreKind, arguments: Mapping[str, Any], location: str
+    made: Any, kind: StoreKind, arguments: Mapping[str, Any], location: str
 ) -> None:
     """Raise if an argument is missing without which the class cannot be created."""
     if kind.address in {Address.HOST, Address.UNKNOWN}:
-        arguments = {**getattr(made, "_get_kwargs_from_urls")(location), **arguments}  # noqa: B009  # not public in fsspec
+        arguments = {**made._get_kwargs_from_urls(location), **arguments}  # noqa: SLF001  # not public in fsspec
     missing = [
         repr(name)
         for name, parameter in [*signature(made.__init__).parameters.items()][1:]
