@@ -85,25 +85,41 @@ def cleanup_metadata(
     Cost: one listing of the log. With sidecars, also one listing of sidecars, and reading the names
     of sidecars from every remaining checkpoint.
     """
-    _check_allowed(snapshot)
     store = snapshot.store
     at_ms = snapshot.context.clock.now_ms() if at_ms is None else at_ms
-    cutoff_ms = _cutoff_ms(snapshot, retention_ms, at_ms)
-    listing = list_log(store, from_version=0)
-    boundary = _boundary(snapshot, listing, cutoff_ms)
-    deleted: list[str] = []
-    if boundary is not None and not _is_protected(snapshot, boundary.version):
-        # Delete commits before checkpoints. Otherwise an interrupted clean-up could leave old
-        # commits without their checkpoint, and the log would appear to contain versions that cannot
-        # be read.
-        checkpoints, others = _expired(store, boundary.version, _first_listed(snapshot))
-        for paths in (others, checkpoints):
-            store.delete_many(paths)
-            deleted += paths
+    checkpoints, others = plan_cleanup(snapshot, retention_ms=retention_ms, at_ms=at_ms)
+    # Delete commits before checkpoints. Otherwise an interrupted clean-up could leave old commits
+    # without their checkpoint, and the log would appear to contain versions that cannot be read.
+    for paths in (others, checkpoints):
+        store.delete_many(paths)
+    deleted = others + checkpoints
+    if deleted:
         logger.info("deleted %d files of the log of %s", len(deleted), store.root)
     orphans = _orphaned_sidecars(store, _midnight(at_ms) - _DAY_MS)
     store.delete_many(orphans)
     return deleted + orphans
+
+
+def plan_cleanup(
+    snapshot: Snapshot, *, at_ms: int, retention_ms: int | None = None
+) -> tuple[list[str], list[str]]:
+    """Return the log files that `cleanup_metadata` deletes, except sidecars.
+
+    Returns:
+        The paths of checkpoints, and those of all other files.
+
+    Raises:
+        DeltaProtocolError: see `cleanup_metadata`.
+        InvalidInputError: see `cleanup_metadata`.
+
+    Cost: two listings of the log.
+    """
+    _check_allowed(snapshot)
+    listing = list_log(snapshot.store, from_version=0)
+    boundary = _boundary(snapshot, listing, _cutoff_ms(snapshot, retention_ms, at_ms))
+    if boundary is None or _is_protected(snapshot, boundary.version):
+        return [], []
+    return _expired(snapshot.store, boundary.version, _first_listed(snapshot))
 
 
 def cleanup_once_a_day(snapshot: Snapshot, *, at_ms: int) -> None:

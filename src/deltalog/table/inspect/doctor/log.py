@@ -21,6 +21,7 @@ from deltalog.log.segment import CheckpointFiles, build_segment
 from deltalog.log.snapshot.state import LogState
 from deltalog.table.inspect.doctor.report import Finding, Patient, Severity
 from deltalog.transaction.maintenance.checksum import count_checksum
+from deltalog.transaction.maintenance.cleanup import plan_cleanup
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -74,19 +75,16 @@ def check_length(patient: Patient) -> Iterator[Finding]:
             "reads all of them",
             advice="create_checkpoint()",
         )
-    oldest_ms = patient.now_ms - properties.log_retention_ms
-    covered = max((found.version for found in patient.listing.checkpoints), default=-1)
-    expired = [
-        version
-        for version, file in patient.listing.commits.items()
-        if version < covered and file.info.modified_ms < oldest_ms
-    ]
-    if len(expired) > 1:
+    try:
+        expired = sum(map(len, plan_cleanup(snapshot, at_ms=patient.now_ms)))
+    except DeltaError:
+        return  # the table's catalog cleans up the log, or deltalog cannot write the table
+    if expired:
         yield Finding(
             check="log-expired",
             severity=Severity.INFO,
-            message=f"{len(expired)} commits are older than delta.logRetentionDuration and before "
-            "a checkpoint",
+            message=f"{expired} files of the log are older than delta.logRetentionDuration, and no "
+            "later version needs them",
             advice="cleanup_metadata() deletes them",
         )
 

@@ -8,6 +8,7 @@ from deltalog._util.json import dumps, iter_objects
 from deltalog.log.names import commit_path
 from deltalog.table.inspect.doctor import Severity
 from deltalog.transaction.maintenance.checkpoint import create_checkpoint
+from deltalog.transaction.maintenance.cleanup import cleanup_metadata
 from tests.support.aging import FEATURES
 from tests.support.examining import commit, look, make, problems
 from tests.support.logs import Json
@@ -88,4 +89,15 @@ def test_a_long_and_an_expired_log() -> None:
     table.wait(31)
     report = look(table, checks=["length"])
     assert [finding.check for finding in report.findings] == ["log-expired"]
-    assert "4 commits" in report.findings[0].message
+    deleted = cleanup_metadata(table.snapshot())
+    assert f"{len(deleted)} files" in report.findings[0].message
+    assert look(table, checks=["length"]).findings == ()
+
+
+def test_an_expired_log_that_nothing_can_delete_is_not_reported() -> None:
+    # The time of retention begins at midnight, and needs a checkpoint.
+    table = make({"delta.logRetentionDuration": "interval 0 days", "delta.checkpointInterval": "1"})
+    for number in range(3):
+        table.append({"id": [number], "p": [0], "f": [None]})
+    assert look(table, checks=["length"]).findings == ()
+    assert cleanup_metadata(table.snapshot()) == []
