@@ -320,3 +320,23 @@ def test_spark_prunes_partitions_where_directories_tell_them(
     assert rows(deltalog.spark.read(spark, tmp_path)) == rows(
         DeltaTable(tmp_path).to_pyarrow_table()
     )
+
+
+@pytest.mark.skipif(CONNECT, reason="a remote session does not show its jobs")
+def test_spark_lists_many_files_in_few_tasks(spark: SparkSession, tmp_path: Path) -> None:
+    numbers = list(range(200))
+    write_deltalake(tmp_path, pa.table({"p": numbers, "id": numbers}), partition_by=["p"])
+    context = spark.sparkContext
+    context.setLocalProperty("spark.jobGroup.id", "listing")
+    try:
+        frame = deltalog.spark.read(spark, tmp_path)
+    finally:
+        context.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]  # removes it
+    tracker = context.statusTracker()
+    (job,) = tracker.getJobIdsForGroup("listing")
+    found = tracker.getJobInfo(job)
+    assert found is not None
+    stages = [tracker.getStageInfo(stage) for stage in found.stageIds]
+    assert [stage.numTasks for stage in stages if stage] == [64]
+    assert spark.conf.get("spark.sql.sources.parallelPartitionDiscovery.parallelism", None) is None
+    assert frame.count() == 200

@@ -16,11 +16,10 @@ from deltalog import DeltaTable as CoreTable
 from deltalog import write_deltalake
 from deltalog._util.clock import now_ms
 from deltalog.errors import InvalidInputError
-from deltalog.operations.engine import listed_files
+from deltalog.operations.engine import SeenTable, listed_files
 from deltalog.spark import DeltaTable
 from deltalog.spark.engine.engine import (
     FILES_PER_TASK,
-    SweepSpec,
     delete_task,
     list_by_tasks,
     list_task,
@@ -138,17 +137,14 @@ def test_the_driver_does_what_tasks_leave(tmp_path: Path) -> None:
     place = table(tmp_path / "here")
     store: Store = open_store(place)
     configuration = CoreTable(place).snapshot.configuration
-    witness = store.stat("_delta_log/00000000000000000000.json")
-    spec = SweepSpec(
-        store=store, configuration=configuration, witness=witness, groups=(("p=1",), ("p=3",))
-    )
-    listed = list_task(spec, 1)
+    seen = SeenTable(store=store, commit=store.stat("_delta_log/00000000000000000000.json"))
+    listed = list_task(seen, configuration, ("p=3",))
     assert isinstance(listed, pa.Table)
     assert {str(path).partition("/")[0] for path in listed["path"].to_pylist()} == {"p=3"}
-    blind = replace(spec, witness=replace(witness, size_bytes=1))
-    assert list_task(blind, 0) == ("p=1",)
-    assert delete_task(blind, batch("p=2/orphan.parquet")) == ["p=2/orphan.parquet"]
-    assert delete_task(spec, batch("p=2/orphan.parquet")) == []
+    other = replace(seen, commit=replace(seen.commit, size_bytes=1))
+    assert list_task(other, configuration, ("p=1",)) == ("p=1",)
+    assert delete_task(other, batch("p=2/orphan.parquet")) == ["p=2/orphan.parquet"]
+    assert delete_task(seen, batch("p=2/orphan.parquet")) == ()
     assert "p=2/orphan.parquet" not in names(place)
 
 

@@ -35,18 +35,15 @@ from deltalog.errors import (
 from deltalog.expressions import TextRules, resolve_predicate
 from deltalog.expressions.substrait import as_meant
 from deltalog.log.checkpoints.writer import CheckpointLayout, write_v2_top
-from deltalog.log.listing import list_for_version
-from deltalog.log.names import commit_path
 from deltalog.log.snapshot.splits import SHARE_BYTES, cut_snapshot, holds_more_files
 from deltalog.operations import arguments
 from deltalog.operations.changes.apply import WriteJob, balanced, no_files, write_part
-from deltalog.operations.changes.bins import BinRewrite, RunOptions, rewrite_here
+from deltalog.operations.changes.bins import BinGroup, BinTask
 from deltalog.operations.changes.shards import ShardedChange, apply_shard, collected
-from deltalog.operations.engine import LocalEngine, RowSource
-from deltalog.storage.options import sent_to_tasks
+from deltalog.operations.engine import LocalEngine, RowSource, SeenTable
+from deltalog.storage.options import pickled_for_tasks
 from deltalog.table import DeltaTable
 from deltalog.table.write import WriteArguments, write_by
-from deltalog.transaction import PendingTransaction
 from deltalog.transaction.maintenance.checkpoint import create_checkpoint, write_piece
 
 if TYPE_CHECKING:
@@ -54,7 +51,6 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import PurePath
 
-    from deltalog._util.paths import FileInfo
     from deltalog.catalogs.protocol import NamedTable
     from deltalog.data.write.options import WriteSpec
     from deltalog.expressions import Expression
@@ -67,13 +63,12 @@ if TYPE_CHECKING:
     from deltalog.log.snapshot.splits import CutSnapshot
     from deltalog.log.snapshot.state import LogState
     from deltalog.operations.changes.apply import CandidateFiles, Shard
-    from deltalog.operations.changes.bins import Bin, Rewrite, Rewritten
-    from deltalog.operations.changes.file_options import FileOptions
+    from deltalog.operations.changes.bins import BinRewrite, Rewritten
     from deltalog.operations.changes.request import ChangeRequest, PlannedChange
     from deltalog.operations.changes.shards import ShardJob, ShardResult
-    from deltalog.protocol.configuration import TableConfiguration
     from deltalog.storage import Store
     from deltalog.storage.fsspec_store import StorageOptions
+    from deltalog.transaction import PendingTransaction
 
     Source = str | PurePath | Store | NamedTable | DeltaTable
     Version = int | str | datetime
@@ -432,21 +427,17 @@ class DistributedEngine(LocalEngine):
         most = min(most, job.options.max_concurrent_tasks or most)
         if min(most, len(bins)) < 2:
             return super().rewrite_bins(replace(job, bins=bins))
-        transaction = job.transaction
-        spec = BinJob(
-            snapshot=transaction.read_snapshot,
-            configuration=transaction.configuration,
-            operation=transaction.operation,
-            files=job.options.files,
-            rewrite=job.rewrite,
-        )
         spans = balanced([one.size_bytes for one in bins], most)
         groups = [bins[start : start + length] for start, length in spans]
         rewritten = collected(
-            self.run(_rewrite_group, Sent(spec), [Sent(_compact(group)) for group in groups]),
-            transaction.store,
+            self.run(
+                _rewrite_group,
+                Sent(BinTask.of(job)),
+                [Sent(BinGroup.of(group)) for group in groups],
+            ),
+            job.transaction.store,
             [sum(one.files.num_rows for one in group) for group in groups],
-            transaction.progress,
+            job.transaction.progress,
             paths_of=lambda part: [path for one in part for path in one.written.paths],
         )
         return list(chain.from_iterable(rewritten))
@@ -454,14 +445,14 @@ class DistributedEngine(LocalEngine):
     def delete_files(self, store: Store, paths: Sequence[str]) -> None:
         """Delete files: in tasks if there are many, else in this process."""
         most = self._num_tasks or min(self.num_slots, len(paths) // _FILES_PER_TASK)
-        witness = _witness(store) if min(most, len(paths)) > 1 else None
-        if witness is None:
+        table = SeenTable.of(store) if min(most, len(paths)) > 1 else None
+        if table is None:
             store.delete_many(paths)
             return
         size = -(-len(paths) // most)
         groups = [Sent(tuple(paths[at : at + size])) for at in range(0, len(paths), size)]
         errors: list[DeltaError] = []
-        for found in self.run(_delete_group, Sent((store, witness)), groups):
+        for found in self.run(_delete_group, Sent(table), groups):
             if isinstance(found, DeltaError):
                 errors.append(found)
             elif found:
@@ -569,81 +560,19 @@ def _change_shard(job: Sent[ShardJob], shard: Sent[Shard]) -> ShardResult | Delt
         return error
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BinJob:
-    """The input that all tasks of an OPTIMIZE share.
-
-    Args:
-        snapshot: the version of the files.
-        configuration: the configuration of the table after the operation.
-        operation: the name of the operation.
-        files: the settings for new files.
-        rewrite: a function that writes the rows of a bin to new files.
-    """
-
-    snapshot: Snapshot
-    configuration: TableConfiguration
-    operation: str
-    files: FileOptions
-    rewrite: Rewrite
-
-
-def _rewrite_group(job: Sent[BinJob], bins: Sent[tuple[Bin, ...]]) -> list[Rewritten] | DeltaError:
-    """Rewrite some bins, in a task. After a failure, delete their new files."""
-    spec = job.value
-    transaction = PendingTransaction(
-        spec.snapshot.context,
-        spec.snapshot,
-        operation=spec.operation,
-        configuration=spec.configuration,
-    )
-    options = RunOptions(files=spec.files, max_concurrent_tasks=1)
+def _rewrite_group(job: Sent[BinTask], group: Sent[BinGroup]) -> list[Rewritten] | DeltaError:
+    """Rewrite some bins, in a task."""
     try:
-        return rewrite_here(
-            BinRewrite(
-                transaction=transaction, bins=bins.value, rewrite=spec.rewrite, options=options
-            )
-        )
+        return job.value.run(group.value)
     except DeltaError as error:
         return error
-
-
-def _compact(bins: Sequence[Bin]) -> tuple[Bin, ...]:
-    """Return bins with copies of their rows. A pickled slice would contain the whole table."""
-    return tuple(
-        replace(one, files=one.files.take(list(range(one.files.num_rows)))) for one in bins
-    )
-
-
-def _witness(store: Store) -> FileInfo | None:
-    """Return the newest commit file, as the client sees it; None if it cannot be read."""
-    try:
-        commits = list_for_version(store).commits
-        return store.stat(commit_path(max(commits))) if commits else None
-    except DeltaError:
-        return None
 
 
 def _delete_group(
-    shared: Sent[tuple[Store, FileInfo]], paths: Sent[tuple[str, ...]]
-) -> tuple[str, ...] | DeltaError:
-    """Delete some files, in a task.
-
-    Returns:
-        The files that the client must delete, because this worker does not see the client's table.
-    """
-    store, witness = shared.value
-    try:
-        is_there = store.stat(witness.path) == witness
-    except DeltaError:
-        is_there = False
-    if not is_there:
-        return paths.value
-    try:
-        store.delete_many(paths.value)
-    except DeltaError as error:
-        return error
-    return ()
+    table: Sent[SeenTable], paths: Sent[tuple[str, ...]]
+) -> Sequence[str] | DeltaError:
+    """Delete some files, in a task."""
+    return table.value.delete(paths.value)
 
 
 # --- the input of tasks: values that are pickled with their credentials
@@ -665,21 +594,23 @@ class Sent(Generic[T]):
         self.value: T = value
 
     def __reduce__(self) -> tuple[Any, ...]:
-        with sent_to_tasks():
-            return _received, (_dumps(self.value),)
+        return _received, (pickled_for_tasks(self.value, _pickler()),)
 
     def __repr__(self) -> str:
         return f"Sent(a {type(self.value).__name__})"
 
 
-def _dumps(value: object) -> bytes:
-    """Pickle a value. It may contain functions of the caller, such as a provider of credentials."""
+def _pickler() -> type[pickle.Pickler]:
+    """Return the pickler of tasks' inputs, which may contain functions of the caller.
+
+    Such a function may be a provider of credentials.
+    """
     try:
         import cloudpickle  # noqa: PLC0415  # may be missing: only Dask depends on it
     except ImportError:
-        return pickle.dumps(value)
-    data: bytes = cloudpickle.dumps(value)
-    return data
+        return pickle.Pickler
+    kind: type[pickle.Pickler] = cloudpickle.Pickler
+    return kind
 
 
 def _received(data: bytes) -> Sent[Any]:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import re
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
 import pyarrow as pa
 
 from deltalog._util.kernels import compute
 from deltalog.data.write.files import write_files
 from deltalog.data.write.source import open_batches
-from deltalog.errors import InternalError
+from deltalog.errors import DeltaError, InternalError
+from deltalog.log.listing import list_for_version
+from deltalog.log.names import commit_path
 from deltalog.protocol.partition_values import escape_directory
 from deltalog.storage.atomic import TEMPORARY_NAME
 from deltalog.storage.staging import STAGING_NAME
@@ -172,6 +175,55 @@ def visible(files: pa.Table, configuration: TableConfiguration) -> pa.Table:
     plain = compute.replace_substring_regex(plain, _STAGED, "-")
     plain = compute.replace_substring_regex(plain, f"(^|/)(?:{shown})", r"\1-")
     return files.filter(compute.invert(compute.match_substring_regex(plain, _HIDDEN)))
+
+
+# --- Deletion of files in tasks
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenTable:
+    """A table as the driver of a cluster sees it. A task compares it with what the task sees.
+
+    Args:
+        store: the store of the table.
+        commit: the newest published commit file.
+    """
+
+    store: Store
+    commit: FileInfo
+
+    @classmethod
+    def of(cls, store: Store) -> Self | None:
+        """Return the table; None if it has no published commit, or the log cannot be read."""
+        try:
+            commits = list_for_version(store).commits
+            commit = store.stat(commit_path(max(commits))) if commits else None
+        except DeltaError:
+            return None
+        return None if commit is None else cls(store=store, commit=commit)
+
+    @property
+    def is_seen(self) -> bool:
+        """Whether this process sees the same table."""
+        try:
+            return self.store.stat(self.commit.path) == self.commit
+        except DeltaError:
+            return False
+
+    def delete(self, paths: Sequence[str]) -> Sequence[str] | DeltaError:
+        """Delete files, in a task.
+
+        Returns:
+            The paths of the files that the driver must delete, because this process does not see
+            the table; or an error that a retry would not avoid.
+        """
+        if not paths or not self.is_seen:
+            return paths
+        try:
+            self.store.delete_many(paths)
+        except DeltaError as error:
+            return error
+        return ()
 
 
 # --- Interface of engines

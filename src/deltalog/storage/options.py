@@ -7,14 +7,20 @@ option names of s3fs, adlfs and gcsfs are valid, too. The module of each store k
 
 from __future__ import annotations
 
+import io
 import logging
+import pickle
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from difflib import get_close_matches
+from functools import cache
 from typing import Any, Final, Protocol, runtime_checkable
 
+import pyarrow as pa
+
+from deltalog._util.kernels import arrow
 from deltalog._util.store_kinds import StoreKind, split_option
 from deltalog.errors import InvalidInputError
 
@@ -27,6 +33,8 @@ FSYNC: Final = "fsync"
 # of the other.
 _NEARLY: Final = 0.93
 _OWN: Final = frozenset({TRUSTED_LOCATIONS, FSYNC})
+_LEAST_COPIED: Final = 4096
+"""The bytes of other rows up to which a slice of an Arrow array is pickled without a copy."""
 
 _logger = logging.getLogger("deltalog.storage")
 _SENT: Final[ContextVar[bool]] = ContextVar("sent_to_tasks", default=False)
@@ -62,6 +70,47 @@ def sent_to_tasks() -> Iterator[None]:
 def is_sent_to_tasks() -> bool:
     """Whether pickles may contain temporary credentials now; see `sent_to_tasks`."""
     return _SENT.get()
+
+
+def pickled_for_tasks(value: object, pickler: Any = pickle.Pickler) -> bytes:
+    """Pickle the input or the result of a task of the caller's job.
+
+    The pickle contains temporary credentials. A slice of an Arrow array is copied; pyarrow would
+    pickle the whole buffers, which other slices share.
+
+    Args:
+        value: the input or the result.
+        pickler: the class of the pickler, such as the one of cloudpickle.
+    """
+    kind = _copying(pickler)
+    with io.BytesIO() as file, sent_to_tasks():
+        kind(file, protocol=pickle.HIGHEST_PROTOCOL).dump(value)
+        return file.getvalue()
+
+
+@cache
+def _copying(pickler: Any) -> Any:
+    return type(pickler.__name__, (_SliceCopier, pickler), {})
+
+
+class _SliceCopier:
+    """A base class for picklers that pickle copies of small slices of Arrow arrays."""
+
+    def reducer_override(self, value: Any) -> Any:
+        """Return how a value is pickled; `NotImplemented` means as usual."""
+        if isinstance(value, pa.Array) and _is_slice(value):
+            try:
+                return value.take(arrow.arange(0, len(value))).__reduce__()
+            except pa.ArrowNotImplementedError:  # a type without this kernel
+                return NotImplemented
+        usual = getattr(super(), "reducer_override", None)
+        return NotImplemented if usual is None else usual(value)
+
+
+def _is_slice(array: pa.Array[Any]) -> bool:
+    """Return whether an array's buffers have many bytes of other rows."""
+    own = array.nbytes
+    return array.get_total_buffer_size() - own > max(own // 4, _LEAST_COPIED)
 
 
 def translate(

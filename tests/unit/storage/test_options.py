@@ -1,13 +1,15 @@
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from deltalog._util.store_kinds import KINDS
 from deltalog.errors import InvalidInputError, StorageError
 from deltalog.storage import open_store
-from deltalog.storage.options import commit_objection, secrets_of
+from deltalog.storage.options import commit_objection, pickled_for_tasks, secrets_of
 from deltalog.storage.stores.filesystems import filesystem_options
 
 
@@ -86,3 +88,40 @@ def test_names_without_a_prefix_are_checked_against_the_class_too(
     with pytest.raises(InvalidInputError, match=f"'{wrong}': did you mean '{right}'") as error:
         store.read("x")
     assert "hush" not in str(error.value)
+
+
+ROWS = 10_000
+ARRAYS: list[Any] = [
+    pa.array(range(ROWS)),
+    pa.array([f"text {number}" for number in range(ROWS)]),
+    pa.array([{"a": number, "b": [number]} for number in range(ROWS)]),
+    pa.array([[("k", number)] for number in range(ROWS)], pa.map_(pa.string(), pa.int64())),
+    pa.array(["x", "y"] * (ROWS // 2)).dictionary_encode(),
+    pa.array([True, None] * (ROWS // 2)),
+    pa.ExtensionArray.from_storage(pa.uuid(), pa.array([bytes(16)] * ROWS, pa.binary(16))),
+]
+
+
+@pytest.mark.parametrize("array", ARRAYS, ids=lambda array: str(array.type))
+def test_a_slice_is_sent_without_the_rest(array: Any) -> None:
+    few = array.slice(17, 10)
+    for value in (few, pa.table({"a": few}), pa.record_batch({"a": few})):
+        data = pickled_for_tasks({"x": [value, value]})
+        assert len(data) < 3000
+        assert pickle.loads(data) == {"x": [value, value]}
+
+
+def test_what_is_no_slice_is_sent_as_it_is() -> None:
+    rows = pa.table({"a": pa.array(range(ROWS)), "b": pa.nulls(ROWS)})
+    assert pickled_for_tasks(rows) == pickle.dumps(rows, pickle.HIGHEST_PROTOCOL)
+    halves = [rows.slice(0, ROWS // 2), rows.slice(ROWS // 2)]
+    assert len(pickled_for_tasks(halves)) < rows.nbytes * 1.1
+
+
+def test_an_array_that_cannot_be_copied_is_sent_with_the_rest() -> None:
+    kind = pa.sparse_union([pa.field("a", pa.int64())])
+    numbers = pa.array(range(ROWS))
+    union = pa.UnionArray.from_sparse(pa.array([0] * ROWS, pa.int8()), [numbers], ["a"])
+    assert union.type == kind
+    few: Any = union.slice(3, 2)
+    assert pickle.loads(pickled_for_tasks(few)).to_pylist() == few.to_pylist()

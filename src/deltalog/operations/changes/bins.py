@@ -14,8 +14,8 @@ import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from itertools import chain, groupby
-from typing import TYPE_CHECKING, Any, Final
+from itertools import accumulate, chain, groupby
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import pyarrow as pa
 
@@ -46,12 +46,13 @@ from deltalog.storage.parquet.excerpt import KnownSchema, decode_small, small_by
 from deltalog.storage.parquet.reader import ParquetReader, open_parquet
 from deltalog.storage.pool import Background, map_in_pool, read_ahead
 from deltalog.storage.store import is_local
+from deltalog.transaction import PendingTransaction
 
 if TYPE_CHECKING:
     from deltalog.data.write.options import WriteSpec
     from deltalog.data.write.written import WrittenFiles
     from deltalog.log.snapshot import Snapshot
-    from deltalog.transaction import PendingTransaction
+    from deltalog.protocol.configuration import TableConfiguration
 
 logger: logging.Logger = logging.getLogger(__name__)
 
@@ -301,6 +302,86 @@ class BinRewrite:
     bins: Sequence[Bin]
     rewrite: Rewrite
     options: RunOptions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BinGroup:
+    """Consecutive bins that one task rewrites; picklable.
+
+    Args:
+        files: the files of all bins, in one table, because a pickled table has a high fixed size.
+        partitions: for each bin, its partition.
+        counts: for each bin, the number of its files.
+    """
+
+    files: pa.Table
+    partitions: tuple[object, ...]
+    counts: tuple[int, ...]
+
+    @classmethod
+    def of(cls, bins: Sequence[Bin]) -> Self:
+        """Return the group of at least one bin."""
+        files = pa.concat_tables([one.files for one in bins])
+        return cls(
+            files=files.take(arrow.arange(0, files.num_rows)),
+            partitions=tuple(one.partition for one in bins),
+            counts=tuple(one.files.num_rows for one in bins),
+        )
+
+    @property
+    def bins(self) -> list[Bin]:
+        """The bins."""
+        starts = accumulate(self.counts, initial=0)
+        return [
+            Bin(partition=partition, files=self.files.slice(start, count))
+            for partition, start, count in zip(self.partitions, starts, self.counts, strict=False)
+        ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BinTask:
+    """The work of the tasks of an OPTIMIZE, in any engine; picklable.
+
+    Args:
+        snapshot: the version of the files.
+        configuration: the configuration of the table after the operation.
+        operation: the name of the operation.
+        options: the options of the new files.
+        rewrite: writes a bin's rows to new files.
+    """
+
+    snapshot: Snapshot
+    configuration: TableConfiguration
+    operation: str
+    options: FileOptions
+    rewrite: Rewrite
+
+    @classmethod
+    def of(cls, job: BinRewrite) -> Self:
+        """Return the work of the tasks of a job."""
+        transaction = job.transaction
+        return cls(
+            snapshot=transaction.read_snapshot,
+            configuration=transaction.configuration,
+            operation=transaction.operation,
+            options=job.options.files,
+            rewrite=job.rewrite,
+        )
+
+    def run(self, group: BinGroup) -> list[Rewritten]:
+        """Rewrite the bins of a group one after another. After a failure, delete the new files."""
+        transaction = PendingTransaction(
+            self.snapshot.context,
+            self.snapshot,
+            operation=self.operation,
+            configuration=self.configuration,
+        )
+        options = RunOptions(files=self.options, max_concurrent_tasks=1)
+        return rewrite_here(
+            BinRewrite(
+                transaction=transaction, bins=group.bins, rewrite=self.rewrite, options=options
+            )
+        )
 
 
 def rewrite_here(job: BinRewrite) -> list[Rewritten]:

@@ -45,7 +45,6 @@ from deltalog.spark.engine.row_tasks import (
     OLD_POSITION,
     ROW_ID,
     ChangeJob,
-    CopyJob,
     RowsDone,
     change_task,
     copy_task,
@@ -53,7 +52,7 @@ from deltalog.spark.engine.row_tasks import (
 from deltalog.spark.reading.batch_source import metadata_struct, split_tasks
 from deltalog.spark.reading.conditions import RowCondition
 from deltalog.spark.reading.options import MAX_PARTITION_BYTES
-from deltalog.spark.session.tasks import decode_all, run_numbered, run_tasks
+from deltalog.spark.session.tasks import decode_all, run_for_each, run_tasks
 from deltalog.spark.session.types import quoted
 
 if TYPE_CHECKING:
@@ -267,13 +266,12 @@ class FrameChange:
             gone[task.path] = (
                 DeletionBitmap() if positions is None else DeletionBitmap.from_arrow(positions)
             )
-        groups = split_tasks(tasks, MAX_PARTITION_BYTES)
-        copy = CopyJob(
-            write_spec=spec,
-            groups=tuple(tuple((task, gone[task.path]) for task in group) for group in groups),
-        )
+        groups = [
+            [(task, gone[task.path]) for task in group]
+            for group in split_tasks(tasks, MAX_PARTITION_BYTES)
+        ]
         spark, what = self.frame.sparkSession, f"copying rows of {snapshot.store.root}"
-        copied = united(spec, run_numbered(spark, len(groups), partial(copy_task, copy), what))
+        copied = united(spec, run_for_each(spark, groups, partial(copy_task, spec), what))
         self.transaction.add_files(copied.written)
         return copied
 

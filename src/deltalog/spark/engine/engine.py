@@ -7,10 +7,10 @@ work that needs only the log.
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Final, Self
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -19,15 +19,19 @@ from pyspark.sql import functions as F  # noqa: N812  # PySpark's convention
 from deltalog._util.clock import Stopwatch
 from deltalog.data.scan.prune import judge
 from deltalog.errors import DeltaError, InvalidInputError
-from deltalog.log.listing import list_for_version
-from deltalog.log.names import commit_path
 from deltalog.log.snapshot.splits import holds_more_files
-from deltalog.operations.changes.apply import WriteJob
+from deltalog.operations.changes.apply import WriteJob, balanced
 from deltalog.operations.changes.assign import check_identities
-from deltalog.operations.changes.bins import Bin, BinReader, BinRewrite, Rewrite, Rewritten
+from deltalog.operations.changes.bins import BinGroup, BinTask
 from deltalog.operations.changes.local import LocalChange
 from deltalog.operations.changes.request import Action, logged_condition
-from deltalog.operations.engine import LocalEngine, listed_below, listed_files, listing_of
+from deltalog.operations.engine import (
+    LocalEngine,
+    SeenTable,
+    listed_below,
+    listed_files,
+    listing_of,
+)
 from deltalog.protocol.actions.arrow import FILE_SCHEMA
 from deltalog.spark.engine.apply import FrameChange, find_candidates, row_struct
 from deltalog.spark.engine.checkpoint import checkpoint_on_cluster
@@ -44,13 +48,13 @@ from deltalog.spark.engine.row_tasks import (
     parse_assignments,
 )
 from deltalog.spark.engine.rows import SparkRows
+from deltalog.spark.reading.batch_source import OPEN_COST_BYTES
 from deltalog.spark.reading.conditions import as_spark_condition
 from deltalog.spark.reading.scan import SparkScan
 from deltalog.spark.reading.state import most_files_here
-from deltalog.spark.session.tasks import decode_all, decode_message, run_numbered, run_tasks
+from deltalog.spark.session.tasks import decode_all, decode_message, run_for_each, run_tasks
 from deltalog.spark.session.types import quoted
 from deltalog.storage import LevelStore
-from deltalog.transaction import PendingTransaction
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -62,11 +66,12 @@ if TYPE_CHECKING:
     from deltalog.data.write.written import WrittenFiles
     from deltalog.expressions import Expression
     from deltalog.log.snapshot import Snapshot
-    from deltalog.operations.changes.file_options import FileOptions
+    from deltalog.operations.changes.bins import Bin, BinRewrite, Rewritten
     from deltalog.operations.changes.request import ChangeRequest, PlannedChange
     from deltalog.operations.engine import RowSource
     from deltalog.protocol.configuration import TableConfiguration
     from deltalog.storage.store import Store
+    from deltalog.transaction import PendingTransaction
 
 
 class SparkEngine(LocalEngine):
@@ -140,7 +145,7 @@ class SparkEngine(LocalEngine):
         return rows.write(WriteJob(spec=spec, predicate=predicate, tells_changes=tells_changes))
 
     def rewrite_bins(self, job: BinRewrite) -> Sequence[Rewritten]:
-        """Rewrite all bins in one job, with one task per bin."""
+        """Rewrite all bins in one job. A task rewrites one large bin, or several small ones."""
         return rewrite_by_tasks(self._spark, job) if job.bins else []
 
     def write_checkpoint(self, snapshot: Snapshot, at_ms: int) -> bool:
@@ -169,77 +174,35 @@ def _persisted(frame: DataFrame) -> Iterator[DataFrame]:
         kept.unpersist()
 
 
-# --- rewriting of bins of files, with one task per bin
+# --- rewriting of bins of files
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BinSpec:
-    """The input of the tasks that rewrite bins of files.
+_LEAST_REWRITTEN_BYTES: Final = 8 << 20
+_LEAST_COST_BYTES: Final = 32 << 20
+_ENOUGH_TASKS: Final = 64
+"""The number of tasks that small bins are divided into at most, because a task takes 70 ms to start
+and a small bin some milliseconds to rewrite."""
 
-    Args:
-        snapshot: the snapshot of the table.
-        configuration: the configuration of the table after the operation.
-        operation: the name of the operation.
-        options: the settings for new files.
-        rewrite: a function that writes the rows of a bin to new files.
-        files: the files of all bins, in one table. A bin of its own would be a slice, whose pickle
-            contains the whole table.
-        partitions: for each bin, its partition.
-        starts: for each bin, its first file; then the number of files.
-    """
 
-    snapshot: Snapshot
-    configuration: TableConfiguration
-    operation: str
-    options: FileOptions
-    rewrite: Rewrite
-    files: pa.Table
-    partitions: tuple[object, ...]
-    starts: tuple[int, ...]
-
-    @classmethod
-    def of(cls, job: BinRewrite) -> Self:
-        """Return the input for a job with at least one bin."""
-        transaction = job.transaction
-        files = pa.concat_tables([one.files for one in job.bins])
-        return cls(
-            snapshot=transaction.read_snapshot,
-            configuration=transaction.configuration,
-            operation=transaction.operation,
-            options=job.options.files,
-            rewrite=job.rewrite,
-            files=files.take(list(range(files.num_rows))),
-            partitions=tuple(one.partition for one in job.bins),
-            starts=tuple(accumulate((one.files.num_rows for one in job.bins), initial=0)),
-        )
-
-    def bin(self, number: int) -> Bin:
-        """Return the bin with this number."""
-        start, end = self.starts[number : number + 2]
-        return Bin(partition=self.partitions[number], files=self.files.slice(start, end - start))
+def groups_of(bins: Sequence[Bin]) -> list[BinGroup]:
+    """Divide bins into groups, one for each task. Large bins are alone, small ones are together."""
+    sizes = [one.size_bytes for one in bins]
+    costs = [
+        size + one.files.num_rows * OPEN_COST_BYTES for size, one in zip(sizes, bins, strict=True)
+    ]
+    few = min(_ENOUGH_TASKS, -(-sum(costs) // _LEAST_COST_BYTES))
+    count = max(few, -(-sum(sizes) // _LEAST_REWRITTEN_BYTES))
+    return [BinGroup.of(bins[at : at + length]) for at, length in balanced(costs, count)]
 
 
 def rewrite_by_tasks(spark: SparkSession, job: BinRewrite) -> list[Rewritten]:
     """Rewrite all bins in one Spark job; the commit interval of `job` is ignored."""
-    store, work = job.transaction.store, partial(rewrite_task, BinSpec.of(job))
-    messages = run_numbered(spark, len(job.bins), work, f"optimizing {store.root}")
-    return decode_all(messages, store, lambda done: done.written.paths)
-
-
-def rewrite_task(spec: BinSpec, number: int) -> Rewritten:
-    """Rewrite the bin with this number, in a task."""
-    transaction = PendingTransaction(
-        spec.snapshot.context,
-        spec.snapshot,
-        operation=spec.operation,
-        configuration=spec.configuration,
+    store, groups = job.transaction.store, groups_of(job.bins)
+    messages = run_for_each(spark, groups, BinTask.of(job).run, f"optimizing {store.root}")
+    done: list[list[Rewritten]] = decode_all(
+        messages, store, lambda part: [path for one in part for path in one.written.paths]
     )
-    rows = BinReader(transaction, spec.options, _show_nothing, num_tasks=1)
-    return spec.rewrite(rows, spec.bin(number))
-
-
-def _show_nothing() -> None:
-    """Do nothing: progress is not reported, because Spark's UI shows it."""
+    return list(chain.from_iterable(done))
 
 
 # --- VACUUM in tasks: listing of directories, and deletion of files
@@ -253,53 +216,22 @@ _MOST_TASKS: Final = 256
 _LOG: Final = "_delta_log"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SweepSpec:
-    """The input of the tasks that list directories or delete files.
-
-    Args:
-        store: the store of the table.
-        witness: a log file, as the driver sees it. A task checks that it sees the same file; if
-            not, the driver does the task's work.
-        configuration: the configuration of the table, which listings need.
-        groups: for each task, the directories that it lists.
-    """
-
-    store: Store
-    witness: FileInfo
-    configuration: TableConfiguration | None = None
-    groups: tuple[tuple[str, ...], ...] = ()
-
-    @property
-    def is_there(self) -> bool:
-        """Return whether this process sees the same table as the driver."""
-        try:
-            return self.store.stat(self.witness.path) == self.witness
-        except DeltaError:
-            return False
-
-
 def list_by_tasks(spark: SparkSession, store: Store, configuration: TableConfiguration) -> pa.Table:
     """List the files of a table in tasks; returns the same as `listed_files` of the core.
 
     Cost: the driver lists the first levels of directories, and tasks list the deeper levels.
     """
     files_per_task(spark)  # to raise an error early if the setting is invalid
-    witness = _witness(store)
-    if witness is None or not isinstance(store, LevelStore):
+    table = SeenTable.of(store)
+    if table is None or not isinstance(store, LevelStore):
         return listed_files(store, configuration)
     infos, directories = _first_levels(store)
     found = [listing_of(infos, configuration)]
     if directories:
         count = min(len(directories), _MOST_TASKS)
-        spec = SweepSpec(
-            store=store,
-            configuration=configuration,
-            witness=witness,
-            groups=tuple(tuple(directories[start::count]) for start in range(count)),
-        )
-        what = f"listing {store.root}"
-        for message in run_numbered(spark, count, partial(list_task, spec), what):
+        groups = [tuple(directories[start::count]) for start in range(count)]
+        work = partial(list_task, table, configuration)
+        for message in run_for_each(spark, groups, work, f"listing {store.root}"):
             part = decode_message(message)
             if isinstance(part, tuple):  # the task cannot access the table; list its directories
                 found += [listed_below(store, one, configuration) for one in part]
@@ -315,19 +247,18 @@ def delete_by_tasks(spark: SparkSession, store: Store, paths: Sequence[str]) -> 
         StorageError: some files could not be deleted.
     """
     together = files_per_task(spark)
-    witness = None if len(paths) <= together else _witness(store)
-    if witness is None:
+    table = None if len(paths) <= together else SeenTable.of(store)
+    if table is None:
         store.delete_many(paths)
         return
     # Send the paths as rows, because Spark sends the variables of a function to every task.
     frame = spark.createDataFrame(pa.table({"path": pa.array(paths, pa.string())}))
     frame = frame.repartition(-(-len(paths) // together))
-    spec = SweepSpec(store=store, witness=witness)
     what = f"deleting {len(paths)} files of {store.root}"
     errors: list[DeltaError] = []
-    for message in run_tasks(frame, partial(delete_task, spec), what):
+    for message in run_tasks(frame, partial(delete_task, table), what):
         try:
-            left: list[str] = decode_message(message)
+            left: Sequence[str] = decode_message(message)
             if left:
                 store.delete_many(left)
         except DeltaError as error:
@@ -336,43 +267,24 @@ def delete_by_tasks(spark: SparkSession, store: Store, paths: Sequence[str]) -> 
         raise errors[0]
 
 
-def _witness(store: Store) -> FileInfo | None:
-    """Return the newest published commit file; None if there is none or it cannot be read."""
-    try:
-        commits = list_for_version(store).commits
-        return store.stat(commit_path(max(commits))) if commits else None
-    except DeltaError:
-        return None
-
-
-def list_task(spec: SweepSpec, number: int) -> pa.Table | tuple[str, ...]:
+def list_task(
+    table: SeenTable, configuration: TableConfiguration, directories: tuple[str, ...]
+) -> pa.Table | tuple[str, ...]:
     """List the directories of one task.
 
     Returns:
         The files, in the form of `listed_files`. If the task does not see the table, the names of
         the directories, which the driver must list.
     """
-    wanted = spec.groups[number]
-    if not spec.is_there or spec.configuration is None:
-        return wanted
-    return pa.concat_tables([listed_below(spec.store, name, spec.configuration) for name in wanted])
+    if not table.is_seen:
+        return directories
+    found = [listed_below(table.store, name, configuration) for name in directories]
+    return pa.concat_tables(found).combine_chunks()
 
 
-def delete_task(spec: SweepSpec, batches: Iterable[pa.RecordBatch]) -> list[str] | DeltaError:
-    """Delete the files of one task.
-
-    Returns:
-        The paths of the files that the driver must delete, or an error that a retry would not
-        avoid.
-    """
-    paths = [str(path) for batch in batches for path in batch.column(0).to_pylist()]
-    if not paths or not spec.is_there:
-        return paths
-    try:
-        spec.store.delete_many(paths)
-    except DeltaError as error:
-        return error
-    return []
+def delete_task(table: SeenTable, batches: Iterable[pa.RecordBatch]) -> Sequence[str] | DeltaError:
+    """Delete the files of one task; see `SeenTable.delete`."""
+    return table.delete([str(path) for batch in batches for path in batch.column(0).to_pylist()])
 
 
 def _first_levels(store: LevelStore) -> tuple[list[FileInfo], list[str]]:

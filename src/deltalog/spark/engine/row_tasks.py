@@ -219,24 +219,16 @@ def _joined(parts: Sequence[Array]) -> tuple[int, DeletionBitmap]:
     return len(rows), DeletionBitmap.from_arrow(rows)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CopyJob:
-    """The input of the tasks that copy the remaining rows of rewritten files.
+def copy_task(spec: WriteSpec, files: Sequence[tuple[ScanTask, DeletionBitmap]]) -> RowsDone:
+    """Copy the remaining rows of some rewritten files, in a task.
 
     Args:
-        write_spec: the specification by which tasks write files of the table.
-        groups: for each task, the files to copy, each with the positions of the rows to omit.
+        spec: the specification by which tasks write files of the table.
+        files: the files to copy, each with the positions of the rows to omit.
     """
-
-    write_spec: WriteSpec
-    groups: tuple[tuple[tuple[ScanTask, DeletionBitmap], ...], ...]
-
-
-def copy_task(job: CopyJob, number: int) -> RowsDone:
-    """Copy the remaining rows of one group of files, in a task."""
-    copied, schema = 0, job.write_spec.configuration.arrow_schema
-    with FileWriter(job.write_spec) as writer:
-        for rows in read_tasks([_without(*one) for one in job.groups[number]]):
+    copied, schema = 0, spec.configuration.arrow_schema
+    with FileWriter(spec) as writer:
+        for rows in read_tasks([_without(*one) for one in files]):
             write_copied(writer, rows, schema)
             copied += rows.num_rows
         return RowsDone(written=writer.finish(), counts=(copied,))

@@ -36,7 +36,7 @@ from deltalog.spark.session.known_settings import TIME_ZONE, refuse_unfollowed, 
 from deltalog.spark.session.opening import load_version, moment_ms, without_version, zone_of
 from deltalog.spark.session.types import as_spark_batches, to_spark_arrow, to_spark_schema
 from deltalog.spark.session.workers import InEnvelope
-from deltalog.storage.options import is_sent_to_tasks, sent_to_tasks
+from deltalog.storage.options import is_sent_to_tasks, pickled_for_tasks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -65,8 +65,7 @@ class TaskPartition(InputPartition):
         """Pickle with the store's credentials, which the task needs."""
         if is_sent_to_tasks():  # within a larger pickle, which stores shared objects only once
             return TaskPartition, (self.tasks,)
-        with sent_to_tasks():
-            return _opened_partition, (pickle.dumps(self.tasks),)
+        return _opened_partition, (pickled_for_tasks(self.tasks),)
 
     def __repr__(self) -> str:
         return f"TaskPartition({len(self.tasks)} files)"

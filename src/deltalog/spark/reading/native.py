@@ -11,8 +11,9 @@ Protocol: Column Mapping, Deletion Vectors, Row Tracking, Partition Value Serial
 from __future__ import annotations
 
 import math
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -65,7 +66,7 @@ from deltalog.spark.reading.file_values import FileKey, FileValues, key_of
 from deltalog.spark.reading.options import MAX_PARTITION_BYTES
 from deltalog.spark.reading.positions import ROW, without_deleted
 from deltalog.spark.session.spark_tables import spark_path
-from deltalog.spark.session.tasks import numbered_frame
+from deltalog.spark.session.tasks import frame_for_each
 from deltalog.spark.session.types import (
     has_structs,
     quoted,
@@ -88,6 +89,9 @@ _FLOATS: Final = (FLOAT, DOUBLE)
 _MOST_NAMESAKES: Final = 4
 """The maximum number of groups of files that Spark's own reader reads. Files with the same name are
 in different groups, because the name of a file may identify it in its group."""
+_LISTING_TASKS: Final = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
+_LEAST_LISTING_TASKS: Final = 64
+_FILES_PER_LISTING_TASK: Final = 32
 # These options override the session's settings. With these options, Spark rebases old dates only if
 # a file's metadata requires it, and never skips corrupt or missing files.
 _READER_OPTIONS: Final = {
@@ -356,9 +360,10 @@ def parquet_frame(
     where: list[Any] = files.column("location").to_pylist()  # Spark accepts only Python strings
     paths = [spark_path(location) for location in where]
     try:
-        read = spark.read.options(**_READER_OPTIONS, **options)
-        frame = read.schema(stored).parquet(*paths)
-        frame.schema  # noqa: B018  # makes Spark Connect search for the files now
+        with _listing_in_few_tasks(spark, len(paths)):
+            read = spark.read.options(**_READER_OPTIONS, **options)
+            frame = read.schema(stored).parquet(*paths)
+            frame.schema  # noqa: B018  # makes Spark Connect search for the files now
     except AnalysisException as error:
         if error.getCondition() != "PATH_NOT_FOUND":
             raise
@@ -367,6 +372,25 @@ def parquet_frame(
             "restore the file, or read a version that does not need it"
         ) from error
     return frame
+
+
+@contextmanager
+def _listing_in_few_tasks(spark: SparkSession, num_files: int) -> Iterator[None]:
+    """Make Spark search for files in few tasks during the block.
+
+    By default, Spark starts up to 10,000 tasks, each for one file. A task takes longer to start
+    than to find a file. If the session has the setting, its value is used.
+    """
+    conf, tasks = spark.conf, max(_LEAST_LISTING_TASKS, num_files // _FILES_PER_LISTING_TASK)
+    if num_files <= tasks or conf.get(_LISTING_TASKS, None) is not None:
+        yield
+        return
+    conf.set(_LISTING_TASKS, str(tasks))
+    try:
+        yield
+    finally:
+        if conf.get(_LISTING_TASKS, None) == str(tasks):  # the user has not set it meanwhile
+            conf.unset(_LISTING_TASKS)
 
 
 def spark_metadata(raw: DataFrame) -> Column:
@@ -614,9 +638,5 @@ def task_frame(
     groups = split_tasks(tasks, max_bytes, in_order=in_order)
     if not groups:
         return spark.createDataFrame([], schema)
-    partitions = tuple(TaskPartition(group) for group in groups)
-
-    def read(number: int) -> Iterator[pa.RecordBatch]:
-        return read_partition(partitions[number], rows)
-
-    return numbered_frame(spark, len(partitions), read, schema, what=what)
+    partitions = [TaskPartition(group) for group in groups]
+    return frame_for_each(spark, partitions, partial(read_partition, rows=rows), schema, what=what)

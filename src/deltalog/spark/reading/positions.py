@@ -20,7 +20,7 @@ from deltalog.data.scan.plan import descriptor_of
 from deltalog.data.scan.transform import load_bitmap
 from deltalog.errors import DeltaError
 from deltalog.spark.reading.file_values import KEY, FileKey
-from deltalog.spark.session.tasks import numbered_frame
+from deltalog.spark.session.tasks import frame_for_each
 from deltalog.storage.parquet.reader import read_footer
 from deltalog.storage.pool import map_in_pool
 
@@ -204,8 +204,9 @@ def _read_on_cluster(
 ) -> DataFrame:
     count = min(len(vectors), 64)
 
-    def read(number: int) -> Iterator[pa.RecordBatch]:
-        for vector in vectors[number::count]:
+    def read(some: Sequence[_Vector]) -> Iterator[pa.RecordBatch]:
+        for vector in some:
             yield from vector.positions(store).to_batches(max_chunksize=1 << 18)
 
-    return numbered_frame(spark, count, read, schema)
+    groups = [vectors[number::count] for number in range(count)]
+    return frame_for_each(spark, groups, read, schema)

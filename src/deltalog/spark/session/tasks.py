@@ -7,24 +7,29 @@ in the data into its message, and the driver raises it.
 from __future__ import annotations
 
 import pickle
+import zlib
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import pyarrow as pa
 from pyspark import TaskContext
+from pyspark.cloudpickle import Pickler
 from pyspark.errors import PySparkException
 
 from deltalog.errors import ConstraintViolationError, InvalidInputError, SchemaMismatchError
 from deltalog.spark.session.workers import check_workers, mapped, naming_workers
-from deltalog.storage.options import sent_to_tasks
+from deltalog.storage.options import pickled_for_tasks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql import types as spark_types
 
     from deltalog.storage.store import Store
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 _IN_THE_DATA: Final = (ConstraintViolationError, InvalidInputError, SchemaMismatchError)
 _MESSAGE: Final = "message"
@@ -33,8 +38,7 @@ _DESCRIPTION: Final = "spark.job.description"
 
 def encode_message(content: object) -> bytes:
     """Encode the message of a task, including the credentials of stores in it."""
-    with sent_to_tasks():
-        return pickle.dumps(content)
+    return pickled_for_tasks(content)
 
 
 def decode_message(message: bytes) -> Any:
@@ -126,6 +130,28 @@ def run_numbered(
     return run_tasks(numbers, lambda batches: work(*_numbers(batches)), what)
 
 
+def run_for_each(
+    spark: SparkSession, inputs: Sequence[T], work: Callable[[T], object], what: str
+) -> list[bytes]:
+    """Run one task for each input; return their messages in the order of the inputs."""
+    return run_numbered(spark, len(inputs), _for_each(inputs, work), what)
+
+
+def _for_each(inputs: Iterable[T], work: Callable[[T], R]) -> Callable[[int], R]:
+    """Return a function that calls `work` with the input that has a number.
+
+    Spark sends the function, with all inputs, once to each executor. Each input is pickled by
+    itself, so that a task unpickles only its own. The inputs are compressed, because each repeats
+    the schema of its table.
+    """
+    sent = [zlib.compress(pickled_for_tasks(one, Pickler), 1) for one in inputs]
+
+    def work_on(number: int) -> R:
+        return work(pickle.loads(zlib.decompress(sent[number])))  # noqa: S301  # the driver wrote these bytes
+
+    return work_on
+
+
 def numbered_frame(
     spark: SparkSession,
     count: int,
@@ -153,6 +179,18 @@ def numbered_frame(
             yield from work(number)
 
     return mapped(spark.range(0, count, 1, count), made, schema, what=what)
+
+
+def frame_for_each(
+    spark: SparkSession,
+    inputs: Sequence[T],
+    work: Callable[[T], Iterable[pa.RecordBatch]],
+    schema: spark_types.StructType | str,
+    *,
+    what: str = "",
+) -> DataFrame:
+    """Return a frame of rows that tasks produce, one task for each input; see `numbered_frame`."""
+    return numbered_frame(spark, len(inputs), _for_each(inputs, work), schema, what=what)
 
 
 def _numbers(batches: Iterable[pa.RecordBatch]) -> Iterator[int]:

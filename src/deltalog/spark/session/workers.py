@@ -14,12 +14,12 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+from pyspark.cloudpickle import Pickler
 from pyspark.errors import PySparkException
-from pyspark.serializers import CloudPickleSerializer
 
 from deltalog._util.version import __version__
 from deltalog.spark.session.environment import WorkerMismatchError
-from deltalog.storage.options import sent_to_tasks
+from deltalog.storage.options import pickled_for_tasks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -33,7 +33,6 @@ _PROBES: Final = 4
 distributes them over several executors."""
 _MISMATCH: Final = re.compile(r"deltalog cannot work on this Python worker: ([^\n]+)")
 _MISSING: Final = re.compile(r"No module named '?(deltalog[\w.]*)")
-_serializer: Final[Any] = CloudPickleSerializer()  # PySpark has no type hints for this class
 _checked: set[str] = set()
 
 
@@ -48,8 +47,7 @@ class InEnvelope:
 
         That function is nested, so that PySpark's cloudpickle sends its code.
         """
-        with sent_to_tasks():
-            content = _serializer.dumps((type(self), self.__getstate__()))
+        content = pickled_for_tasks((type(self), self.__getstate__()), Pickler)
         return _opener(), (__version__, content)
 
 
