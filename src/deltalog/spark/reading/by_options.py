@@ -142,7 +142,7 @@ def _planned(
     if objection is not None and leaves_some:
         return objection
     if options.changes:
-        plan = plan_changes(open_feed(options, snapshot), objection=objection)
+        plan = plan_changes(spark, open_feed(options, snapshot), objection=objection)
         is_left = not plan.groups or len(plan.tasks) > most_files_here(spark)
         if plan.tasks and is_left and leaves_some:
             return _NOT_EXACT
@@ -191,10 +191,13 @@ class ChangesPlan:
     reasons: tuple[str, ...]
 
 
-def plan_changes(changes: Changes, *, objection: str | None = None) -> ChangesPlan:
+def plan_changes(
+    spark: SparkSession, changes: Changes, *, objection: str | None = None
+) -> ChangesPlan:
     """Decide which files of a change feed Spark's own reader reads.
 
     Args:
+        spark: the session.
         changes: the changes to read.
         objection: the reason why Spark must not read any file; None if there is no such reason.
 
@@ -203,7 +206,7 @@ def plan_changes(changes: Changes, *, objection: str | None = None) -> ChangesPl
     tasks = tuple(changes.tasks())
     spec, store = changes.spec, changes.snapshot.store
     every = tuple(range(len(tasks)))
-    objection = objection or objection_to_place(store.root) or objection_to_columns(spec)
+    objection = objection or objection_to_place(spark, store.root) or objection_to_columns(spec)
     if objection is not None or not tasks:
         why = () if objection is None else (objection,)
         return ChangesPlan(changes=changes, tasks=tasks, groups=(), unfit=every, reasons=why)

@@ -110,7 +110,7 @@ def check_workers(spark: SparkSession) -> None:
 
     Cost: one small job, at most once per application; no job if `CHECK_WORKERS` is `false`.
     """
-    key = _application(spark)
+    key = application_of(spark)
     if key in _checked or spark.conf.get(CHECK_WORKERS, "true") == "false":
         return
     numbers = spark.range(0, _PROBES, 1, _PROBES)
@@ -144,7 +144,8 @@ def naming_workers() -> Iterator[None]:
         raise
 
 
-def _application(spark: SparkSession) -> str:
+def application_of(spark: SparkSession) -> str:
+    """Return an id of the session's application; of the session if it is remote."""
     try:
         return str(spark.sparkContext.applicationId)
     except (AttributeError, PySparkException):  # a remote session has no Spark context
