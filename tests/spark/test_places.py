@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
+from pyspark.errors import PythonException
 
 import deltalog.spark
+from deltalog import DeltaTable as CoreTable
+from deltalog import write_deltalake
+from deltalog.errors import AccessDeniedError
 from deltalog.spark import DeltaTable, sql
 from deltalog.spark.reading.conditions import objection_to_place
 from deltalog.spark.session import spark_tables
@@ -109,3 +114,73 @@ def test_hadoop_says_for_which_schemes_it_has_a_file_system(
         "abfss": False,
         "cosn": False,
     }
+
+
+def test_statements_create_tables_with_storage_options(spark: SparkSession, s3: Emulator) -> None:
+    at = s3.url.replace(" ", "-")
+
+    def run(statement: str) -> DataFrame:
+        return sql(spark, statement, storage_options=s3.options)
+
+    run(f"CREATE TABLE delta.`{at}/made` (id BIGINT) USING DELTA")
+    run(f"CREATE TABLE located (id BIGINT, v STRING) USING DELTA LOCATION '{at}/located'")
+    run("INSERT INTO located VALUES (1, 'a'), (2, 'b')")
+    assert rows(run("SELECT * FROM located")) == [(1, "a"), (2, "b")]
+    run(f"CREATE TABLE delta.`{at}/copied` USING DELTA AS SELECT * FROM located WHERE id = 2")  # noqa: S608
+    run(f"CREATE OR REPLACE TABLE copy USING DELTA LOCATION '{at}/copy' AS SELECT 3 AS id")
+    run(f"CREATE TABLE delta.`{at}/cloned` SHALLOW CLONE delta.`{at}/located`")
+    run(f"ALTER TABLE copy SET LOCATION '{at}/copied'")
+    assert rows(run("SELECT * FROM copy")) == [(2, "b")]
+    found = {
+        name: DeltaTable.forPath(spark, f"{at}/{name}", storage_options=s3.options).toDF().count()
+        for name in ("made", "located", "copied", "copy", "cloned")
+    }
+    assert found == {"made": 0, "located": 2, "copied": 1, "copy": 1, "cloned": 2}
+    spark.catalog.dropTempView("located")
+    spark.catalog.dropTempView("copy")
+
+
+def test_statements_create_entries_with_storage_options(spark: SparkSession, s3: Emulator) -> None:
+    deltalog.spark.register(spark)
+    at = s3.url.replace(" ", "-")
+
+    def run(statement: str) -> DataFrame:
+        return sql(spark, statement, storage_options=s3.options)
+
+    run(f"CREATE TABLE kept_there USING DELTALOG LOCATION '{at}/kept' AS SELECT 1 AS id")
+    try:
+        run("INSERT INTO kept_there VALUES (2)")
+        assert rows(run("SELECT * FROM kept_there")) == [(1,), (2,)]
+    finally:
+        run("DROP TABLE kept_there")
+    assert rows(run(f"TABLE delta.`{at}/kept`")) == [(1,), (2,)]
+
+
+@pytest.fixture
+def only_here(spark: SparkSession, s3: Emulator, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The URL of a table, whose credentials only the driver has."""
+    del spark
+    if CONNECT:
+        pytest.skip("the driver is the server")
+    for name, value in s3.options.items():
+        monkeypatch.setenv(name.upper(), value)
+    return s3.url.replace(" ", "-")
+
+
+def test_missing_credentials_of_workers_are_named(
+    spark: SparkSession, only_here: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(spark.sparkContext.environment, "AWS_EC2_METADATA_DISABLED", "true")
+    core = CoreTable.create(only_here, pa.schema({"id": pa.int64()}))
+    assert core.version() == 0
+    remedy = "pass storage_options, which are sent with each task, or set the credentials"
+    with pytest.raises(AccessDeniedError, match=remedy) as refused:
+        deltalog.spark.write(spark.range(3), only_here, mode="append")
+    (line,) = str(refused.value).splitlines()
+    assert line.startswith("a Python worker of Spark cannot ")
+    assert only_here in line
+    write_deltalake(only_here, pa.table({"id": [1, 2]}), mode="append")
+    with pytest.raises(PythonException, match=remedy):  # Spark's, as is the action
+        deltalog.spark.read(spark, only_here).collect()
+    with pytest.raises(AccessDeniedError, match=remedy):
+        DeltaTable.forPath(spark, only_here).delete("id = 1")

@@ -25,6 +25,7 @@ from deltalog.query.translate import TableChangesCall, bound
 from deltalog.spark.engine.engine import SparkEngine
 from deltalog.spark.reading.by_options import frame_by_options
 from deltalog.spark.reading.conditions import as_spark_condition
+from deltalog.spark.reading.options import STORAGE_PREFIX
 from deltalog.spark.results import forget_table
 from deltalog.spark.session.names import (
     catalogs_of,
@@ -207,7 +208,8 @@ class ClusterSession:
     def place(self, name: QualifiedName, location: str | None) -> TablePlace:
         """Return the location of a new table, and its context."""
         bare = replace(name, version=None)
-        found = place_of_name(self._spark, bare, location or self._viewed(bare))
+        where, storage = location or self._viewed(bare), self._storage_options or None
+        found = place_of_name(self._spark, bare, where, storage)
         if found is None:
             raise InvalidInputError(f"cannot find a location for the table {name}: {NO_PLACE}")
         self._placed[bare.key] = found
@@ -241,7 +243,7 @@ class ClusterSession:
         self._located.clear()
         if self.namespaces.keeps(name):
             return self.namespaces.forget(name)
-        return forget_table(self._spark, name)
+        return forget_table(self._spark, name, self._storage_options or None)
 
     def rename(self, name: QualifiedName, to: QualifiedName) -> None:
         """Rename a table in its catalog, or rename the view."""
@@ -402,7 +404,8 @@ class ClusterSession:
         location = str(name) if named is not None else self._location(name)
         if location is None:
             return None
-        given = {} if named is not None else self._storage_options or {}
+        storage = {} if named is not None else self._storage_options or {}
+        given = {STORAGE_PREFIX + option: value for option, value in storage.items()}
         options = {**more, **given, "path": location}
         if isinstance(table, TableChangesCall):
             options["readChangeFeed"] = "true"

@@ -18,6 +18,7 @@ from pyspark.errors import PySparkException
 from pyspark.serializers import CloudPickleSerializer
 
 from deltalog._util.version import __version__
+from deltalog.errors import AccessDeniedError
 from deltalog.spark.session.environment import WorkerMismatchError
 from deltalog.storage.options import sent_to_tasks
 
@@ -31,8 +32,16 @@ CHECK_WORKERS: Final = "spark.deltalog.checkWorkers"
 _PROBES: Final = 4
 """The number of tasks of the job that checks Python workers. There are several tasks, because Spark
 distributes them over several executors."""
+_COMPILED: Final = ("pyarrow", "orjson", "pyroaring")
+"""The packages with compiled code that deltalog needs, and which Python cannot load from a zip."""
+_NEEDED: Final = ("deltalog", *_COMPILED, "fsspec", "sqlglot")
 _MISMATCH: Final = re.compile(r"deltalog cannot work on this Python worker: ([^\n]+)")
-_MISSING: Final = re.compile(r"No module named '?(deltalog[\w.]*)")
+_MISSING: Final = re.compile(rf"No module named '?((?:{'|'.join(_NEEDED)})\b[\w.]*)")
+_TOO_OLD: Final = re.compile(r"(PyArrow >= \S+ must be installed; however, [^\n]+)")
+_OTHER_PYTHON: Final = re.compile(
+    r"Python in worker has different version: (\S+) than that in driver: (\S+),"
+)
+_DENIED: Final = re.compile(r"AccessDeniedError: (a Python worker of Spark [^\n]+)")
 _serializer: Final[Any] = CloudPickleSerializer()  # PySpark has no type hints for this class
 _checked: set[str] = set()
 
@@ -50,14 +59,19 @@ class InEnvelope:
         """
         with sent_to_tasks():
             content = _serializer.dumps((type(self), self.__getstate__()))
-        return _opener(), (__version__, content)
+        return _opener(), (__version__, _COMPILED, content)
 
 
 class _SentFunction(InEnvelope):
     """A function that a task calls."""
 
     def __init__(self, do: Callable[[Any], Any]) -> None:
-        self.do = do
+        self._do = do
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Call the function on a worker."""
+        with naming_credentials():
+            yield from self._do(batches)
 
 
 def mapped(
@@ -84,7 +98,7 @@ def mapped(
         sent = _SentFunction(work)
 
     def on_worker(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from sent.do(batches)
+        yield from sent(batches)
 
     if what:
         on_worker.__name__ = what  # Spark shows this name in its plan
@@ -121,11 +135,12 @@ def check_workers(spark: SparkSession) -> None:
 
 @contextmanager
 def naming_workers() -> Iterator[None]:
-    """Raise a clear error if a job of this block fails because of the installation on a worker.
+    """Raise a clear error if a job of this block fails because of the setup of a worker.
 
     Raises:
         WorkerMismatchError: a worker lacks deltalog or another module, or has another version of
-            deltalog. Spark's error is the cause.
+            deltalog or Python. Spark's error is the cause.
+        AccessDeniedError: a worker has no valid credentials; see `naming_credentials`.
     """
     try:
         yield
@@ -141,7 +156,39 @@ def naming_workers() -> Iterator[None]:
                 f"a Python worker has no {missing[1]}: install deltalog {__version__} in the "
                 "Python of every worker, as on the driver"
             ) from error
+        if (old := _TOO_OLD.search(text)) is not None:
+            raise WorkerMismatchError(
+                f"deltalog cannot work on a Python worker: {old[1]}; install deltalog "
+                f"{__version__} in the Python of every worker, as on the driver"
+            ) from error
+        if (versions := _OTHER_PYTHON.search(text)) is not None:
+            raise WorkerMismatchError(
+                f"a Python worker has Python {versions[1]}, but the driver has Python "
+                f"{versions[2]}: use the same minor version on both, and set PYSPARK_PYTHON to "
+                "the Python of the workers"
+            ) from error
+        if (denied := _DENIED.search(text)) is not None:
+            raise AccessDeniedError(denied[1]) from error
         raise
+
+
+@contextmanager
+def naming_credentials() -> Iterator[None]:
+    """Raise an error that states the remedy if the store rejects this Python worker.
+
+    Raises:
+        AccessDeniedError: the worker has no credentials for the store, or invalid ones.
+    """
+    try:
+        yield
+    except AccessDeniedError as error:
+        # The message must be a single line, because the driver searches Spark's error for it.
+        reason = " ".join(str(error).split())
+        raise AccessDeniedError(
+            f"a Python worker of Spark {reason}; pass storage_options, which are sent with each "
+            "task, or set the credentials in the environment of every executor "
+            "(spark.executorEnv.…)"
+        ) from error
 
 
 def application_of(spark: SparkSession) -> str:
@@ -157,28 +204,38 @@ def _nothing(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield batch.slice(0, 0)
 
 
-def _opener() -> Callable[[str, bytes], Any]:
+def _opener() -> Callable[[str, tuple[str, ...], bytes], Any]:
     """Return the function that opens an envelope.
 
     The function is nested, so cloudpickle sends its code instead of a reference to this module.
     """
 
-    def open_envelope(version: str, content: bytes) -> Any:
+    def open_envelope(version: str, compiled: tuple[str, ...], content: bytes) -> Any:
         import pickle  # noqa: PLC0415  # imported on the worker, which may lack this module
         import sys  # noqa: PLC0415
         from importlib import import_module  # noqa: PLC0415
 
+        # The messages must be single lines, because the driver searches Spark's error for them.
+        cannot = "deltalog cannot work on this Python worker"
         try:
             found = import_module("deltalog").__version__
         except ImportError as error:
             found = f"none ({error})"
         if found != version:
-            # The message must be a single line, because the driver searches Spark's error for it.
             raise RuntimeError(
-                "deltalog cannot work on this Python worker: expected deltalog "
-                f"{version}, as the driver has, found {found} in {sys.executable}; "
-                "install one version on the driver and on every worker"
+                f"{cannot}: expected deltalog {version}, as the driver has, found {found} in "
+                f"{sys.executable}; install one version on the driver and on every worker"
             )
+        try:
+            for name in compiled:
+                import_module(name)
+        except ImportError as error:
+            where = import_module("deltalog").__file__
+            raise RuntimeError(
+                f"{cannot}: deltalog, found in {where}, needs {name} ({error}); addPyFile and "
+                f"--py-files do not ship compiled packages, so install deltalog in "
+                f"{sys.executable}, or ship an environment with --archives"
+            ) from error
         kind, state = pickle.loads(content)  # noqa: S301  # the driver wrote these bytes
         one = kind.__new__(kind)
         one.__dict__.update(state)
