@@ -46,6 +46,7 @@ from deltalog.spark.session.spark_tables import (
 )
 from deltalog.spark.session.splicing import TableFrame, foreign_text, spliced
 from deltalog.spark.session.types import quoted
+from deltalog.spark.session.workers import loaded
 from deltalog.spark.table import DeltaTable as SparkTable
 from deltalog.spark.writing.frame import NO_PLACE, NamedPlace, place_of_name, replacing_by_spark
 from deltalog.spark.writing.writer import fitted
@@ -426,7 +427,7 @@ class ClusterSession:
         found = frame_by_options(self._spark, options, table=named)
         if found is not None:
             return found
-        return self._spark.read.format(_FORMAT).options(**options).load()
+        return loaded(self._spark.read.format(_FORMAT).options(**options).load)
 
     def _full_name(self, table: QualifiedName | TableChangesCall) -> tuple[str, ...]:
         """Return the full name of a table in its catalog, in lower case."""

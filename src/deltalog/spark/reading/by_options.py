@@ -47,8 +47,9 @@ from deltalog.spark.reading.scan import SparkScan, objection_to_native
 from deltalog.spark.reading.state import most_files_here
 from deltalog.spark.session.failures import as_analysis_errors
 from deltalog.spark.session.opening import load_version, session_time_zone
-from deltalog.spark.session.settings import check_reads
+from deltalog.spark.session.settings import check_reads, formats_of
 from deltalog.spark.session.types import quoted, stored_spark_schema, to_spark_type
+from deltalog.spark.session.workers import check_source, objection_to_source
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -90,13 +91,17 @@ def frame_by_options(
         options = parse_read_options(given)
         if table is not None:
             options = replace(options, path=table)
-        objection = _objection(given, options)
+        objection, is_registered = _objection(given, options), bool(formats_of(spark))
         found = None
         if objection is None or table is not None:
-            found = _planned(spark, options, leaves_some=table is None)
+            is_left = table is None and (
+                objection_to_source(spark, is_registered=is_registered) is None
+            )
+            found = _planned(spark, options, leaves_some=is_left)
         if isinstance(found, str) or found is None:
             why = found or objection
             _log.info("%s is read by Python workers: %s", options.path, why)
+            check_source(spark, is_registered=is_registered)
             return None
         frame, rows = found
         if columns is None:

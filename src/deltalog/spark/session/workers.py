@@ -9,7 +9,10 @@ Protocol: none
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
+import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
@@ -38,6 +41,7 @@ _NEEDED: Final = ("deltalog", *_COMPILED, "fsspec", "sqlglot")
 _MISMATCH: Final = re.compile(r"deltalog cannot work on this Python worker: ([^\n]+)")
 _MISSING: Final = re.compile(rf"No module named '?((?:{'|'.join(_NEEDED)})\b[\w.]*)")
 _TOO_OLD: Final = re.compile(r"(PyArrow >= \S+ must be installed; however, [^\n]+)")
+_UNPLANNED: Final = re.compile(r"No module named '?deltalog|DATA_SOURCE_NOT_FOUND.*deltalog")
 _OTHER_PYTHON: Final = re.compile(
     r"Python in worker has different version: (\S+) than that in driver: (\S+),"
 )
@@ -191,12 +195,109 @@ def naming_credentials() -> Iterator[None]:
         ) from error
 
 
+# --- the processes in which Spark runs the formats
+
+
+_LOCAL: Final = re.compile(r"local(\[|$)")
+_REMEDY: Final = (
+    "unpack the workers' environment in the driver's working directory, and set PYSPARK_PYTHON and "
+    "PYSPARK_DRIVER_PYTHON to one path of Python that exists on the driver and on every executor"
+)
+
+
+def objection_to_source(spark: SparkSession, *, is_registered: bool = True) -> str | None:
+    """Return the reason why Spark cannot run deltalog's Python data sources; None if it may.
+
+    Spark starts one Python for all processes of a data source: on the driver to plan, and on
+    executors to read and write.
+
+    Args:
+        spark: the session. Nothing is known about the processes of a remote session.
+        is_registered: whether `register` has registered the data source. Spark then starts the
+            workers' Python, else the driver's.
+    """
+    context = _context_of(spark)
+    if context is None or _LOCAL.match(context.master):
+        return None
+    python = context.pythonExec
+    if is_registered:
+        if shutil.which(python) is not None:
+            return None
+        return f"Spark plans the format with the workers' Python {python!r}, which the driver lacks"
+    here = os.environ.get("PYSPARK_DRIVER_PYTHON", python)
+    return None if here == python else _starts_here(here, python)
+
+
+def check_source(spark: SparkSession, *, is_registered: bool = True) -> None:
+    """Check that Spark can run deltalog's data sources; see `objection_to_source`.
+
+    Raises:
+        WorkerMismatchError: Spark cannot, or the workers cannot; see `check_workers`.
+
+    Cost: see `check_workers`.
+    """
+    objection = objection_to_source(spark, is_registered=is_registered)
+    if objection is not None:
+        raise WorkerMismatchError(f"cannot use deltalog's formats: {objection}; {_REMEDY}")
+    check_workers(spark)
+
+
+def check_planned_here() -> None:
+    """Check, in the process that plans a data source, that executors can start the same Python.
+
+    Raises:
+        WorkerMismatchError: executors have another Python, which this machine lacks.
+    """
+    python = os.environ.get("PYSPARK_PYTHON")
+    if python and shutil.which(python) is None:
+        objection = _starts_here(sys.executable, python)
+        raise WorkerMismatchError(f"cannot use deltalog's formats: {objection}; {_REMEDY}")
+
+
+def _starts_here(here: str, python: str) -> str:
+    return (
+        f"executors would start the driver's Python {here!r}, not PYSPARK_PYTHON={python!r}, "
+        "because deltalog.spark.register has not registered the format"
+    )
+
+
+def loaded(load: Callable[[], DataFrame]) -> DataFrame:
+    """Return a frame that one of deltalog's data sources reads.
+
+    Args:
+        load: a function that returns the frame.
+
+    Raises:
+        WorkerMismatchError: the Python that plans formats, which is the server's with Spark
+            Connect, has no deltalog.
+    """
+    try:
+        frame = load()
+        frame.schema  # noqa: B018  # makes Spark Connect plan the format now
+    except Exception as error:
+        if _UNPLANNED.search(str(error)) is None:
+            raise
+        raise WorkerMismatchError(
+            "cannot use deltalog's formats: the Python with which Spark plans them has no "
+            f"deltalog; install deltalog {__version__} in the Python of the Spark Connect server, "
+            "or use deltalog.spark.read and deltalog.spark.write"
+        ) from error
+    return frame
+
+
+def _context_of(spark: SparkSession) -> Any:
+    try:
+        return spark.sparkContext
+    except (AttributeError, PySparkException):  # a remote session has no Spark context
+        return None
+
+
 def application_of(spark: SparkSession) -> str:
     """Return an id of the session's application; of the session if it is remote."""
-    try:
-        return str(spark.sparkContext.applicationId)
-    except (AttributeError, PySparkException):  # a remote session has no Spark context
+    context = _context_of(spark)
+    if context is None:
         return str(getattr(spark, "session_id", id(spark)))
+    return str(context.applicationId)
 
 
 def _nothing(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
