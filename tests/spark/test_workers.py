@@ -159,10 +159,11 @@ def test_a_shipped_environment_that_the_driver_lacks(tmp_path: Path) -> None:
         ("stream", "WorkerMismatchError"),
         ("sink", "WorkerMismatchError"),
         ("view", "WorkerMismatchError"),
+        ("unpacked", None),
     ]
     texts = {one["way"]: one["text"] for one in found}
-    counts = {name: texts[name] for name in ("read", "sql", "registered", "named")}
-    assert counts == {"read": "2", "sql": "2", "registered": "1", "named": "1"}
+    counts = {name: texts[name] for name in ("read", "sql", "registered", "named", "unpacked")}
+    assert counts == {"read": "2", "sql": "2", "registered": "1", "named": "1", "unpacked": "1"}
     remedy = "set PYSPARK_PYTHON and PYSPARK_DRIVER_PYTHON to one path of Python"
     assert "executors would start the driver's Python" in texts["format"]
     assert remedy in texts["format"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 import tempfile
 import warnings
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 
-def ways(spark: Any, table: str) -> Iterator[tuple[str, Callable[[], Any]]]:
+def ways(spark: Any, table: str, archive: str) -> Iterator[tuple[str, Callable[[], Any]]]:
     """What executors run for deltalog itself, and what Spark starts for a format."""
     import pyarrow as pa
 
@@ -46,6 +47,8 @@ def ways(spark: Any, table: str) -> Iterator[tuple[str, Callable[[], Any]]]:
     yield "stream", stream
     yield "sink", written
     yield "view", lambda: spark.sql(view)
+    shutil.unpack_archive(archive, "environment")
+    yield "unpacked", lambda: (spark.sql(view), spark.table("shown").count())[1]
 
 
 def main(archive: str) -> None:
@@ -69,7 +72,7 @@ def main(archive: str) -> None:
             .config("spark.local.dir", f"{scratch}/local")
             .getOrCreate()
         )
-        for name, do in ways(spark, f"{scratch}/table"):
+        for name, do in ways(spark, f"{scratch}/table", archive):
             told = {"way": name, "error": None}
             try:
                 told["text"] = str(do())
