@@ -283,11 +283,16 @@ def test_lengths_tell_files_apart_only_where_they_differ_and_are_true(tmp_path: 
 
 @pytest.mark.parametrize(("most", "groups", "left"), [(4, [4, 1, 1], 0), (2, [4, 1], 1)])
 def test_files_of_one_name_are_planned_apart(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int, groups: list[int], left: int
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    most: int,
+    groups: list[int],
+    left: int,
 ) -> None:
     monkeypatch.setattr("deltalog.spark.reading.native._MOST_NAMESAKES", most)
     with_namesakes(tmp_path)
-    plan = plan_read(plan_scan(DeltaTable(tmp_path).snapshot))
+    plan = plan_read(spark, plan_scan(DeltaTable(tmp_path).snapshot))
     assert [len(set(group.column("name").to_pylist())) for group in plan.groups] == groups
     assert [group.num_rows for group in plan.groups] == groups
     assert plan.unfit.num_rows == left
@@ -314,7 +319,7 @@ def test_spark_prunes_partitions_where_directories_tell_them(
 ) -> None:
     build(tmp_path)
     snapshot = DeltaTable(tmp_path).snapshot
-    files = plan_read(plan_scan(snapshot)).groups[-1]
+    files = plan_read(spark, plan_scan(snapshot)).groups[-1]
     found = hive_partitions(snapshot.configuration, files, snapshot.store.root)
     assert (found is not None) == is_read_from_directories
     assert rows(deltalog.spark.read(spark, tmp_path)) == rows(

@@ -184,11 +184,11 @@ def test_positions_are_found_on_the_cluster_when_they_are_many(
     assert rows(feed(registered, tmp_path)) == rows(changes.to_table())
 
 
-def test_a_file_is_read_once_for_all_its_deletes(tmp_path: Path) -> None:
+def test_a_file_is_read_once_for_all_its_deletes(spark: SparkSession, tmp_path: Path) -> None:
     table = made(tmp_path, **VECTORS)
     for number in range(7):
         table.delete(f"id = {number}")
-    plan = plan_changes(open_changes(table.snapshot, start=2))
+    plan = plan_changes(spark, open_changes(table.snapshot, start=2))
     (group,) = plan.groups
     assert group.num_rows == 13  # a vector that only grew gives an empty insert as well
     assert len(set(group.column("location").to_pylist())) == 1

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
+import re
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import venv
 from pathlib import Path
 
@@ -16,13 +19,20 @@ from pyspark.sql import SparkSession
 
 import deltalog.spark
 from deltalog import write_deltalake
-from deltalog.spark.session.environment import UnsupportedPySparkError, check_pyspark
+from deltalog.spark.session import workers
+from deltalog.spark.session.environment import (
+    UnsupportedPySparkError,
+    WorkerMismatchError,
+    check_pyspark,
+)
 from deltalog.spark.source import DeltalogSource
 from deltalog.spark.writing.options import WriteOptions
 from deltalog.spark.writing.plan import open_to_write
 from deltalog.spark.writing.writer import BatchWriter
+from tests.spark.conftest import CONNECT
 from tests.support.spark_workers import own_environment, packed, sent
 
+SOURCE = str(Path(deltalog.__file__).parents[1])
 SITE = sysconfig.get_path("purelib")
 LOAD = "import pickle, sys; pickle.loads(sys.stdin.buffer.read())"
 
@@ -36,7 +46,9 @@ def another(tmp_path: Path) -> Path:
     return package.parent
 
 
-def python(*arguments: str, path: str, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+def python(
+    *arguments: str, path: str, given: bytes = b"", at: Path = Path(__file__).parents[2]
+) -> subprocess.CompletedProcess[bytes]:
     """Run the tests' Python, or another one, with a path of its own."""
     program = arguments if Path(arguments[0]).is_absolute() else (sys.executable, *arguments)
     return subprocess.run(
@@ -44,7 +56,7 @@ def python(*arguments: str, path: str, given: bytes = b"") -> subprocess.Complet
         check=False,
         capture_output=True,
         env=own_environment(PYTHONPATH=path),
-        cwd=Path(__file__).parents[2],
+        cwd=at,
         timeout=300,
         input=given,
     )
@@ -94,9 +106,16 @@ def test_a_missing_deltalog_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("spark")  # and so a JVM
-def test_a_session_whose_workers_have_another_deltalog(another: Path) -> None:
-    told = python("-m", "tests.support.spark_elsewhere", str(another), path="")
-    found = [json.loads(line) for line in told.stdout.splitlines() if line.startswith(b"{")]
+def test_a_session_whose_workers_have_another_deltalog(another: Path, tmp_path: Path) -> None:
+    venv.create(tmp_path / "bare", with_pip=False)
+    bare = next((tmp_path / "bare" / "bin").glob("python3"))
+    libraries = tmp_path / "libraries"
+    libraries.mkdir()
+    (libraries / "pyarrow").symlink_to(Path(SITE, "pyarrow"))
+    arguments = (str(another), str(bare), str(libraries))
+    told = python("-m", "tests.support.spark_elsewhere", *arguments, path=SOURCE)
+    every = [json.loads(line) for line in told.stdout.splitlines() if line.startswith(b"{")]
+    found, zipped = every[:5], every[5:]
     assert [(one["way"], one["error"]) for one in found] == [
         ("a job", "WorkerMismatchError"),
         ("a frame", "PythonException"),  # its action is Spark's, and so is the error
@@ -106,11 +125,78 @@ def test_a_session_whose_workers_have_another_deltalog(another: Path) -> None:
     ]
     assert all("install one version" in one["text"] for one in found[:3])
     assert found[3]["text"] == "2"  # the append has left nothing
+    names = ["read", "write", "update", "sql", "format", "stream"]
+    assert [(one["way"], one["error"]) for one in zipped] == [
+        (name, "WorkerMismatchError") for name in names
+    ]
+    for one in zipped:
+        assert "deltalog.zip" in one["text"]
+        assert "needs orjson (No module named 'orjson')" in one["text"]
+        assert one["text"].endswith("or ship an environment with --archives")
+
+
+@pytest.mark.usefixtures("spark")  # and so a JVM
+def test_a_shipped_environment_that_the_driver_lacks(tmp_path: Path) -> None:
+    program = tmp_path / "bin" / "python"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    program.chmod(0o755)
+    archive = tmp_path / "env.tar.gz"
+    with tarfile.open(archive, "w:gz") as packed_environment:
+        packed_environment.add(program.parent, "bin")
+    here = tmp_path / "here"
+    here.mkdir()
+    path = os.pathsep.join(map(str, (Path(__file__).parents[2], *map(Path, sys.path[1:]))))
+    told = python("-m", "tests.support.spark_shipped", str(archive), path=path, at=here)
+    found = [json.loads(line) for line in told.stdout.splitlines() if line.startswith(b"{")]
+    assert [(one["way"], one["error"]) for one in found] == [
+        ("read", None),
+        ("sql", None),
+        ("delete", None),
+        ("format", "AnalysisException"),
+        ("registered", None),
+        ("named", None),
+        ("stream", "WorkerMismatchError"),
+        ("sink", "WorkerMismatchError"),
+        ("view", "WorkerMismatchError"),
+        ("unpacked", None),
+    ]
+    texts = {one["way"]: one["text"] for one in found}
+    counts = {name: texts[name] for name in ("read", "sql", "registered", "named", "unpacked")}
+    assert counts == {"read": "2", "sql": "2", "registered": "1", "named": "1", "unpacked": "1"}
+    remedy = "set PYSPARK_PYTHON and PYSPARK_DRIVER_PYTHON to one path of Python"
+    assert "executors would start the driver's Python" in texts["format"]
+    assert remedy in texts["format"]
+    for name in ("stream", "sink", "view"):
+        (line,) = texts[name].splitlines()
+        assert "the workers' Python './environment/bin/python', which the driver lacks" in line
+        assert remedy in line
+
+
+def test_workers_of_another_python_are_named(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if CONNECT:
+        pytest.skip("the client states the version of its Python itself")
+    write_deltalake(tmp_path, pa.table({"id": [1]}))
+    deltalog.spark.read(spark, tmp_path, native=False).collect()
+    monkeypatch.setattr(spark.sparkContext, "pythonVer", "3.8")
+    monkeypatch.setattr(workers, "_checked", set())
+    here = ".".join(map(str, sys.version_info[:2]))
+    expected = re.escape(f"a Python worker has Python {here}, but the driver has Python 3.8: use")
+    with pytest.raises(WorkerMismatchError, match=expected):
+        deltalog.spark.read(spark, tmp_path, native=False)
+    with pytest.raises(WorkerMismatchError, match=expected):
+        deltalog.spark.DeltaTable(spark, tmp_path).update("id = 1", {"id": "3"})
+    spark.conf.set(workers.CHECK_WORKERS, "false")
+    try:
+        with pytest.raises(WorkerMismatchError, match=expected):
+            deltalog.spark.DeltaTable(spark, tmp_path).update("id = 1", {"id": "3"})
+    finally:
+        spark.conf.unset(workers.CHECK_WORKERS)
 
 
 def test_a_checked_session_runs_no_more_jobs(spark: SparkSession, tmp_path: Path) -> None:
-    from deltalog.spark.session import workers
-
     write_deltalake(tmp_path, pa.table({"id": [1]}))
     assert deltalog.spark.read(spark, tmp_path, native=False).count() == 1
     known = set(workers._checked)

@@ -1,17 +1,20 @@
 """A driver whose Python workers have another deltalog: run as a process of its own.
 
-Its argument is a directory that comes first on the workers' path. It writes and reads a table, and
-prints for each attempt what came of it, as a line of JSON.
+Its arguments are a directory that comes first on the workers' path, another Python for workers, and
+a directory for the path of that one. It writes and reads a table, and prints for each attempt what
+came of it, as a line of JSON.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +41,33 @@ def ways(spark: Any, place: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
     yield "no workers that write", lambda: deltalog.spark.write(rows, table, mode="append")
 
 
-def main(path: str) -> None:
+def ways_with_a_zip(
+    spark: Any, place: Path, python: str, path: str
+) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """Entry points whose workers have deltalog only from `addPyFile`."""
+    import deltalog.spark
+
+    source = Path(deltalog.__file__).parent
+    archive = shutil.make_archive(str(place / "deltalog"), "zip", source.parent, source.name)
+    context = spark.sparkContext
+    context.addPyFile(archive)
+    context.pythonExec = python
+    context.environment["PYTHONPATH"] = path
+    table = str(place / "table")
+    rows = spark.range(3)
+    sized: dict[str, Any] = {"mode": "append", "target_file_size": 1 << 20}
+    yield "read", lambda: deltalog.spark.read(spark, table, native=False)
+    yield "write", lambda: deltalog.spark.write(rows, table, **sized)
+    yield "update", lambda: deltalog.spark.DeltaTable(spark, table).update("id = 1", {"id": "3"})
+    update = f"UPDATE delta.`{table}` SET id = 3 WHERE id = 1"  # noqa: S608  # a path of ours
+    yield "sql", lambda: deltalog.spark.sql(spark, update)
+    deltalog.spark.register(spark)
+    by_source = spark.read.format("deltalog").option("maxPartitionBytes", 1 << 20)
+    yield "format", lambda: by_source.load(table)
+    yield "stream", lambda: spark.readStream.format("deltalog").load(table)
+
+
+def main(path: str, other_python: str, other_path: str) -> None:
     """Start the session and try."""
     warnings.simplefilter("ignore")
     os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -55,7 +84,9 @@ def main(path: str) -> None:
             .config("spark.local.dir", f"{scratch}/local")
             .getOrCreate()
         )
-        for name, do in ways(spark, Path(scratch)):
+        place = Path(scratch)
+        zipped = ways_with_a_zip(spark, place, other_python, other_path)
+        for name, do in chain(ways(spark, place), zipped):
             told = {"way": name, "error": None}
             try:
                 told["text"] = str(do())

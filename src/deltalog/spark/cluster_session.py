@@ -25,6 +25,7 @@ from deltalog.query.translate import TableChangesCall, bound
 from deltalog.spark.engine.engine import SparkEngine
 from deltalog.spark.reading.by_options import frame_by_options
 from deltalog.spark.reading.conditions import as_spark_condition
+from deltalog.spark.reading.options import STORAGE_PREFIX
 from deltalog.spark.results import forget_table
 from deltalog.spark.session.names import (
     catalogs_of,
@@ -45,6 +46,7 @@ from deltalog.spark.session.spark_tables import (
 )
 from deltalog.spark.session.splicing import TableFrame, foreign_text, spliced
 from deltalog.spark.session.types import quoted
+from deltalog.spark.session.workers import loaded
 from deltalog.spark.table import DeltaTable as SparkTable
 from deltalog.spark.writing.frame import NO_PLACE, NamedPlace, place_of_name, replacing_by_spark
 from deltalog.spark.writing.writer import fitted
@@ -207,7 +209,8 @@ class ClusterSession:
     def place(self, name: QualifiedName, location: str | None) -> TablePlace:
         """Return the location of a new table, and its context."""
         bare = replace(name, version=None)
-        found = place_of_name(self._spark, bare, location or self._viewed(bare))
+        where, storage = location or self._viewed(bare), self._storage_options or None
+        found = place_of_name(self._spark, bare, where, storage)
         if found is None:
             raise InvalidInputError(f"cannot find a location for the table {name}: {NO_PLACE}")
         self._placed[bare.key] = found
@@ -241,7 +244,7 @@ class ClusterSession:
         self._located.clear()
         if self.namespaces.keeps(name):
             return self.namespaces.forget(name)
-        return forget_table(self._spark, name)
+        return forget_table(self._spark, name, self._storage_options or None)
 
     def rename(self, name: QualifiedName, to: QualifiedName) -> None:
         """Rename a table in its catalog, or rename the view."""
@@ -402,7 +405,8 @@ class ClusterSession:
         location = str(name) if named is not None else self._location(name)
         if location is None:
             return None
-        given = {} if named is not None else self._storage_options or {}
+        storage = {} if named is not None else self._storage_options or {}
+        given = {STORAGE_PREFIX + option: value for option, value in storage.items()}
         options = {**more, **given, "path": location}
         if isinstance(table, TableChangesCall):
             options["readChangeFeed"] = "true"
@@ -423,7 +427,7 @@ class ClusterSession:
         found = frame_by_options(self._spark, options, table=named)
         if found is not None:
             return found
-        return self._spark.read.format(_FORMAT).options(**options).load()
+        return loaded(self._spark.read.format(_FORMAT).options(**options).load)
 
     def _full_name(self, table: QualifiedName | TableChangesCall) -> tuple[str, ...]:
         """Return the full name of a table in its catalog, in lower case."""

@@ -287,17 +287,24 @@ def convert(spark: SparkSession, path: str, partitions: str | StructType | None)
         )
 
 
-def forget_table(spark: SparkSession, name: QualifiedName) -> bool:
+def forget_table(
+    spark: SparkSession, name: QualifiedName, storage: Mapping[str, Any] | None = None
+) -> bool:
     """Drop a table from Spark's catalog, or drop a view; return whether the name existed.
 
     If deltalog chose the location, the files are deleted, too, as for a managed table of Spark.
+
+    Args:
+        spark: the session.
+        name: the name of the table or view.
+        storage: options for the store.
     """
     entry = find_entry(spark, name)
     if entry is None:
         return bool(spark.catalog.dropTempView(name.parts[-1]))
     store = None
     if entry.is_managed and entry.location is not None:
-        store = open_to_write(entry.location).context.store
+        store = open_to_write(entry.location, storage).context.store
         check_deletable(store)  # must raise an error before the catalog's entry is dropped
     drop_entry(spark, name)
     if store is not None:

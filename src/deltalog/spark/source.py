@@ -21,6 +21,7 @@ from deltalog.spark.reading.options import (
     parse_stream_options,
 )
 from deltalog.spark.session.types import to_spark_schema
+from deltalog.spark.session.workers import check_planned_here
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import (
@@ -54,6 +55,7 @@ class DeltalogSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return a reader of one version of the table, or of a range of its change feed."""
+        check_planned_here()
         options = parse_read_options(self.options)
         if self._shown is not None:
             options = replace(options, path=self._shown[0], version=self._shown[1], timestamp=None)
@@ -63,6 +65,7 @@ class DeltalogSource(DataSource):
         """Return a reader of a stream that follows the table."""
         from deltalog.spark.streaming.source import StreamReader
 
+        check_planned_here()
         version = None if self._shown is None else self._shown[1]
         return StreamReader(parse_stream_options(self.options), schema, version)
 
@@ -72,6 +75,7 @@ class DeltalogSource(DataSource):
         from deltalog.spark.writing.plan import open_to_write
         from deltalog.spark.writing.writer import BatchWriter
 
+        check_planned_here()
         path, storage, options = parse_write_options(self.options, overwrite=overwrite)
         return BatchWriter(open_to_write(path, storage), schema, options)
 
@@ -81,6 +85,7 @@ class DeltalogSource(DataSource):
         from deltalog.spark.writing.options import parse_write_options
         from deltalog.spark.writing.plan import open_to_write
 
+        check_planned_here()
         given = parse_write_options(self.options, overwrite=overwrite, streams=True)
         path, storage, options = given
         return StreamWriter(open_to_write(path, storage), schema, options)

@@ -24,8 +24,14 @@ from deltalog.query.names import QualifiedName, end_of_value, unquoted
 from deltalog.spark.cluster_session import ClusterSession
 from deltalog.spark.session.failures import as_spark_does, check_session
 from deltalog.spark.session.names import catalogs_of
-from deltalog.spark.session.settings import left_to_spark, session_defaults, session_settings
+from deltalog.spark.session.settings import (
+    formats_of,
+    left_to_spark,
+    session_defaults,
+    session_settings,
+)
 from deltalog.spark.session.splicing import CHANGES, completed
+from deltalog.spark.session.workers import check_source
 from deltalog.statements.catalog_names import UseStatement
 from deltalog.statements.changes import InsertStatement, SeveralInserts
 from deltalog.statements.create import CreateStatement
@@ -257,7 +263,8 @@ def other_rows(
         elif reader.take("CACHE"):
             act = _read_cached(session, reader)
         elif reader.take("CREATE"):
-            act = _read_viewed(session, reader) or _read_created(spark, session, text, parameters)
+            act = _read_viewed(spark, session, reader)
+            act = act or _read_created(spark, session, text, parameters)
         else:
             act = _read_inserted(spark, session, reader, parameters)
     except InvalidInputError:
@@ -419,7 +426,9 @@ def _writing(
     return act
 
 
-def _read_viewed(session: ClusterSession, reader: StatementReader) -> Act | None:
+def _read_viewed(
+    spark: SparkSession, session: ClusterSession, reader: StatementReader
+) -> Act | None:
     replaces = reader.take("OR REPLACE")
     is_global = reader.take("GLOBAL")
     is_temporary = reader.take_one("TEMPORARY", "TEMP") is not None
@@ -427,6 +436,11 @@ def _read_viewed(session: ClusterSession, reader: StatementReader) -> Act | None
         return None
     reader.take("IF NOT EXISTS")
     name = reader.table()
+    if reader.take("USING"):
+        # Spark's data source reads such a view.
+        return (
+            partial(check_source, spark) if name_key(reader.name()) in formats_of(spark) else None
+        )
     is_plain = reader.take("AS")
     if not is_plain:
         return None  # column names or a comment follow the view's name, so Spark must parse them

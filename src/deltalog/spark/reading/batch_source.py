@@ -35,7 +35,7 @@ from deltalog.spark.reading.options import ReadOptions, asked_metadata_columns
 from deltalog.spark.session.known_settings import TIME_ZONE, refuse_unfollowed, task_settings
 from deltalog.spark.session.opening import load_version, moment_ms, without_version, zone_of
 from deltalog.spark.session.types import as_spark_batches, to_spark_arrow, to_spark_schema
-from deltalog.spark.session.workers import InEnvelope
+from deltalog.spark.session.workers import InEnvelope, naming_credentials
 from deltalog.storage.options import is_sent_to_tasks, pickled_for_tasks
 
 if TYPE_CHECKING:
@@ -377,6 +377,11 @@ class BatchReader(FilteringReader):
             tasks = list(scan.tasks())
         groups = split_tasks(tasks, options.max_partition_bytes, in_order=options.changes)
         return [TaskPartition(group) for group in groups] or [TaskPartition(())]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Read the rows of one partition."""
+        with naming_credentials():
+            yield from super().read(partition)
 
 
 # --- distribution of files among tasks

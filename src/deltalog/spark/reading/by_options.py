@@ -47,8 +47,9 @@ from deltalog.spark.reading.scan import SparkScan, objection_to_native
 from deltalog.spark.reading.state import most_files_here
 from deltalog.spark.session.failures import as_analysis_errors
 from deltalog.spark.session.opening import load_version, session_time_zone
-from deltalog.spark.session.settings import check_reads
+from deltalog.spark.session.settings import check_reads, formats_of
 from deltalog.spark.session.types import quoted, stored_spark_schema, to_spark_type
+from deltalog.spark.session.workers import check_source, objection_to_source
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -90,13 +91,17 @@ def frame_by_options(
         options = parse_read_options(given)
         if table is not None:
             options = replace(options, path=table)
-        objection = _objection(given, options)
+        objection, is_registered = _objection(given, options), bool(formats_of(spark))
         found = None
         if objection is None or table is not None:
-            found = _planned(spark, options, leaves_some=table is None)
+            is_left = table is None and (
+                objection_to_source(spark, is_registered=is_registered) is None
+            )
+            found = _planned(spark, options, leaves_some=is_left)
         if isinstance(found, str) or found is None:
             why = found or objection
             _log.info("%s is read by Python workers: %s", options.path, why)
+            check_source(spark, is_registered=is_registered)
             return None
         frame, rows = found
         if columns is None:
@@ -142,7 +147,7 @@ def _planned(
     if objection is not None and leaves_some:
         return objection
     if options.changes:
-        plan = plan_changes(open_feed(options, snapshot), objection=objection)
+        plan = plan_changes(spark, open_feed(options, snapshot), objection=objection)
         is_left = not plan.groups or len(plan.tasks) > most_files_here(spark)
         if plan.tasks and is_left and leaves_some:
             return _NOT_EXACT
@@ -191,10 +196,13 @@ class ChangesPlan:
     reasons: tuple[str, ...]
 
 
-def plan_changes(changes: Changes, *, objection: str | None = None) -> ChangesPlan:
+def plan_changes(
+    spark: SparkSession, changes: Changes, *, objection: str | None = None
+) -> ChangesPlan:
     """Decide which files of a change feed Spark's own reader reads.
 
     Args:
+        spark: the session.
         changes: the changes to read.
         objection: the reason why Spark must not read any file; None if there is no such reason.
 
@@ -203,7 +211,7 @@ def plan_changes(changes: Changes, *, objection: str | None = None) -> ChangesPl
     tasks = tuple(changes.tasks())
     spec, store = changes.spec, changes.snapshot.store
     every = tuple(range(len(tasks)))
-    objection = objection or objection_to_place(store.root) or objection_to_columns(spec)
+    objection = objection or objection_to_place(spark, store.root) or objection_to_columns(spec)
     if objection is not None or not tasks:
         why = () if objection is None else (objection,)
         return ChangesPlan(changes=changes, tasks=tasks, groups=(), unfit=every, reasons=why)

@@ -48,11 +48,14 @@ from deltalog.schema.evolve import TypeChange, widening_changes
 from deltalog.schema.metadata_columns import METADATA, has_own_metadata, with_metadata_columns
 from deltalog.schema.primitives import Family
 from deltalog.schema.types import TIMESTAMP, VOID
+from deltalog.spark.session.spark_tables import has_file_system
 from deltalog.storage.parquet.reader import open_parquet
 from deltalog.storage.pool import map_in_pool
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+
+    from pyspark.sql import SparkSession
 
     from deltalog._util.paths import StringColumn
     from deltalog.data.scan import ReadSpec
@@ -259,10 +262,15 @@ MOST_FOOTERS: Final = 1000
 ids select the same columns. If a scan has more files, deltalog's own reader reads all of them."""
 
 
-def objection_to_place(root: str) -> str | None:
-    """Return the reason why Spark cannot read files of a table at `root`; None if Spark can."""
+def objection_to_place(spark: SparkSession, root: str) -> str | None:
+    """Return the reason why Spark cannot read files of a table at `root`; None if Spark can.
+
+    Cost: see `has_file_system`.
+    """
     kind = store_kind(root)
-    return None if kind.is_hadoop else f"Spark has no file system for {kind.name!r}"
+    if kind.is_hadoop and has_file_system(spark, root):
+        return None
+    return f"Spark has no file system for {kind.name!r}"
 
 
 def objection_to_columns(spec: ReadSpec) -> str | None:

@@ -144,10 +144,11 @@ class ReadPlan:
         return lines
 
 
-def plan_read(scan: Scan, *, objection: str | None = None) -> ReadPlan:
+def plan_read(spark: SparkSession, scan: Scan, *, objection: str | None = None) -> ReadPlan:
     """Decide which files of a scan Spark reads itself.
 
     Args:
+        spark: the session.
         scan: the scan.
         objection: the reason why Spark must not read any file; None if there is no such reason.
 
@@ -155,7 +156,7 @@ def plan_read(scan: Scan, *, objection: str | None = None) -> ReadPlan:
     """
     spec, root = scan.spec, scan.snapshot.store.root
     files = named_files(scan.pruned.files(TASK_COLUMNS), root)
-    objection = objection or objection_to_place(root) or objection_to_columns(spec)
+    objection = objection or objection_to_place(spark, root) or objection_to_columns(spec)
     if objection is not None or not files.num_rows:
         why = () if objection is None else (objection,)
         return ReadPlan(scan=scan, groups=(), unfit=files, reasons=why, num_vectors=0)

@@ -212,7 +212,7 @@ class SparkScan:
             scan = scan.with_pruned(pruned)
             if pruned.left is None:
                 return ClusterPlan(scan=scan, pruned=pruned, most_files=self.most_files)
-        return plan_read(scan, objection=self.objection)
+        return plan_read(self.spark, scan, objection=self.objection)
 
     def _read_columns(self) -> tuple[list[str], list[str]]:
         """Return the columns and the metadata columns that the output or a condition uses."""

@@ -21,6 +21,7 @@ from deltalog.expressions.render import quote_name, quote_text
 from deltalog.schema import ArrayType, DataType, MapType, StructType
 from deltalog.spark.session.settings import left_to_spark
 from deltalog.spark.session.types import as_nullable, to_spark_schema, to_spark_type
+from deltalog.spark.session.workers import application_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -188,6 +189,46 @@ def _type_text(kind: DataType) -> str:
             return f"STRUCT<{', '.join(inner)}>"
         case _:
             return to_spark_type(kind).simpleString()
+
+
+# --- locations in the form that Spark expects
+
+
+# Hadoop's errors for a scheme for which it has no class, or has a class that it cannot load, as
+# without the libraries of hadoop-aws.
+_NO_FILE_SYSTEM: Final = re.compile(
+    r"No FileSystem for scheme|ClassNotFoundException|NoClassDefFoundError"
+)
+_NOT_A_FILE: Final = "_deltalog_has_file_system"
+_have_file_system: Final[dict[tuple[str, str], bool]] = {}
+
+
+def has_file_system(spark: SparkSession, location: str) -> bool:
+    """Return whether Hadoop has a file system for the scheme of a location.
+
+    Only a read shows this, because public PySpark has no method for it. An error other than that
+    Hadoop lacks the file system is not the answer, and would occur again when Spark reads files.
+
+    Args:
+        spark: the session, classic or remote.
+        location: the location of a table.
+
+    Cost: Spark looks for one file, at most once per application and scheme. No request for local
+        tables.
+    """
+    if store_kind(location).is_native:
+        return True
+    path = spark_path(location)
+    key = (application_of(spark), path.partition("://")[0].lower())
+    if key not in _have_file_system:
+        found = True
+        try:
+            frame = spark.read.schema("none INT").parquet(f"{path.rstrip('/')}/{_NOT_A_FILE}")
+            frame.schema  # noqa: B018  # makes Spark Connect search for the file now
+        except Exception as error:  # noqa: BLE001  # Py4J's errors have no public class
+            found = _NO_FILE_SYSTEM.search(str(error)) is None
+        _have_file_system[key] = found
+    return _have_file_system[key]
 
 
 def spark_path(location: str) -> str:

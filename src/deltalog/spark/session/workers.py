@@ -9,7 +9,10 @@ Protocol: none
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
+import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,6 +21,7 @@ from pyspark.cloudpickle import Pickler
 from pyspark.errors import PySparkException
 
 from deltalog._util.version import __version__
+from deltalog.errors import AccessDeniedError
 from deltalog.spark.session.environment import WorkerMismatchError
 from deltalog.storage.options import pickled_for_tasks
 
@@ -31,8 +35,17 @@ CHECK_WORKERS: Final = "spark.deltalog.checkWorkers"
 _PROBES: Final = 4
 """The number of tasks of the job that checks Python workers. There are several tasks, because Spark
 distributes them over several executors."""
+_COMPILED: Final = ("pyarrow", "orjson", "pyroaring")
+"""The packages with compiled code that deltalog needs, and which Python cannot load from a zip."""
+_NEEDED: Final = ("deltalog", *_COMPILED, "fsspec", "sqlglot")
 _MISMATCH: Final = re.compile(r"deltalog cannot work on this Python worker: ([^\n]+)")
-_MISSING: Final = re.compile(r"No module named '?(deltalog[\w.]*)")
+_MISSING: Final = re.compile(rf"No module named '?((?:{'|'.join(_NEEDED)})\b[\w.]*)")
+_TOO_OLD: Final = re.compile(r"(PyArrow >= \S+ must be installed; however, [^\n]+)")
+_UNPLANNED: Final = re.compile(r"No module named '?deltalog|DATA_SOURCE_NOT_FOUND.*deltalog")
+_OTHER_PYTHON: Final = re.compile(
+    r"Python in worker has different version: (\S+) than that in driver: (\S+),"
+)
+_DENIED: Final = re.compile(r"AccessDeniedError: (a Python worker of Spark [^\n]+)")
 _checked: set[str] = set()
 
 
@@ -48,14 +61,19 @@ class InEnvelope:
         That function is nested, so that PySpark's cloudpickle sends its code.
         """
         content = pickled_for_tasks((type(self), self.__getstate__()), Pickler)
-        return _opener(), (__version__, content)
+        return _opener(), (__version__, _COMPILED, content)
 
 
 class _SentFunction(InEnvelope):
     """A function that a task calls."""
 
     def __init__(self, do: Callable[[Any], Any]) -> None:
-        self.do = do
+        self._do = do
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Call the function on a worker."""
+        with naming_credentials():
+            yield from self._do(batches)
 
 
 def mapped(
@@ -82,7 +100,7 @@ def mapped(
         sent = _SentFunction(work)
 
     def on_worker(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from sent.do(batches)
+        yield from sent(batches)
 
     if what:
         on_worker.__name__ = what  # Spark shows this name in its plan
@@ -108,7 +126,7 @@ def check_workers(spark: SparkSession) -> None:
 
     Cost: one small job, at most once per application; no job if `CHECK_WORKERS` is `false`.
     """
-    key = _application(spark)
+    key = application_of(spark)
     if key in _checked or spark.conf.get(CHECK_WORKERS, "true") == "false":
         return
     numbers = spark.range(0, _PROBES, 1, _PROBES)
@@ -119,11 +137,12 @@ def check_workers(spark: SparkSession) -> None:
 
 @contextmanager
 def naming_workers() -> Iterator[None]:
-    """Raise a clear error if a job of this block fails because of the installation on a worker.
+    """Raise a clear error if a job of this block fails because of the setup of a worker.
 
     Raises:
         WorkerMismatchError: a worker lacks deltalog or another module, or has another version of
-            deltalog. Spark's error is the cause.
+            deltalog or Python. Spark's error is the cause.
+        AccessDeniedError: a worker has no valid credentials; see `naming_credentials`.
     """
     try:
         yield
@@ -139,14 +158,144 @@ def naming_workers() -> Iterator[None]:
                 f"a Python worker has no {missing[1]}: install deltalog {__version__} in the "
                 "Python of every worker, as on the driver"
             ) from error
+        if (old := _TOO_OLD.search(text)) is not None:
+            raise WorkerMismatchError(
+                f"deltalog cannot work on a Python worker: {old[1]}; install deltalog "
+                f"{__version__} in the Python of every worker, as on the driver"
+            ) from error
+        if (versions := _OTHER_PYTHON.search(text)) is not None:
+            raise WorkerMismatchError(
+                f"a Python worker has Python {versions[1]}, but the driver has Python "
+                f"{versions[2]}: use the same minor version on both, and set PYSPARK_PYTHON to "
+                "the Python of the workers"
+            ) from error
+        if (denied := _DENIED.search(text)) is not None:
+            raise AccessDeniedError(denied[1]) from error
         raise
 
 
-def _application(spark: SparkSession) -> str:
+@contextmanager
+def naming_credentials() -> Iterator[None]:
+    """Raise an error that states the remedy if the store rejects this Python worker.
+
+    Raises:
+        AccessDeniedError: the worker has no credentials for the store, or invalid ones.
+    """
     try:
-        return str(spark.sparkContext.applicationId)
+        yield
+    except AccessDeniedError as error:
+        # The message must be a single line, because the driver searches Spark's error for it.
+        reason = " ".join(str(error).split())
+        raise AccessDeniedError(
+            f"a Python worker of Spark {reason}; pass storage_options, which are sent with each "
+            "task, or set the credentials in the environment of every executor "
+            "(spark.executorEnv.…)"
+        ) from error
+
+
+# --- the processes in which Spark runs the formats
+
+
+_LOCAL: Final = re.compile(r"local(\[|$)")
+_REMEDY: Final = (
+    "unpack the workers' environment in the driver's working directory, and set PYSPARK_PYTHON and "
+    "PYSPARK_DRIVER_PYTHON to one path of Python that exists on the driver and on every executor"
+)
+
+
+def objection_to_source(spark: SparkSession, *, is_registered: bool = True) -> str | None:
+    """Return the reason why Spark cannot run deltalog's Python data sources; None if it may.
+
+    Spark starts one Python for all processes of a data source: on the driver to plan, and on
+    executors to read and write.
+
+    Args:
+        spark: the session. Nothing is known about the processes of a remote session.
+        is_registered: whether `register` has registered the data source. Spark then starts the
+            workers' Python, else the driver's.
+    """
+    context = _context_of(spark)
+    if context is None or _LOCAL.match(context.master):
+        return None
+    python = context.pythonExec
+    if is_registered:
+        if shutil.which(python) is not None:
+            return None
+        return f"Spark plans the format with the workers' Python {python!r}, which the driver lacks"
+    here = os.environ.get("PYSPARK_DRIVER_PYTHON", python)
+    return None if here == python else _starts_here(here, python)
+
+
+def check_source(spark: SparkSession, *, is_registered: bool = True) -> None:
+    """Check that Spark can run deltalog's data sources; see `objection_to_source`.
+
+    Raises:
+        WorkerMismatchError: Spark cannot, or the workers cannot; see `check_workers`.
+
+    Cost: see `check_workers`.
+    """
+    objection = objection_to_source(spark, is_registered=is_registered)
+    if objection is not None:
+        raise WorkerMismatchError(f"cannot use deltalog's formats: {objection}; {_REMEDY}")
+    check_workers(spark)
+
+
+def check_planned_here() -> None:
+    """Check, in the process that plans a data source, that executors can start the same Python.
+
+    Raises:
+        WorkerMismatchError: executors have another Python, which this machine lacks.
+    """
+    python = os.environ.get("PYSPARK_PYTHON")
+    if python and shutil.which(python) is None:
+        objection = _starts_here(sys.executable, python)
+        raise WorkerMismatchError(f"cannot use deltalog's formats: {objection}; {_REMEDY}")
+
+
+def _starts_here(here: str, python: str) -> str:
+    return (
+        f"executors would start the driver's Python {here!r}, not PYSPARK_PYTHON={python!r}, "
+        "because deltalog.spark.register has not registered the format"
+    )
+
+
+def loaded(load: Callable[[], DataFrame]) -> DataFrame:
+    """Return a frame that one of deltalog's data sources reads.
+
+    Args:
+        load: a function that returns the frame.
+
+    Raises:
+        WorkerMismatchError: the Python that plans formats, which is the server's with Spark
+            Connect, has no deltalog.
+    """
+    try:
+        frame = load()
+        frame.schema  # noqa: B018  # makes Spark Connect plan the format now
+    except Exception as error:
+        if _UNPLANNED.search(str(error)) is None:
+            raise
+        raise WorkerMismatchError(
+            "cannot use deltalog's formats: the Python with which Spark plans them has no "
+            f"deltalog; install deltalog {__version__} in the Python of the Spark Connect server, "
+            "or use deltalog.spark.read and deltalog.spark.write"
+        ) from error
+    return frame
+
+
+def _context_of(spark: SparkSession) -> Any:
+    try:
+        return spark.sparkContext
     except (AttributeError, PySparkException):  # a remote session has no Spark context
+        return None
+
+
+def application_of(spark: SparkSession) -> str:
+    """Return an id of the session's application; of the session if it is remote."""
+    context = _context_of(spark)
+    if context is None:
         return str(getattr(spark, "session_id", id(spark)))
+    return str(context.applicationId)
 
 
 def _nothing(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -154,28 +303,38 @@ def _nothing(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield batch.slice(0, 0)
 
 
-def _opener() -> Callable[[str, bytes], Any]:
+def _opener() -> Callable[[str, tuple[str, ...], bytes], Any]:
     """Return the function that opens an envelope.
 
     The function is nested, so cloudpickle sends its code instead of a reference to this module.
     """
 
-    def open_envelope(version: str, content: bytes) -> Any:
+    def open_envelope(version: str, compiled: tuple[str, ...], content: bytes) -> Any:
         import pickle  # noqa: PLC0415  # imported on the worker, which may lack this module
         import sys  # noqa: PLC0415
         from importlib import import_module  # noqa: PLC0415
 
+        # The messages must be single lines, because the driver searches Spark's error for them.
+        cannot = "deltalog cannot work on this Python worker"
         try:
             found = import_module("deltalog").__version__
         except ImportError as error:
             found = f"none ({error})"
         if found != version:
-            # The message must be a single line, because the driver searches Spark's error for it.
             raise RuntimeError(
-                "deltalog cannot work on this Python worker: expected deltalog "
-                f"{version}, as the driver has, found {found} in {sys.executable}; "
-                "install one version on the driver and on every worker"
+                f"{cannot}: expected deltalog {version}, as the driver has, found {found} in "
+                f"{sys.executable}; install one version on the driver and on every worker"
             )
+        try:
+            for name in compiled:
+                import_module(name)
+        except ImportError as error:
+            where = import_module("deltalog").__file__
+            raise RuntimeError(
+                f"{cannot}: deltalog, found in {where}, needs {name} ({error}); addPyFile and "
+                f"--py-files do not ship compiled packages, so install deltalog in "
+                f"{sys.executable}, or ship an environment with --archives"
+            ) from error
         kind, state = pickle.loads(content)  # noqa: S301  # the driver wrote these bytes
         one = kind.__new__(kind)
         one.__dict__.update(state)

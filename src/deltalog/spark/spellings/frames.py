@@ -20,6 +20,7 @@ from deltalog.spark.session.names import catalogs_of, location_of, named_in, vie
 from deltalog.spark.session.settings import left_to_spark, session_defaults
 from deltalog.spark.session.spark_tables import SparkEntry, find_entry
 from deltalog.spark.session.types import schema_of
+from deltalog.spark.session.workers import check_source, loaded
 from deltalog.spark.spellings.noting import (
     PATH,
     Noted,
@@ -339,17 +340,38 @@ class NotingReader(NotingOptions):
             self.schema(schema)
         self.options(**options)
         found = self._asked.frame(path)
-        return super().load(path) if found is None else found  # type: ignore[misc]  # at run time, `super()` is PySpark's class
+        if found is None:
+            load = super().load  # type: ignore[misc]  # at run time, `super()` is PySpark's class
+            found = loaded(lambda: load(path)) if self._asked.is_own else load(path)
+        return found
 
     def table(self, tableName: str) -> DataFrame:  # noqa: N803  # PySpark's name
         found = self._asked.table(tableName)
         return super().table(tableName) if found is None else found  # type: ignore[misc]  # at run time, `super()` is PySpark's class
 
 
-class NotingStreamReader:
-    """Replacement of the method of `spark.readStream` that finds a table by name."""
+class NotingStreamReader(NotingOptions):
+    """Replacements of the methods of `spark.readStream`; each records its call or reads a table."""
 
     _asked: Noted
+
+    def load(
+        self,
+        path: str | None = None,
+        format: str | None = None,  # noqa: A002  # PySpark's name
+        schema: StructType | str | None = None,
+        **options: Any,
+    ) -> DataFrame:
+        if format is not None:
+            self.format(format)
+        if schema is not None:
+            self.schema(schema)  # type: ignore[attr-defined]  # PySpark's method
+        self.options(**options)
+        load = super().load  # type: ignore[misc]  # at run time, `super()` is PySpark's class
+        if not self._asked.is_own:
+            return load(path)  # type: ignore[no-any-return]
+        check_source(self._asked.spark)
+        return loaded(lambda: load(path))
 
     def table(self, tableName: str) -> DataFrame:  # noqa: N803  # PySpark's name
         asked = self._asked
@@ -357,7 +379,8 @@ class NotingStreamReader:
         entry = entry_of(asked.spark, tableName, formats) if formats else None
         if entry is None:
             return super().table(tableName)  # type: ignore[misc,no-any-return]  # at run time, `super()` is PySpark's class
-        return super().format(entry.provider).load(entry.location)  # type: ignore[misc,no-any-return]  # at run time, `super()` is PySpark's class
+        self.format(entry.provider)
+        return self.load(entry.location)
 
 
 class AskedStream(NotedSink):
@@ -432,6 +455,8 @@ class NotingStreamWriter(NotingSink):
         **options: Any,
     ) -> StreamingQuery:
         self._record(format, partitionBy, options)
+        if self._asked.is_own and self._asked.format is not None:  # not `foreachBatch`
+            check_source(self._asked.spark)
         partitions = self._asked.partitions
         if partitions is not None:
             super().option("partitionBy", partitions)
@@ -453,6 +478,7 @@ class NotingStreamWriter(NotingSink):
                 found = self._asked.table(tableName)
         if found is None:
             return super().toTable(tableName, None, outputMode, None, queryName)  # type: ignore[misc,no-any-return]  # at run time, `super()` is PySpark's class
+        check_source(self._asked.spark)
         provider, location = found
         super().format(provider)
         return super().start(location, None, outputMode, None, queryName)  # type: ignore[misc,no-any-return]  # at run time, `super()` is PySpark's class

@@ -46,6 +46,11 @@ class Noted:
         """Return deltalog's formats in this session; none while deltalog calls PySpark."""
         return frozenset() if is_left_to_spark() else formats_of(self.spark)
 
+    @property
+    def is_own(self) -> bool:
+        """Whether the format to use is one of deltalog's."""
+        return self.meant(self.own_formats()) is not None
+
     def meant(self, formats: Iterable[str]) -> str | None:
         """Return the format to use, in lower case; None if it is not in `formats`.
 

@@ -19,7 +19,7 @@ from deltalog.errors import InvalidInputError
 from deltalog.spark.engine.rows import write_task, written_by
 from deltalog.spark.session.known_settings import task_settings
 from deltalog.spark.session.tasks import decode_message, encode_message, report
-from deltalog.spark.session.workers import InEnvelope
+from deltalog.spark.session.workers import InEnvelope, naming_credentials
 from deltalog.spark.table import DeltaTable
 from deltalog.spark.writing.plan import WritePlan, plan_write
 from deltalog.spark.writing.writer import TaskMessage, messages_of, remove_files
@@ -68,7 +68,8 @@ class StreamWriter(InEnvelope, DataSourceStreamArrowWriter):
             plans.append(self._plan.under(task_settings()))
             return write_task(plans[0].job, iterator)
 
-        message = report(work)
+        with naming_credentials():
+            message = report(work)
         return TaskMessage(message, query=query, plan=encode_message((*plans, self._plan)[0]))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803  # PySpark's name

@@ -37,12 +37,15 @@ from deltalog.spark.reading.batch_source import (
 )
 from deltalog.spark.reading.options import StreamOptions, asked_metadata_columns
 from deltalog.spark.session.opening import load_version, moment_ms, open_latest
+from deltalog.spark.session.workers import naming_credentials
 from deltalog.table.inspect.follow import Follower, FollowOptions, Offset
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
+    import pyarrow as pa
     from pyspark.sql import types as spark_types
+    from pyspark.sql.datasource import InputPartition
 
     from deltalog.data.scan import ReadSpec, ScanTask
     from deltalog.protocol.column_mapping import Mode
@@ -250,6 +253,11 @@ class StreamReader(MicroBatchReader):
             return read_spec(shown, columns=names, hidden=self._hidden, predicate=None)
         beyond = shown.version + 1  # an empty range of commits has the same columns
         return open_changes(shown, start=beyond, columns=names, allow_out_of_range=True).spec
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Read the rows of one partition."""
+        with naming_credentials():
+            yield from super().read(partition)
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802  # PySpark's name
         """Return the offset at which a new query starts."""

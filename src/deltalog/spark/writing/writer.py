@@ -23,7 +23,7 @@ from deltalog.spark.engine.row_tasks import as_type_of, checked_values
 from deltalog.spark.engine.rows import write_task, written_by
 from deltalog.spark.session.known_settings import task_settings
 from deltalog.spark.session.tasks import decode_message, encode_message, report
-from deltalog.spark.session.workers import InEnvelope
+from deltalog.spark.session.workers import InEnvelope, naming_credentials
 from deltalog.spark.writing.plan import plan_write
 from deltalog.statements.statement import absent_partitions
 
@@ -81,7 +81,8 @@ class BatchWriter(InEnvelope, DataSourceArrowWriter):
         if self._plan.is_done:
             return TaskMessage(encode_message(no_files(self._plan.job.spec)))
         settings = task_settings()
-        message = report(lambda: write_task(self._plan.under(settings).job, iterator))
+        with naming_credentials():
+            message = report(lambda: write_task(self._plan.under(settings).job, iterator))
         return TaskMessage(message, settings=settings)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
