@@ -13,7 +13,7 @@ import logging
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, groupby
 from typing import TYPE_CHECKING, Any, Final
 
@@ -127,6 +127,7 @@ class BinReader:
         report: called after each file that has been read.
         num_tasks: the number of bins that are rewritten at the same time. If 1, files are
             prefetched while earlier rows are written.
+        job: see `WriteSpec`.
     """
 
     def __init__(
@@ -136,9 +137,10 @@ class BinReader:
         report: Callable[[], None],
         *,
         num_tasks: int,
+        job: str | None = None,
     ) -> None:
         self.snapshot: Snapshot = pending.read_snapshot
-        self.spec: WriteSpec = options.spec_for(pending, data_change=False)
+        self.spec: WriteSpec = replace(options.spec_for(pending, data_change=False), job=job)
         self.num_tasks = num_tasks
         self._report = report
         self._schema = self.spec.configuration.arrow_schema

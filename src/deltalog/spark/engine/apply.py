@@ -22,6 +22,7 @@ from deltalog._util.kernels import compute
 from deltalog._util.paths import file_locations
 from deltalog.data.scan.plan import TASK_COLUMNS, make_task
 from deltalog.data.scan.task import read_spec
+from deltalog.data.write.open_files import discard_job, new_job
 from deltalog.data.write.written import WrittenFiles
 from deltalog.errors import AmbiguousMergeError, InternalError
 from deltalog.operations.changes.apply import (
@@ -204,14 +205,16 @@ class FrameChange:
         return "\n  ".join(lines)
 
     def _run(self, spec: WriteSpec, frame: DataFrame, *, writes: bool) -> RowsDone:
+        job_id = new_job()
         job = ChangeJob(
-            write_spec=spec,
+            write_spec=replace(spec, job=job_id),
             clauses=tuple(clause.action for clause in self.request.ordered),
             tells_changes=spec.configuration.change_data_feed_enabled,
             writes=writes,
         )
-        what = f"changing rows of {spec.store.root}"
-        return united(spec, run_tasks(frame, partial(change_task, job), what))
+        what, work = f"changing rows of {spec.store.root}", partial(change_task, job)
+        discard = partial(discard_job, spec.store, job_id) if writes else None
+        return united(spec, run_tasks(frame, work, what, discard=discard))
 
     def _check_repeats(self, places: Mapping[str, tuple[int, DeletionBitmap]]) -> None:
         repeated = {name: n - len(rows) for name, (n, rows) in places.items() if n > len(rows)}
@@ -267,13 +270,19 @@ class FrameChange:
             gone[task.path] = (
                 DeletionBitmap() if positions is None else DeletionBitmap.from_arrow(positions)
             )
-        groups = split_tasks(tasks, MAX_PARTITION_BYTES)
+        groups, job_id = split_tasks(tasks, MAX_PARTITION_BYTES), new_job()
         copy = CopyJob(
-            write_spec=spec,
+            write_spec=replace(spec, job=job_id),
             groups=tuple(tuple((task, gone[task.path]) for task in group) for group in groups),
         )
-        spark, what = self.frame.sparkSession, f"copying rows of {snapshot.store.root}"
-        copied = united(spec, run_numbered(spark, len(groups), partial(copy_task, copy), what))
+        messages = run_numbered(
+            self.frame.sparkSession,
+            len(groups),
+            partial(copy_task, copy),
+            f"copying rows of {snapshot.store.root}",
+            discard=partial(discard_job, spec.store, job_id),
+        )
+        copied = united(spec, messages)
         self.transaction.add_files(copied.written)
         return copied
 

@@ -18,6 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812  # PySpark's convention
 
 from deltalog._util.clock import Stopwatch
 from deltalog.data.scan.prune import judge
+from deltalog.data.write.open_files import discard_job, new_job
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.log.listing import list_for_version
 from deltalog.log.names import commit_path
@@ -186,6 +187,7 @@ class BinSpec:
             contains the whole table.
         partitions: for each bin, its partition.
         starts: for each bin, its first file; then the number of files.
+        job: the id in the names of all new files.
     """
 
     snapshot: Snapshot
@@ -196,6 +198,7 @@ class BinSpec:
     files: pa.Table
     partitions: tuple[object, ...]
     starts: tuple[int, ...]
+    job: str
 
     @classmethod
     def of(cls, job: BinRewrite) -> Self:
@@ -211,6 +214,7 @@ class BinSpec:
             files=files.take(list(range(files.num_rows))),
             partitions=tuple(one.partition for one in job.bins),
             starts=tuple(accumulate((one.files.num_rows for one in job.bins), initial=0)),
+            job=new_job(),
         )
 
     def bin(self, number: int) -> Bin:
@@ -221,8 +225,14 @@ class BinSpec:
 
 def rewrite_by_tasks(spark: SparkSession, job: BinRewrite) -> list[Rewritten]:
     """Rewrite all bins in one Spark job; the commit interval of `job` is ignored."""
-    store, work = job.transaction.store, partial(rewrite_task, BinSpec.of(job))
-    messages = run_numbered(spark, len(job.bins), work, f"optimizing {store.root}")
+    store, spec = job.transaction.store, BinSpec.of(job)
+    messages = run_numbered(
+        spark,
+        len(job.bins),
+        partial(rewrite_task, spec),
+        f"optimizing {store.root}",
+        discard=partial(discard_job, store, spec.job),
+    )
     return decode_all(messages, store, lambda done: done.written.paths)
 
 
@@ -234,7 +244,7 @@ def rewrite_task(spec: BinSpec, number: int) -> Rewritten:
         operation=spec.operation,
         configuration=spec.configuration,
     )
-    rows = BinReader(transaction, spec.options, _show_nothing, num_tasks=1)
+    rows = BinReader(transaction, spec.options, _show_nothing, num_tasks=1, job=spec.job)
     return spec.rewrite(rows, spec.bin(number))
 
 
