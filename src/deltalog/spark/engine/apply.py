@@ -4,7 +4,8 @@ This module contains the steps that the three commands share. A data frame conta
 change, each with the number of the clause that applies. Tasks write the new versions of these rows,
 and report the positions of the old versions. For each file, the driver then decides to remove it,
 to mark rows in a deletion vector, or to rewrite it. The driver writes the deletion vectors; tasks
-copy the remaining rows of rewritten files. Rows are never sent to the driver.
+copy the remaining rows of rewritten files, or the driver if these files are small. Changed rows are
+never sent to the driver.
 
 Protocol: Deletion Vectors, Add File and Remove File, Add CDC File
 """
@@ -58,7 +59,7 @@ from deltalog.spark.session.tasks import decode_all, run_numbered, run_tasks
 from deltalog.spark.session.types import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pyspark.sql import Column, DataFrame
 
@@ -71,6 +72,8 @@ if TYPE_CHECKING:
     from deltalog.transaction import PendingTransaction
 
 _IDS: Final = (metadata_columns.ROW_ID, metadata_columns.ROW_COMMIT_VERSION)
+COPIED_HERE_BYTES: Final = 4 * 1024 * 1024
+"""The maximum size of rewritten files whose remaining rows the driver copies, in bytes."""
 TARGET_STRUCT: Final = "__deltalog_target"
 """The name of the struct column that contains a row of the table."""
 
@@ -132,7 +135,8 @@ def find_candidates(scan: SparkScan, reach: Expression | None, alias: str | None
 
 def row_struct(names: Sequence[str]) -> Column:
     """Return one struct that contains all columns of a row of the frame."""
-    return F.struct(*(F.col(quoted(name)).alias(name) for name in names))
+    # A string needs one call to the JVM, whereas columns need several calls for each name.
+    return F.expr(f"struct({', '.join(f'{quoted(name)} AS {quoted(name)}' for name in names)})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -253,7 +257,10 @@ class FrameChange:
     def _copy(
         self, spec: WriteSpec, selected: SelectedRows, decisions: Sequence[FileDecision]
     ) -> RowsDone:
-        """Copy the remaining rows of rewritten files in tasks, and stage the new files."""
+        """Copy the remaining rows of rewritten files, and stage the new files.
+
+        Tasks copy them; the driver, if the files are so small that a job would take longer.
+        """
         cut = [n for n, decision in enumerate(decisions) if decision is FileDecision.REWRITTEN]
         if not cut:
             return RowsDone(written=no_files(spec), counts=(0,))
@@ -275,14 +282,13 @@ class FrameChange:
             write_spec=replace(spec, job=job_id),
             groups=tuple(tuple((task, gone[task.path]) for task in group) for group in groups),
         )
-        messages = run_numbered(
-            self.frame.sparkSession,
-            len(groups),
-            partial(copy_task, copy),
-            f"copying rows of {snapshot.store.root}",
-            discard=partial(discard_job, spec.store, job_id),
-        )
-        copied = united(spec, messages)
+        discard = partial(discard_job, spec.store, job_id)
+        if sum(task.size_bytes or 0 for task in tasks) <= COPIED_HERE_BYTES:
+            copied = _combined(spec, _copied_here(copy, discard))
+        else:
+            what, work = f"copying rows of {snapshot.store.root}", partial(copy_task, copy)
+            spark, count = self.frame.sparkSession, len(groups)
+            copied = united(spec, run_numbered(spark, count, work, what, discard=discard))
         self.transaction.add_files(copied.written)
         return copied
 
@@ -319,7 +325,19 @@ def united(spec: WriteSpec, messages: Iterable[bytes]) -> RowsDone:
     Raises:
         DeltaError: a task found an error in its rows. The files of the other tasks are deleted.
     """
-    parts: list[RowsDone] = decode_all(messages, spec.store, lambda part: part.written.paths)
+    return _combined(spec, decode_all(messages, spec.store, lambda part: part.written.paths))
+
+
+def _copied_here(copy: CopyJob, discard: Callable[[], None]) -> list[RowsDone]:
+    """Copy rows in this process; if this fails, delete the new files."""
+    try:
+        return [copy_task(copy, number) for number in range(len(copy.groups))]
+    except BaseException:
+        discard()
+        raise
+
+
+def _combined(spec: WriteSpec, parts: Sequence[RowsDone]) -> RowsDone:
     if not parts:
         return RowsDone(written=no_files(spec), counts=())
     places: dict[str, tuple[int, DeletionBitmap]] = {}

@@ -162,7 +162,14 @@ class SparkEngine(LocalEngine):
 
 @contextmanager
 def _persisted(frame: DataFrame) -> Iterator[DataFrame]:
-    """Persist a frame during the block. If Spark computed it twice, the rows could differ."""
+    """Persist a frame during the block. If Spark computed it twice, the rows could differ.
+
+    A frame that the user has persisted remains persisted.
+    """
+    level = frame.storageLevel
+    if level.useMemory or level.useDisk:
+        yield frame
+        return
     kept = frame.persist()
     try:
         yield kept
