@@ -223,6 +223,9 @@ def test_a_job_that_ends_early_leaves_no_file(
     finally:
         spark.sparkContext.setLocalProperty(GROUP, None)  # type: ignore[arg-type]  # removes it
         other.join()
+        # After Ctrl-C, PySpark's new thread of the JVM has no session, and knows no Python format.
+        jvm: Any = spark.sparkContext._jvm
+        jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(spark._jsparkSession)
     assert sorted(path.rglob("*.parquet")) == before
     assert list(path.rglob("*.tmp")) == []
     assert CoreTable(path).version() == 1
