@@ -6,9 +6,11 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pyarrow as pa
@@ -22,7 +24,8 @@ from deltalog import write_deltalake
 from deltalog.errors import CommitConflictError
 from deltalog.spark import DeltaTable
 from deltalog.spark.streaming.sink import merge_batches
-from tests.support.dying import DyingStore, batch, counting
+from tests.spark.conftest import CONNECT
+from tests.support.dying import DyingStore, HeldStore, batch, counting
 from tests.support.spark_workers import own_environment
 
 # Workers of a Connect server do not find the tests.
@@ -153,3 +156,76 @@ def test_two_pipelines_merge_into_one_table(spark: SparkSession, tmp_path: Path)
         for done in [pool.submit(pipeline, name) for name in ("one", "other")]:
             done.result()
     assert counts(path) == [(0, 0), (1, 6), (2, 6), (3, 6)]
+
+
+def partitioned(spark: SparkSession, path: Path) -> None:
+    """Two partitions of two files each, so that two tasks compact them."""
+    rows = spark.range(0, 4, 1, 2).selectExpr("id AS k", "0L AS n", "id % 2 AS p")
+    deltalog.spark.write(rows, path, partition_by="p")
+    deltalog.spark.write(rows, path, partition_by="p", mode="append")
+
+
+def changed(spark: SparkSession, store: Any, verb: str) -> None:
+    match verb:
+        case "write":
+            rows = spark.range(0, 4, 1, 2).selectExpr("id AS k", "1L AS n", "id % 2 AS p")
+            deltalog.spark.write(rows, store, mode="append")
+        case "update":
+            DeltaTable.forPath(spark, store).update(set={"n": "n + 1"})
+        case "optimize":
+            compacted(spark, store)
+
+
+GROUP = "spark.jobGroup.id"
+
+
+@pytest.mark.skipif(CONNECT, reason="a remote session cannot wait for tasks")
+@pytest.mark.parametrize(
+    ("verb", "ends"),
+    [
+        ("write", "cancelled"),
+        ("write", "interrupted"),
+        ("write", "failed"),
+        ("update", "cancelled"),
+        ("update", "failed"),
+        ("optimize", "cancelled"),
+        ("optimize", "interrupted"),
+    ],
+)
+def test_a_job_that_ends_early_leaves_no_file(
+    spark: SparkSession, tmp_path: Path, verb: str, ends: str
+) -> None:
+    """One task has written its file, and another one is writing when the job ends."""
+    path, flags = tmp_path / "t", tmp_path / "flags"
+    flags.mkdir()
+    partitioned(spark, path)
+    before = sorted(path.rglob("*.parquet"))
+
+    def end() -> None:
+        while not (flags / "written").exists():
+            time.sleep(0.01)
+        match ends:
+            case "cancelled":
+                spark.sparkContext.cancelJobGroup("held")
+            case "interrupted":
+                os.kill(os.getpid(), signal.SIGINT)
+            case "failed":
+                (flags / "fail").touch()
+        time.sleep(0.3)
+        (flags / "go").touch()  # the other task writes its file now
+
+    other = Thread(target=end)
+    other.start()
+    spark.sparkContext.setLocalProperty(GROUP, "held")
+    try:
+        with pytest.raises(BaseException, match=r"(?i)cancel|disk is full|^$"):
+            changed(spark, HeldStore(path, flags), verb)
+    finally:
+        spark.sparkContext.setLocalProperty(GROUP, None)  # type: ignore[arg-type]  # removes it
+        other.join()
+        # After Ctrl-C, PySpark's new thread of the JVM has no session, and knows no Python format.
+        jvm: Any = spark.sparkContext._jvm
+        jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(spark._jsparkSession)
+    assert sorted(path.rglob("*.parquet")) == before
+    assert list(path.rglob("*.tmp")) == []
+    assert CoreTable(path).version() == 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import uuid
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from deltalog.operations.merge import upsert
 from deltalog.spark import DeltaTable, IdentityGenerator
 from deltalog.spark.engine.engine import SparkEngine
 from deltalog.spark.merge import DeltaMergeBuilder
+from tests.spark.conftest import CONNECT
 
 VECTORS = {"delta.enableDeletionVectors": "true"}
 FEED = {"delta.enableChangeDataFeed": "true"}
@@ -106,6 +109,46 @@ def test_only_files_that_the_keys_allow_are_touched(spark: SparkSession, tmp_pat
     assert metrics["numTargetFilesRemoved"] == "1"
     assert metrics["numTargetRowsCopied"] == "2"
     assert metrics["numSourceRows"] == "1"
+
+
+def jobs(spark: SparkSession, work: Callable[[], object]) -> int:
+    """The number of jobs that some work starts."""
+    group = uuid.uuid4().hex
+    context = spark.sparkContext
+    context.setLocalProperty("spark.jobGroup.id", group)
+    try:
+        work()
+    finally:
+        context.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]  # removes it
+    return len(context.statusTracker().getJobIdsForGroup(group))
+
+
+@pytest.mark.skipif(CONNECT, reason="a remote session does not tell its jobs")
+def test_a_small_merge_starts_no_job_to_copy_rows_or_to_show_numbers(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """As many jobs where files are rewritten as where deletion vectors are written."""
+    counted: list[int] = []
+    results: list[DataFrame] = []
+    for properties in ({}, VECTORS):
+        merge = begin(spark, tmp_path / f"t{len(counted)}", properties).whenMatchedUpdateAll()
+        counted.append(jobs(spark, lambda merge=merge: results.append(merge.execute())))  # type: ignore[misc]  # a default
+    assert counted[0] == counted[1]
+    assert jobs(spark, lambda: [tuple(one.collect()[0]) for one in results]) == 0
+    assert [tuple(one.collect()[0]) for one in results] == [(2, 2, 0, 0)] * 2
+    assert all(field.nullable for field in results[0].schema)
+
+
+def test_a_source_that_the_user_has_persisted_stays_so(spark: SparkSession, tmp_path: Path) -> None:
+    deltalog.spark.write(spark.range(3), tmp_path)
+    table, source = DeltaTable.forPath(spark, tmp_path).alias("t"), spark.range(2, 5).persist()
+    table.merge(source.alias("s"), "t.id = s.id").whenNotMatchedInsertAll().execute()
+    assert source.storageLevel.useMemory
+    source.unpersist()
+    other = spark.range(2, 6)
+    table.merge(other.alias("s"), "t.id = s.id").whenNotMatchedInsertAll().execute()
+    assert not other.storageLevel.useMemory
+    assert [row for (row,) in rows(tmp_path)] == [0, 1, 2, 3, 4, 5]
 
 
 def test_a_builder_stays_as_it_is(spark: SparkSession, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from deltalog.query.names import QualifiedName
 from deltalog.spark import sql
 from deltalog.spark.cluster_session import ClusterSession
 from deltalog.statements import parse_statement
+from tests.spark.test_settings import setting
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -116,32 +117,43 @@ def test_rows_that_do_not_fit_are_refused(spark: SparkSession, name: str) -> Non
         sql(spark, f"INSERT INTO {name} BY NAME SELECT 1 AS id, 2 AS w")
 
 
+def told(table: DeltaTable) -> str:
+    table.update_incremental()
+    found = table.to_pyarrow_table().sort_by("id").to_pylist()
+    return " ".join(f"{row['id']}{row['v']}" for row in found)
+
+
 @pytest.mark.parametrize(
-    "statement",
+    ("statement", "left"),
     [
-        "INSERT INTO {name} SELECT id + 10, v FROM {name}",
-        "UPDATE {name} SET v = 'x' WHERE id = (SELECT max(id) FROM {name})",
-        "DELETE FROM {name} WHERE id IN (SELECT id FROM {name} WHERE v = 'a')",
+        ("INSERT INTO {name} SELECT id + 10, v FROM {name}", "1a 2b 11a 12b"),
+        ("UPDATE {name} SET v = 'x' WHERE id = (SELECT max(id) FROM {name})", "1a 2x"),
+        ("DELETE FROM {name} WHERE id IN (SELECT id FROM {name} WHERE v = 'a')", "2b"),
         (
-            "MERGE INTO {name} t USING (SELECT id FROM {name}) s ON t.id = s.id + 1 "
-            "WHEN MATCHED THEN DELETE"
+            (
+                "MERGE INTO {name} t USING (SELECT id FROM {name}) s ON t.id = s.id + 1 "
+                "WHEN MATCHED THEN DELETE"
+            ),
+            "1a",
         ),
     ],
 )
 def test_a_statement_that_reads_what_it_changes_keeps_to_one_version(
-    spark: SparkSession, name: str, tmp_path: Path, statement: str
+    spark: SparkSession, name: str, tmp_path: Path, statement: str, left: str
 ) -> None:
     session = ClusterSession(spark, None)
     found = parse_statement(statement.format(name=name))
     table = DeltaTable(tmp_path / "t")
     session.open(QualifiedName(("delta", str(tmp_path / "t"))))
     table.delete("id = 3")  # by another writer, after the statement has seen the table
-    with pytest.raises(CommitConflictError):
+    with setting(spark, {"spark.deltalog.maxRetries": "0"}), pytest.raises(CommitConflictError):
         found.run(session)
-    table.update_incremental()
-    ids: list[Any] = table.to_pyarrow_table()["id"].to_pylist()
-    assert sorted(ids) == [1, 2]
-    found.run(ClusterSession(spark, None))
+    assert told(table) == "1a 2b"
+    session.begin()
+    session.open(QualifiedName(("delta", str(tmp_path / "t"))))
+    table.update({"v": "'a'"}, predicate="id = 1")
+    found.run(session)
+    assert told(table) == left
 
 
 def test_the_version_that_a_statement_names_stays(spark: SparkSession, name: str) -> None:

@@ -9,18 +9,26 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark's world
+from pyspark.sql.types import StructType
 
 import deltalog.spark
 from deltalog import DeltaTable as CoreTable
 from deltalog import write_deltalake
-from deltalog.errors import AccessDeniedError, StorageError
+from deltalog.errors import (
+    AccessDeniedError,
+    CommitConflictError,
+    MetadataChangedError,
+    StorageError,
+)
 from deltalog.spark import DeltaTable
 from deltalog.spark.writing.options import WriteOptions
 from deltalog.spark.writing.plan import open_to_write
 from deltalog.spark.writing.writer import BatchWriter
 from deltalog.storage import open_store
 from deltalog.testing import FaultyStore, Harm, InjectedFault
+from tests.spark.test_settings import setting
 from tests.support.native_writes import failing
+from tests.support.rivals import RivalStore
 
 
 def rows(path: Path) -> list[Any]:
@@ -113,3 +121,83 @@ def test_a_change_that_lost_to_another_writer_is_evaluated_anew(
         merge.whenMatchedDelete().whenNotMatchedInsert(values={"id": "k * 10"}).execute()
         assert rows(path) == [0, 1, 2, 3, 90]
     assert data_files(path) >= named_files(path)
+
+
+def change(spark: SparkSession, table: Any, verb: str) -> None:
+    """A change that looks at every row."""
+    found = DeltaTable.forPath(spark, table)
+    match verb:
+        case "delete":
+            found.delete("abs(id) > 2")
+        case "update":
+            found.update(set={"id": "id"})
+        case "merge":
+            source = spark.range(3, 5, 1, 1)
+            merge = found.alias("t").merge(source.alias("s"), "abs(t.id) = s.id")
+            merge.whenMatchedDelete().whenNotMatchedInsertAll().execute()
+        case "overwrite":
+            new = spark.range(3, 5, 1, 1)
+            deltalog.spark.write(new, table, mode="overwrite", replace_where="id < 0 OR id > 2")
+        case "optimize":
+            found.optimize().executeCompaction()
+
+
+KEPT = {"delete": [0, 1, 2], "merge": [0, 1, 2, 4], "overwrite": [0, 1, 2, 3, 4]}
+
+
+@pytest.mark.parametrize("verb", ["delete", "update", "merge", "overwrite", "optimize"])
+def test_a_change_is_run_again_as_often_as_the_session_says(
+    spark: SparkSession, tmp_path: Path, verb: str
+) -> None:
+    path = tmp_path / "t"
+    deltalog.spark.write(spark.range(-1, 4, 1, 2), path)
+    before = data_files(path)
+    with setting(spark, {"spark.deltalog.maxRetries": "0"}), pytest.raises(CommitConflictError):
+        change(spark, RivalStore(path, 1), verb)
+    assert rows(path) == [0, 1, 2, 3]  # the other writer has won
+    assert data_files(path) - before == named_files(path) - before
+    write_deltalake(path, pa.table({"id": [-1]}), mode="append")
+    store = RivalStore(path, 1)
+    with setting(spark, {"spark.deltalog.maxRetries": "1"}):
+        change(spark, store, verb)
+    assert store.rivals_left == 0
+    assert rows(path) == KEPT.get(verb, [0, 1, 2, 3])
+
+
+def test_a_merge_that_loses_many_times_ends(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    deltalog.spark.write(spark.range(-5, 4, 1, 1), path)
+    change(spark, RivalStore(path, 5), "merge")
+    assert rows(path) == [0, 1, 2, 4]
+
+
+def planned(path: Path) -> tuple[BatchWriter, list[Any]]:
+    """An overwrite by the format whose tasks are done, but which is not committed."""
+    options = WriteOptions(mode="overwrite", replace_where="id > 2")
+    writer = BatchWriter(open_to_write(path), StructType().add("id", "long"), options)
+    return writer, [writer.write(iter(pa.table({"id": [7]}).to_batches()))]
+
+
+FEED = {"delta.enableChangeDataFeed": "true"}
+
+
+def test_an_overwrite_by_the_format_finds_the_rows_of_other_writers(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, pa.table({"id": [1]}), configuration=FEED)
+    writer, messages = planned(tmp_path)
+    write_deltalake(tmp_path, pa.table({"id": [2, 3]}), mode="append")
+    writer.commit(messages)
+    assert rows(tmp_path) == [1, 2, 7]
+    feed = CoreTable(tmp_path).load_cdf(starting_version=2).read_all()
+    assert sorted(zip(*feed.select(["_change_type", "id"]).to_pydict().values(), strict=True)) == [
+        ("delete", 3),
+        ("insert", 7),
+    ]
+
+
+def test_an_overwrite_by_the_format_is_not_repeated_under_other_rules(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, pa.table({"id": [1]}), configuration=FEED)
+    writer, messages = planned(tmp_path)
+    CoreTable(tmp_path).alter.set_table_properties({"delta.appendOnly": "true"})
+    with pytest.raises(MetadataChangedError):
+        writer.commit(messages)
+    assert {file.name for file in tmp_path.rglob("*.parquet")} == named_files(tmp_path)

@@ -8,11 +8,13 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 import warnings
 from pathlib import Path
 from typing import Any
 
 from deltalog._util.paths import FileInfo
+from deltalog.errors import StorageError
 from deltalog.storage import open_store
 
 
@@ -62,6 +64,52 @@ class DyingStore:
         except FileExistsError:
             return
         os.kill(os.getpid(), signal.SIGKILL)
+
+
+class HeldStore(DyingStore):
+    """A local store on which one data file is written at once, and all others wait or fail.
+
+    Args:
+        place: of the table.
+        flags: an empty directory. The first writer makes `written` there; the others write when
+            there is `go`, and fail when there is `fail`.
+    """
+
+    def __init__(self, place: Path, flags: Path) -> None:
+        super().__init__(place, flags / "first")
+        self._flags = flags
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return HeldStore, (self._given[0], self._flags)
+
+    def put_if_absent(self, path: str, data: bytes) -> None:
+        is_first = self._hold(path)
+        self._store.put_if_absent(path, data)
+        self._tell(is_first)
+
+    def put(self, path: str, data: bytes) -> None:
+        is_first = self._hold(path)
+        self._store.put(path, data)
+        self._tell(is_first)
+
+    def _hold(self, path: str) -> bool:
+        if self._part not in path:
+            return False
+        try:
+            self._flag.touch(exist_ok=False)
+        except FileExistsError:
+            for _ in range(600):
+                if (self._flags / "fail").exists():
+                    raise StorageError("the disk is full") from None
+                if (self._flags / "go").exists():
+                    break
+                time.sleep(0.05)
+            return False
+        return True
+
+    def _tell(self, is_first: bool) -> None:
+        if is_first:
+            (self._flags / "written").touch()
 
 
 def main(place: str, flag: str) -> None:

@@ -35,7 +35,7 @@ from deltalog.spark.session.names import (
     view_location,
 )
 from deltalog.spark.session.opening import open_latest, session_time_zone
-from deltalog.spark.session.settings import enforces_retention
+from deltalog.spark.session.settings import enforces_retention, session_settings
 from deltalog.spark.session.spark_tables import (
     drop_entry,
     find_entry,
@@ -55,6 +55,7 @@ from deltalog.statements.create import ConvertStatement, CreateStatement
 from deltalog.statements.reader import resolved
 from deltalog.statements.statement import Qualifiers, Query, SqlCondition, SqlStatement
 from deltalog.table.creating import TablePlace
+from deltalog.transaction import CommitOptions
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -131,6 +132,17 @@ class ClusterSession:
         if statement.clauses.uses_delta or name.format in self._own or self.namespaces.keeps(name):
             return True
         return str(self._spark.conf.get("spark.sql.sources.default", "")).lower() in self._own
+
+    @property
+    def options(self) -> CommitOptions:
+        """The options of commits that follow from the settings of the Spark session."""
+        settings = session_settings(self._spark)
+        return CommitOptions(properties=settings.commit_properties(), hooks=settings.hooks)
+
+    def begin(self) -> None:
+        """Make the statement that runs next, or again, use the latest versions of its tables."""
+        self._seen.clear()
+        self._read.clear()
 
     @property
     def enforces_retention(self) -> bool:

@@ -14,6 +14,7 @@ from deltalog.spark.session.opening import moment_text, session_time_zone
 from deltalog.spark.session.settings import (
     RETENTION_CHECK,
     enforces_retention,
+    left_to_spark,
     session_defaults,
     session_settings,
 )
@@ -112,8 +113,13 @@ _RESTORED: Final = {
 
 def numbers(spark: SparkSession, found: Mapping[str, int | None]) -> DataFrame:
     """Return a frame of one row, with a BIGINT column for each number."""
-    schema = ", ".join(f"{name} BIGINT" for name in found)
-    return spark.createDataFrame([tuple(found.values())], schema)
+    texts = ("NULL" if count is None else str(count) for count in found.values())
+    # `IF` makes the columns nullable, as in Delta Spark.
+    values = (f"IF(true, CAST({text} AS BIGINT), CAST(NULL AS BIGINT))" for text in texts)
+    query = f"SELECT * FROM VALUES ({', '.join(values)}) AS t({', '.join(found)})"  # noqa: S608  # numbers
+    with left_to_spark():
+        # Unlike a frame of Python objects, the rows of this query need no job.
+        return spark.sql(query)
 
 
 def history_frame(spark: SparkSession, commits: Sequence[Mapping[str, Any]]) -> DataFrame:

@@ -55,7 +55,7 @@ from deltalog.spark.session.names import (
     open_table,
 )
 from deltalog.spark.session.opening import check_hadoop_conf, moment_text, session_time_zone
-from deltalog.spark.session.settings import check_reads, session_settings
+from deltalog.spark.session.settings import SessionSettings, check_reads, session_settings
 from deltalog.storage.store import Store
 from deltalog.table import DeltaTable as CoreTable
 from deltalog.transaction import CommitOptions, CommitProperties
@@ -320,11 +320,15 @@ class DeltaTable:
         """
         check_source(source)
         check_condition(condition, is_required=True)
-        merges, alias = bool(session_settings(self._spark).merge_schema), self._alias
+        settings = session_settings(self._spark)
         request = ChangeRequest(
-            condition=condition, clauses=(), source=source, target_alias=alias, merge_schema=merges
+            condition=condition,
+            clauses=(),
+            source=source,
+            target_alias=self._alias,
+            merge_schema=bool(settings.merge_schema),
         )
-        options = self._options(changes_rows=True)
+        options = self._options(settings, changes_rows=True)
         return DeltaMergeBuilder(self._spark, self._table, Merge(request), options)
 
     # --- maintenance
@@ -529,8 +533,10 @@ class DeltaTable:
         clone = source.clone(where, **options, commit_properties=self._commit_properties())
         return type(self).from_context(self._spark, clone.snapshot.context)
 
-    def _options(self, *, changes_rows: bool = False) -> CommitOptions:
-        settings = session_settings(self._spark)
+    def _options(
+        self, settings: SessionSettings | None = None, *, changes_rows: bool = False
+    ) -> CommitOptions:
+        settings = settings or session_settings(self._spark)
         app = self._app or (settings.app if changes_rows else None)
         return CommitOptions(properties=settings.commit_properties(app), hooks=settings.hooks)
 

@@ -26,7 +26,7 @@ from deltalog.operations.delete import Delete, Truncate
 from deltalog.operations.execute import explain
 from deltalog.operations.merge import Merge
 from deltalog.operations.update import Update
-from deltalog.operations.write import Write
+from deltalog.operations.write import RowsWritten, Write
 from deltalog.statements.statement import (
     Defaults,
     Qualifiers,
@@ -43,6 +43,7 @@ from deltalog.statements.statement import (
     default_of,
     default_value,
     execute,
+    execute_planned,
     explained_scan,
     qualifiers_of,
     result_of,
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from deltalog.query.names import QualifiedName
     from deltalog.statements.reader import StatementReader
     from deltalog.table import DeltaTable
+    from deltalog.transaction.commit import Ran
 
 Path = tuple[str, ...]
 # The value of an assignment that means DEFAULT, the default of the column.
@@ -71,10 +73,12 @@ class DeleteStatement(SqlStatement):
 
     def run(self, session: Session) -> StatementAnswer:
         """Delete the rows, and return their number."""
-        table = session.open(self.table)
         qualifiers = qualifiers_of(self.table, self.alias)
-        operation = Delete.where(condition_of(session, self.where, table, qualifiers))
-        found = result_of(session, table, operation)
+
+        def plan(table: DeltaTable) -> Delete:
+            return Delete.where(condition_of(session, self.where, table, qualifiers))
+
+        found = result_of(session, self.table, plan)
         return counted(found, num_affected_rows=found.get("num_deleted_rows", 0))
 
     def explain(self, session: Session) -> str:
@@ -94,17 +98,19 @@ class UpdateStatement(SqlStatement):
 
     def run(self, session: Session) -> StatementAnswer:
         """Update the rows, and return their number."""
-        table = session.open(self.table)
         qualifiers = qualifiers_of(self.table, self.alias)
-        operation = Update.where(
-            condition_of(session, self.where, table, qualifiers),
-            {
-                column: default_of(table, column) if value is None
-                else condition_of(session, value, table, qualifiers)
-                for column, value in _columns(self.values, table, qualifiers).items()
-            },
-        )  # fmt: skip
-        found = result_of(session, table, operation)
+
+        def plan(table: DeltaTable) -> Update:
+            return Update.where(
+                condition_of(session, self.where, table, qualifiers),
+                {
+                    column: default_of(table, column) if value is None
+                    else condition_of(session, value, table, qualifiers)
+                    for column, value in _columns(self.values, table, qualifiers).items()
+                },
+            )  # fmt: skip
+
+        found = result_of(session, self.table, plan)
         return counted(found, num_affected_rows=found.get("num_updated_rows", 0))
 
     def explain(self, session: Session) -> str:
@@ -125,7 +131,7 @@ class TruncateStatement(SqlStatement):
 
     def run(self, session: Session) -> StatementAnswer:
         """Remove all rows."""
-        found = result_of(session, session.open(self.table), Truncate())
+        found = result_of(session, self.table, lambda _: Truncate())
         return StatementAnswer(None, found)
 
 
@@ -146,8 +152,7 @@ class MergeStatement(SqlStatement):
 
     def run(self, session: Session) -> StatementAnswer:
         """Merge the source into the table, and return the numbers of changed rows."""
-        table = session.open(self.table)
-        found = result_of(session, table, self._operation(session, table))
+        found = result_of(session, self.table, lambda table: self._operation(session, table))
         updated, deleted, inserted = (
             found.get(f"num_target_rows_{name}", 0) for name in ("updated", "deleted", "inserted")
         )
@@ -405,7 +410,7 @@ class InsertStatement(SqlStatement):
 
     def run(self, session: Session) -> StatementAnswer:
         """Write the rows, and return their number."""
-        return _written(session, *self.prepared(session))
+        return _answer(execute_planned(session, self.table, lambda _: self.prepared(session)[1]))
 
     def prepared(self, session: Session) -> tuple[DeltaTable, Write]:
         """Return the table and the write operation, which has not run yet."""
@@ -553,14 +558,12 @@ class SeveralInserts(SqlStatement):
 
     def run(self, session: Session) -> StatementAnswer:
         """Write the rows of all INSERTs, and return the number of these rows."""
+        if len(self.inserts) == 1:
+            return self.inserts[0].run(session)
         prepared = [one.prepared(session) for one in self.inserts]
-        if len(prepared) > 1:
-            # Open all queries first, because a query may read a table that an earlier INSERT
-            # changes.
-            prepared = [(table, _opened(operation)) for table, operation in prepared]
-        answers = [_written(session, table, operation) for table, operation in prepared]
-        if len(answers) == 1:
-            return answers[0]
+        # Open all queries first, because a query may read a table that an earlier INSERT changes.
+        opened = [(table, _opened(operation)) for table, operation in prepared]
+        answers = [_answer(execute(session, table, operation)) for table, operation in opened]
         rows = sum(answer.num_affected_rows or 0 for answer in answers)
         return counted({}, num_affected_rows=rows, num_inserted_rows=rows)
 
@@ -570,8 +573,7 @@ def _opened(operation: Write) -> Write:
     return operation if is_open else replace(operation, data=open_batches(operation.data))
 
 
-def _written(session: Session, table: DeltaTable, operation: Write) -> StatementAnswer:
-    ran = execute(session, table, operation)
+def _answer(ran: Ran[RowsWritten]) -> StatementAnswer:
     rows = 0 if ran.value is None else ran.value.written.num_rows
     metrics = {} if ran.value is None else dict(ran.value.metrics())
     return counted(metrics, num_affected_rows=rows, num_inserted_rows=rows)

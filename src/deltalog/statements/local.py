@@ -49,6 +49,8 @@ from deltalog.statements.statement import Query, absent_partitions
 from deltalog.storage import open_store
 from deltalog.table import DeltaTable
 from deltalog.table.creating import TablePlace
+from deltalog.transaction import CommitOptions
+from deltalog.transaction.properties import USUAL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -85,6 +87,7 @@ class LocalSession:
         self._own_database = connect_duckdb(settings) if settings else None
         self._registered: dict[tuple[str, ...], tuple[QualifiedName, Any]] = {}
         self.engine: Engine = LocalEngine()
+        self.options: CommitOptions = USUAL
         self.enforces_retention = True
         # The tables that the current statement has opened, each at one version, and the roots of
         # the tables that its queries have read.

@@ -79,12 +79,17 @@ class OptimizeStatement(SqlStatement):
         where = condition_of(session, self.where, table, qualifiers_of(self.table))
         if self.is_full and not clusters_of(table):
             raise InvalidInputError(f"cannot OPTIMIZE {self.table} FULL: it is not clustered")
+        options = session.options
+        given: dict[str, Any] = {
+            "commit_properties": options.properties,
+            "post_commithook_properties": options.hooks,
+        }
         if self.z_order_by is not None:
-            found = table.optimize.z_order(self.z_order_by, where)
+            found = table.optimize.z_order(self.z_order_by, where, **given)
         elif self.is_full:
-            found = table.optimize.cluster(full=True)
+            found = table.optimize.cluster(full=True, **given)
         else:
-            found = table.optimize.compact(where)
+            found = table.optimize.compact(where, **given)
         return _optimized(table.table_uri, found)
 
 
@@ -98,8 +103,11 @@ class ReorgStatement(SqlStatement):
     def run(self, session: Session) -> StatementAnswer:
         """Rewrite the files that contain deleted rows or dropped columns."""
         table = session.open(self.table)
+        options = session.options
         found = table.optimize.purge(
-            condition_of(session, self.where, table, qualifiers_of(self.table))
+            condition_of(session, self.where, table, qualifiers_of(self.table)),
+            commit_properties=options.properties,
+            post_commithook_properties=options.hooks,
         )
         return _optimized(table.table_uri, found)
 

@@ -7,8 +7,9 @@ Protocol: none
 
 from __future__ import annotations
 
+import logging
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import pyarrow as pa
 
 from deltalog._util.escaping import name_key, path_key
+from deltalog.errors import CommitConflictError
 from deltalog.expressions import Expression, evaluate, lit, map_columns, parse_sql, resolve
 from deltalog.expressions.nodes import Column
 from deltalog.operations.changes.request import logged_condition
@@ -34,8 +36,10 @@ if TYPE_CHECKING:
     from deltalog.query.names import QualifiedName
     from deltalog.table import DeltaTable
     from deltalog.table.creating import TablePlace
-    from deltalog.transaction import PendingTransaction
+    from deltalog.transaction import CommitOptions, PendingTransaction
     from deltalog.transaction.commit import Ran
+
+logger: logging.Logger = logging.getLogger(__name__)
 
 Path = tuple[str, ...]
 Qualifiers = tuple[Path, ...]
@@ -130,6 +134,15 @@ class Session(Protocol):
     @property
     def namespaces(self) -> Namespaces:
         """The schemas and catalogs that the session can access."""
+        ...
+
+    @property
+    def options(self) -> CommitOptions:
+        """The options of the commits that statements make."""
+        ...
+
+    def begin(self) -> None:
+        """Make the statement that runs next, or again, use the latest versions of its tables."""
         ...
 
     @property
@@ -240,8 +253,8 @@ class Session(Protocol):
 
         Args:
             rows: the query or the table.
-            target: the table that the statement changes. If the query reads this table, the query
-                does not run again after a conflict.
+            target: the table that the statement changes. If the query reads this table, it reads
+                the version that the operation is based on.
             alias: the name of the rows in the conditions of the operation.
         """
         ...
@@ -344,8 +357,10 @@ def execute(
     Raises:
         CommitConflictError: another writer has changed rows that the statement read.
     """
+    options = session.options
     if not session.has_read(table):
-        return table.execute(operation, is_fresh=True)  # the statement has just opened the table
+        # The statement has just opened the table.
+        return table.execute(operation, options, is_fresh=True)
 
     def staged(pending: PendingTransaction) -> OutcomeT_co:
         pending.record_read(None)
@@ -357,13 +372,44 @@ def execute(
         parameters=operation.logged_parameters(),
         refresh=False,
         on_conflict="raise",
+        commit_properties=options.properties,
+        hooks=options.hooks,
         skip_empty=operation.skips_empty,
     )
 
 
-def result_of(session: Session, table: DeltaTable, operation: Operation[Any]) -> dict[str, Any]:
-    """Run an operation of a statement; return its result as a dictionary, empty without changes."""
-    done = execute(session, table, operation)
+def execute_planned(
+    session: Session, name: QualifiedName, plan: Callable[[DeltaTable], Operation[OutcomeT_co]]
+) -> Ran[OutcomeT_co]:
+    """Plan and run the only operation of a statement.
+
+    If a query of the statement has read the table, and another writer has changed the table in the
+    meantime, the operation is planned again: its queries run again on the latest versions.
+
+    Args:
+        session: the session of the statement.
+        name: the name of the table that the operation changes.
+        plan: returns the operation; it may run queries of the statement.
+    """
+    retries = 0
+    while True:
+        table = session.open(name)
+        try:
+            return execute(session, table, plan(table))
+        except CommitConflictError as conflict:
+            # Without a query on the table, `execute` has already run the operation again.
+            if not session.has_read(table) or retries >= session.options.max_retries:
+                raise
+            logger.info("running the statement on %s again: %s", table.table_uri, conflict)
+        retries += 1
+        session.begin()
+
+
+def result_of(
+    session: Session, name: QualifiedName, plan: Callable[[DeltaTable], Operation[Any]]
+) -> dict[str, Any]:
+    """Return the result of `execute_planned` as a dictionary; it is empty without changes."""
+    done = execute_planned(session, name, plan)
     return {} if done.value is None else dict(done.value.result())
 
 

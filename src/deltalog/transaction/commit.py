@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from deltalog._util.observing import WorkKind, observed
 from deltalog.errors import CommitConflictError
@@ -36,7 +36,6 @@ __all__ = ["Committed", "Ran", "commit", "stage_and_commit"]
 logger: logging.Logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
-MAX_RERUNS: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +110,6 @@ def stage_and_commit(
     operation: str,
     parameters: Mapping[str, Any] | None = None,
     options: CommitOptions = USUAL,
-    max_reruns: int = MAX_RERUNS,
     skip_empty: bool = False,
     is_held: bool = False,
     maintenance: Maintenance | None = None,
@@ -123,8 +121,7 @@ def stage_and_commit(
         stage: stages the operation into the transaction: writes data files, but commits nothing.
         operation: name of the operation in the history.
         parameters: parameters of the operation; `stage` may add more.
-        options: options of the commit, and whether a conflict is raised or leads to another run.
-        max_reruns: the maximum number of runs after the first.
+        options: options of the commit, and how many times a conflict leads to another run.
         skip_empty: whether to skip the commit if nothing was staged.
         is_held: whether `load` returns a snapshot that may be old. If the log no longer contains
             its version, the operation runs on the latest version of the same table.
@@ -140,7 +137,7 @@ def stage_and_commit(
     """
     reruns = 0
     snapshot = load()
-    may_rerun = options.on_conflict != "raise" and max_reruns > 0
+    may_rerun = options.max_retries > 0
     if is_held and (is_local(snapshot.store) or not may_rerun or _is_known(snapshot, options)):
         snapshot, is_held = in_place(snapshot), False
     with observed(
@@ -167,7 +164,7 @@ def stage_and_commit(
                     if committed.skipped:
                         discard(pending)
             except CommitConflictError as conflict:
-                if options.on_conflict == "raise" or reruns >= max_reruns:
+                if reruns >= options.max_retries:
                     raise
                 reruns += 1
                 logger.info("running %s on %s again: %s", operation, snapshot.store.root, conflict)

@@ -15,6 +15,14 @@ if TYPE_CHECKING:
     from deltalog.expressions import Expression
 
 
+MAX_RETRIES: Final = 10
+"""The default of `CommitProperties.max_retries`.
+
+A writer can lose many times in a row: if two writers run equally long operations one after the
+other, the one that has lost once starts later, and so it tends to lose again.
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class AppTransaction:
     """An application transaction, which makes writes idempotent.
@@ -50,15 +58,21 @@ class CommitProperties:
             means 10,000. Retries also end after 10 minutes.
         app_transactions: application transactions that the commit records. If they are already
             recorded, the commit is skipped.
+        max_retries: the maximum number of times that the operation is run again, on the newest
+            version, because a commit of another writer conflicts with it; None means 10.
     """
 
     custom_metadata: Mapping[str, Any] | None = None
     max_commit_retries: int | None = None
     app_transactions: Sequence[AppTransaction] | None = None
+    max_retries: int | None = None
 
     def __post_init__(self) -> None:
         """Raise for invalid values, before anything is written."""
         metadata, transactions = self.custom_metadata, self.app_transactions
+        most: object = self.max_retries
+        if most is not None and (not isinstance(most, int) or most < 0):
+            raise InvalidInputError(f"max_retries: expected a number from 0, found {most!r}")
         if not isinstance(metadata, Mapping | None):
             raise InvalidInputError(f"custom_metadata: expected a dictionary, found {metadata!r}")
         _check_storable(metadata, "custom_metadata")
@@ -150,6 +164,14 @@ class CommitOptions:
     properties: CommitProperties | None = None
     hooks: PostCommitHookProperties | None = None
     on_conflict: Literal["retry", "raise"] = "retry"
+
+    @property
+    def max_retries(self) -> int:
+        """The maximum number of times that the operation is run again after a conflict."""
+        if self.on_conflict == "raise":
+            return 0
+        given = None if self.properties is None else self.properties.max_retries
+        return MAX_RETRIES if given is None else given
 
     def __post_init__(self) -> None:
         """Raise for values of another type."""

@@ -11,7 +11,7 @@ from deltalog._util.observing import ObservedWork, WorkKind, observed, unwatch, 
 from deltalog.errors import ConcurrentAppendError
 from deltalog.log.context import utc_context
 from deltalog.log.snapshot import load_snapshot
-from deltalog.transaction import PendingTransaction, commit, stage_and_commit
+from deltalog.transaction import CommitOptions, PendingTransaction, commit, stage_and_commit
 from tests.support.transactions import new_file, pending, table
 
 Seen = tuple[str, WorkKind, str]
@@ -77,7 +77,10 @@ def test_what_fails_is_seen_to_fail(recorder: Recorder) -> None:
 
     with pytest.raises(ConcurrentAppendError):
         stage_and_commit(
-            lambda: load_snapshot(utc_context(store)), stage, operation="COUNT", max_reruns=0
+            lambda: load_snapshot(utc_context(store)),
+            stage,
+            operation="COUNT",
+            options=CommitOptions(on_conflict="raise"),
         )
     assert recorder.errors[-1] == "ConcurrentAppendError"
     assert recorder.works[-1].kind is WorkKind.OPERATION

@@ -10,6 +10,7 @@ import pytest
 from deltalog.errors import CommitConflictError, DeltaError, InvalidInputError
 from deltalog.statements import Connection
 from deltalog.statements.local import LocalSession
+from deltalog.transaction import CommitOptions, CommitProperties
 from tests.support.sql_tables import SqlTables
 
 if TYPE_CHECKING:
@@ -279,10 +280,50 @@ def test_rows_that_the_statement_has_read_are_those_that_it_changes(
 
     pair.session.select = select  # type: ignore[method-assign]  # the moment of the race
     pair.session.values = lambda query: select(query).read_all()  # type: ignore[method-assign]
+    pair.session.options = CommitOptions(properties=CommitProperties(max_retries=0))
     with pytest.raises(CommitConflictError):
         pair.run(sql)
     pair.session.select = rows  # type: ignore[method-assign]
     assert pair.rows("SELECT * FROM t WHERE id > 2") == [(3, "late"), (4, None)]
+
+
+@pytest.mark.parametrize(
+    ("sql", "ids"),
+    [
+        ("INSERT OVERWRITE t SELECT id, name FROM t", [1, 2, 4]),
+        ("INSERT INTO t SELECT id + 10, name FROM t", [1, 2, 4, 11, 12, 14]),
+        ("DELETE FROM t WHERE id = (SELECT max(id) - 1 FROM t)", [1, 2, 4]),
+        ("UPDATE t SET id = id + 5 WHERE id IN (SELECT id FROM t)", [6, 7, 9]),
+        (
+            (
+                "MERGE INTO t USING (SELECT id + 1 AS id FROM t) s ON t.id = s.id "
+                "WHEN MATCHED THEN DELETE"
+            ),
+            [1, 4],
+        ),
+    ],
+)
+def test_a_statement_whose_query_read_an_old_version_runs_again(
+    pair: SqlTables, sql: str, ids: list[int]
+) -> None:
+    """Another session deletes a row after the first query, and before the statement commits."""
+    other = Connection(LocalSession({"t": pair.table("t").table_uri}))
+    rows = pair.session.select
+    seen: list[Query] = []
+
+    def select(query: Query) -> pa.RecordBatchReader:
+        found = rows(query)
+        if not seen:
+            other.sql("DELETE FROM t WHERE id = 3")
+        seen.append(query)
+        return found
+
+    pair.session.select = select  # type: ignore[method-assign]  # the moment of the race
+    pair.session.values = lambda query: select(query).read_all()  # type: ignore[method-assign]
+    pair.run(sql)
+    assert len(seen) == 2
+    pair.session.select = rows  # type: ignore[method-assign]
+    assert sorted(pair.values("SELECT id FROM t")) == ids
 
 
 def test_explaining_changes_nothing(pair: SqlTables) -> None:

@@ -37,6 +37,7 @@ def test_what_is_left_out_is_the_tables_to_decide() -> None:
         {"custom_metadata": {}, "app_transactions": []},
         {"custom_metadata": {"a": "b"}, "max_commit_retries": 0},
         {"app_transactions": [AppTransaction("a", 1), AppTransaction("b", 1)]},
+        {"max_retries": 0},
     ],
 )
 def test_what_may_be_said(given: dict[str, Any]) -> None:
@@ -52,6 +53,8 @@ def test_what_may_be_said(given: dict[str, Any]) -> None:
         ({"app_transactions": AppTransaction("a", 1)}, "app_transactions: expected a list"),
         ({"app_transactions": [("a", 1)]}, "app_transactions"),
         ({"app_transactions": [AppTransaction("a", 1), None]}, "app_transactions"),
+        ({"max_retries": -1}, "max_retries: expected a number from 0, found -1"),
+        ({"max_retries": "2"}, "max_retries"),
     ],
 )
 def test_what_would_fail_in_the_middle_of_a_commit(given: dict[str, Any], message: str) -> None:

@@ -9,6 +9,7 @@ Protocol: Data Files, Per-file Statistics
 from __future__ import annotations
 
 import itertools
+import logging
 import secrets
 import string
 import threading
@@ -21,7 +22,7 @@ import pyarrow as pa
 
 from deltalog._util.kernels import Array, compute, pc
 from deltalog.data.write.options import codec_of, dictionary_leaves, file_suffix, parquet_options
-from deltalog.errors import InvalidInputError
+from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.protocol import column_mapping
 from deltalog.protocol.partition_values import encode_value, hive_directory
 from deltalog.protocol.stats.collect import StatsCollector, encode_stats
@@ -29,6 +30,7 @@ from deltalog.schema import Field, StructType
 from deltalog.schema.primitives.moments import values_or_counts
 from deltalog.schema.types import TIMESTAMP, VOID
 from deltalog.storage.parquet.sink import ParquetSink
+from deltalog.storage.store import LevelStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
     from deltalog.protocol.actions.properties import TableProperties
     from deltalog.protocol.configuration import TableConfiguration
     from deltalog.storage.store import Store
+
+logger: logging.Logger = logging.getLogger(__name__)
 
 _ALPHANUMERIC: Final = string.ascii_letters + string.digits
 _DATA_DIRECTORY: Final = ""
@@ -120,7 +124,7 @@ class FilePlan:
     def next_path(self, values: Values) -> tuple[int, str]:
         """Return the number and the unique path of a new file, and record the path in `opened`."""
         number = next(self._numbers)
-        name = f"{self.prefix}-{number:05d}-{uuid.uuid4()}-c000{self._suffix}"
+        name = f"{self.prefix}-{number:05d}-{_unique(self.spec.job)}-c000{self._suffix}"
         directories = (self.directory, _directory(self.spec.configuration, values))
         path = "/".join([*(part for part in directories if part), name])
         self.opened.append(path)
@@ -260,6 +264,51 @@ class _GrowingFile:
             modified_ms=info.modified_ms,
             stats=None if self._stats is None else encode_stats(self._stats.finish()),
         )
+
+
+# --- Names that contain the id of a distributed job
+
+
+_JOB_LENGTH: Final = len("xxxxxxxx-xxxx-4xxx")
+_LOG_DIRECTORY: Final = "_delta_log"
+
+
+def new_job() -> str:
+    """Return the id of a new job: the first 60 random bits of the UUIDs in its files' names."""
+    return str(uuid.uuid4())[:_JOB_LENGTH]
+
+
+def _unique(job: str | None) -> str:
+    name = str(uuid.uuid4())
+    return name if job is None else f"{job}{name[_JOB_LENGTH:]}"
+
+
+def discard_job(store: Store, job: str) -> None:
+    """Delete all files of a failed job, also unfinished ones. A failure is only logged.
+
+    Args:
+        store: the store of the table.
+        job: the result of `new_job` that only this job has used.
+
+    Cost: one listing of the table's directory without the log, and the deletions.
+    """
+    try:
+        store.delete_many([path for path in _listed(store) if f"-{job}-" in path])
+    except DeltaError as error:
+        logger.warning(
+            "files of a failed job remain in %s until vacuum deletes them: %s", store.root, error
+        )
+
+
+def _listed(store: Store) -> Iterator[str]:
+    if not isinstance(store, LevelStore):
+        yield from (info.path for info in store.list_all(""))
+        return
+    files, directories = store.list_level("")
+    yield from (info.path for info in files)
+    for directory in directories:
+        if directory != _LOG_DIRECTORY:
+            yield from (info.path for info in store.list_all(directory))
 
 
 def _directory(configuration: TableConfiguration, values: Values) -> str:

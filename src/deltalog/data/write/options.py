@@ -410,6 +410,8 @@ class WriteSpec:
         data_change: False if the rows were in the table before.
         now_ms: the value of `current_timestamp()`; None means the time at which the write starts.
         casts: whether to cast columns; see `fit.Fit`.
+        job: the id of a distributed job, a result of `open_files.new_job`, which all names of new
+            files contain; None if no job has to find its files by their names.
     """
 
     store: Store
@@ -422,6 +424,7 @@ class WriteSpec:
     data_change: bool = True
     now_ms: int | None = None
     casts: bool = False
+    job: str | None = None
 
     def starting_at(self, identity_starts: Mapping[str, int]) -> Self:
         """Return the same settings with other `identity_starts`."""

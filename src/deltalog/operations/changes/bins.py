@@ -13,7 +13,7 @@ import logging
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import accumulate, chain, groupby
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -128,6 +128,7 @@ class BinReader:
         report: called after each file that has been read.
         num_tasks: the number of bins that are rewritten at the same time. If 1, files are
             prefetched while earlier rows are written.
+        job: see `WriteSpec`.
     """
 
     def __init__(
@@ -137,9 +138,10 @@ class BinReader:
         report: Callable[[], None],
         *,
         num_tasks: int,
+        job: str | None = None,
     ) -> None:
         self.snapshot: Snapshot = pending.read_snapshot
-        self.spec: WriteSpec = options.spec_for(pending, data_change=False)
+        self.spec: WriteSpec = replace(options.spec_for(pending, data_change=False), job=job)
         self.num_tasks = num_tasks
         self._report = report
         self._schema = self.spec.configuration.arrow_schema
@@ -296,12 +298,14 @@ class BinRewrite:
         bins: bins of files from the transaction's snapshot.
         rewrite: writes a bin's rows to new files.
         options: options of the run.
+        job_id: see `WriteSpec.job`.
     """
 
     transaction: PendingTransaction
     bins: Sequence[Bin]
     rewrite: Rewrite
     options: RunOptions
+    job_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -348,6 +352,7 @@ class BinTask:
         operation: the name of the operation.
         options: the options of the new files.
         rewrite: writes a bin's rows to new files.
+        job_id: see `WriteSpec.job`.
     """
 
     snapshot: Snapshot
@@ -355,6 +360,7 @@ class BinTask:
     operation: str
     options: FileOptions
     rewrite: Rewrite
+    job_id: str | None = None
 
     @classmethod
     def of(cls, job: BinRewrite) -> Self:
@@ -366,6 +372,7 @@ class BinTask:
             operation=transaction.operation,
             options=job.options.files,
             rewrite=job.rewrite,
+            job_id=job.job_id,
         )
 
     def run(self, group: BinGroup) -> list[Rewritten]:
@@ -379,7 +386,11 @@ class BinTask:
         options = RunOptions(files=self.options, max_concurrent_tasks=1)
         return rewrite_here(
             BinRewrite(
-                transaction=transaction, bins=group.bins, rewrite=self.rewrite, options=options
+                transaction=transaction,
+                bins=group.bins,
+                rewrite=self.rewrite,
+                options=options,
+                job_id=self.job_id,
             )
         )
 
@@ -461,7 +472,11 @@ class _BinWork:
         progress = job.transaction.progress
         progress.expect(sum(one.files.num_rows for one in job.bins))
         self._rows = BinReader(
-            job.transaction, job.options.files, progress.done, num_tasks=num_tasks
+            job.transaction,
+            job.options.files,
+            progress.done,
+            num_tasks=num_tasks,
+            job=job.job_id,
         )
 
     def run(self) -> list[Rewritten]:

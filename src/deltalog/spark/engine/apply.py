@@ -4,7 +4,8 @@ This module contains the steps that the three commands share. A data frame conta
 change, each with the number of the clause that applies. Tasks write the new versions of these rows,
 and report the positions of the old versions. For each file, the driver then decides to remove it,
 to mark rows in a deletion vector, or to rewrite it. The driver writes the deletion vectors; tasks
-copy the remaining rows of rewritten files. Rows are never sent to the driver.
+copy the remaining rows of rewritten files, or the driver if these files are small. Changed rows are
+never sent to the driver.
 
 Protocol: Deletion Vectors, Add File and Remove File, Add CDC File
 """
@@ -22,6 +23,7 @@ from deltalog._util.kernels import compute
 from deltalog._util.paths import file_locations
 from deltalog.data.scan.plan import TASK_COLUMNS, make_task
 from deltalog.data.scan.task import read_spec
+from deltalog.data.write.open_files import discard_job, new_job
 from deltalog.data.write.written import WrittenFiles
 from deltalog.errors import AmbiguousMergeError, InternalError
 from deltalog.operations.changes.apply import (
@@ -56,11 +58,12 @@ from deltalog.spark.session.tasks import decode_all, run_for_each, run_tasks
 from deltalog.spark.session.types import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pyspark.sql import Column, DataFrame
 
     from deltalog._util.clock import Stopwatch
+    from deltalog.data.scan import ScanTask
     from deltalog.data.scan.prune import Pruned
     from deltalog.data.write.options import WriteSpec
     from deltalog.expressions import Expression
@@ -69,6 +72,8 @@ if TYPE_CHECKING:
     from deltalog.transaction import PendingTransaction
 
 _IDS: Final = (metadata_columns.ROW_ID, metadata_columns.ROW_COMMIT_VERSION)
+COPIED_HERE_BYTES: Final = 4 * 1024 * 1024
+"""The maximum size of rewritten files whose remaining rows the driver copies, in bytes."""
 TARGET_STRUCT: Final = "__deltalog_target"
 """The name of the struct column that contains a row of the table."""
 
@@ -130,7 +135,8 @@ def find_candidates(scan: SparkScan, reach: Expression | None, alias: str | None
 
 def row_struct(names: Sequence[str]) -> Column:
     """Return one struct that contains all columns of a row of the frame."""
-    return F.struct(*(F.col(quoted(name)).alias(name) for name in names))
+    # A string needs one call to the JVM, whereas columns need several calls for each name.
+    return F.expr(f"struct({', '.join(f'{quoted(name)} AS {quoted(name)}' for name in names)})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,14 +209,16 @@ class FrameChange:
         return "\n  ".join(lines)
 
     def _run(self, spec: WriteSpec, frame: DataFrame, *, writes: bool) -> RowsDone:
+        job_id = new_job()
         job = ChangeJob(
-            write_spec=spec,
+            write_spec=replace(spec, job=job_id),
             clauses=tuple(clause.action for clause in self.request.ordered),
             tells_changes=spec.configuration.change_data_feed_enabled,
             writes=writes,
         )
-        what = f"changing rows of {spec.store.root}"
-        return united(spec, run_tasks(frame, partial(change_task, job), what))
+        what, work = f"changing rows of {spec.store.root}", partial(change_task, job)
+        discard = partial(discard_job, spec.store, job_id) if writes else None
+        return united(spec, run_tasks(frame, work, what, discard=discard))
 
     def _check_repeats(self, places: Mapping[str, tuple[int, DeletionBitmap]]) -> None:
         repeated = {name: n - len(rows) for name, (n, rows) in places.items() if n > len(rows)}
@@ -249,7 +257,10 @@ class FrameChange:
     def _copy(
         self, spec: WriteSpec, selected: SelectedRows, decisions: Sequence[FileDecision]
     ) -> RowsDone:
-        """Copy the remaining rows of rewritten files in tasks, and stage the new files."""
+        """Copy the remaining rows of rewritten files, and stage the new files.
+
+        Tasks copy them; the driver, if the files are so small that a job would take longer.
+        """
         cut = [n for n, decision in enumerate(decisions) if decision is FileDecision.REWRITTEN]
         if not cut:
             return RowsDone(written=no_files(spec), counts=(0,))
@@ -270,8 +281,14 @@ class FrameChange:
             [(task, gone[task.path]) for task in group]
             for group in split_tasks(tasks, MAX_PARTITION_BYTES)
         ]
-        spark, what = self.frame.sparkSession, f"copying rows of {snapshot.store.root}"
-        copied = united(spec, run_for_each(spark, groups, partial(copy_task, spec), what))
+        job_id = new_job()
+        copy = partial(copy_task, replace(spec, job=job_id))
+        discard = partial(discard_job, spec.store, job_id)
+        if sum(task.size_bytes or 0 for task in tasks) <= COPIED_HERE_BYTES:
+            copied = _combined(spec, _copied_here(copy, groups, discard))
+        else:
+            spark, what = self.frame.sparkSession, f"copying rows of {snapshot.store.root}"
+            copied = united(spec, run_for_each(spark, groups, copy, what, discard=discard))
         self.transaction.add_files(copied.written)
         return copied
 
@@ -308,7 +325,23 @@ def united(spec: WriteSpec, messages: Iterable[bytes]) -> RowsDone:
     Raises:
         DeltaError: a task found an error in its rows. The files of the other tasks are deleted.
     """
-    parts: list[RowsDone] = decode_all(messages, spec.store, lambda part: part.written.paths)
+    return _combined(spec, decode_all(messages, spec.store, lambda part: part.written.paths))
+
+
+def _copied_here(
+    copy: Callable[[Sequence[tuple[ScanTask, DeletionBitmap]]], RowsDone],
+    groups: Sequence[Sequence[tuple[ScanTask, DeletionBitmap]]],
+    discard: Callable[[], None],
+) -> list[RowsDone]:
+    """Copy rows in this process; if this fails, delete the new files."""
+    try:
+        return [copy(group) for group in groups]
+    except BaseException:
+        discard()
+        raise
+
+
+def _combined(spec: WriteSpec, parts: Sequence[RowsDone]) -> RowsDone:
     if not parts:
         return RowsDone(written=no_files(spec), counts=())
     places: dict[str, tuple[int, DeletionBitmap]] = {}

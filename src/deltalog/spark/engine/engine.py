@@ -18,6 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812  # PySpark's convention
 
 from deltalog._util.clock import Stopwatch
 from deltalog.data.scan.prune import judge
+from deltalog.data.write.open_files import discard_job, new_job
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.log.snapshot.splits import holds_more_files
 from deltalog.operations.changes.apply import WriteJob, balanced
@@ -166,7 +167,14 @@ class SparkEngine(LocalEngine):
 
 @contextmanager
 def _persisted(frame: DataFrame) -> Iterator[DataFrame]:
-    """Persist a frame during the block. If Spark computed it twice, the rows could differ."""
+    """Persist a frame during the block. If Spark computed it twice, the rows could differ.
+
+    A frame that the user has persisted remains persisted.
+    """
+    level = frame.storageLevel
+    if level.useMemory or level.useDisk:
+        yield frame
+        return
     kept = frame.persist()
     try:
         yield kept
@@ -197,8 +205,14 @@ def groups_of(bins: Sequence[Bin]) -> list[BinGroup]:
 
 def rewrite_by_tasks(spark: SparkSession, job: BinRewrite) -> list[Rewritten]:
     """Rewrite all bins in one Spark job; the commit interval of `job` is ignored."""
-    store, groups = job.transaction.store, groups_of(job.bins)
-    messages = run_for_each(spark, groups, BinTask.of(job).run, f"optimizing {store.root}")
+    store, job_id = job.transaction.store, new_job()
+    messages = run_for_each(
+        spark,
+        groups_of(job.bins),
+        BinTask.of(replace(job, job_id=job_id)).run,
+        f"optimizing {store.root}",
+        discard=partial(discard_job, store, job_id),
+    )
     done: list[list[Rewritten]] = decode_all(
         messages, store, lambda part: [path for one in part for path in one.written.paths]
     )

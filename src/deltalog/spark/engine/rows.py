@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+from dataclasses import replace
 from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Final
@@ -18,6 +19,7 @@ from pyspark.sql.types import StructType as SparkStruct
 from deltalog._util.paths import FileInfo, join
 from deltalog.data.write.adopted_files import describe_staged
 from deltalog.data.write.enforce import Enforcer
+from deltalog.data.write.open_files import discard_job, new_job
 from deltalog.data.write.options import DEFAULT_TARGET_FILE_SIZE_BYTES, WriteSpec, codec_of
 from deltalog.data.write.written import WrittenFiles
 from deltalog.errors import StorageError
@@ -67,8 +69,13 @@ class SparkRows:
         sources = Enforcer.of_spec(job.spec, self.schema).sources
         if sources is not None and is_fit(job, self._frame.sparkSession):
             return write_natively(self._frame, sources, job.spec)
-        what = f"writing to {job.spec.store.root}"
-        messages = run_tasks(self._gathered(job), partial(write_task, job), what)
+        store, job_id = job.spec.store, new_job()
+        messages = run_tasks(
+            self._gathered(job),
+            partial(write_task, replace(job, spec=replace(job.spec, job=job_id))),
+            f"writing to {store.root}",
+            discard=partial(discard_job, store, job_id),
+        )
         return written_by(job.spec, messages)
 
     def _gathered(self, job: WriteJob) -> DataFrame:

@@ -73,6 +73,8 @@ FOLLOWED: Final = {
     "optimizeWrite.enabled": "rows of a partition are gathered; by the format within each task",
     "autoCompact.enabled": "small files are compacted after commits",
     "optimize.maxFileSize": "the size of files that `optimize` writes",
+    "spark.deltalog.maxRetries": "how many times a change is run again, on the newest version, "
+    "after a conflict with another writer; 10 if not set",
 }
 """The settings that have an effect in deltalog: name → the effect."""
 

@@ -33,6 +33,7 @@ _AUTO_COMPACT: Final = f"{DELTA}autoCompact.enabled"
 _OPTIMIZED_SIZE: Final = f"{DELTA}optimize.maxFileSize"
 _OVERWRITE_MODE: Final = "spark.sql.sources.partitionOverwriteMode"
 _ANSI: Final = "spark.sql.ansi.enabled"
+MAX_RETRIES: Final = "spark.deltalog.maxRetries"
 RETENTION_CHECK: Final = f"{DELTA}retentionDurationCheck.enabled"
 
 
@@ -50,6 +51,8 @@ class SessionSettings:
             files.
         auto_compact: whether small files are compacted after a commit.
         optimized_bytes: the size of the files that OPTIMIZE writes.
+        max_retries: the maximum number of times that a change is run again after a conflict with
+            another writer.
         time_zone: the time zone of timestamps without a time zone, in Spark's notation.
         defaults: the default properties of new tables: name → value.
     """
@@ -62,6 +65,7 @@ class SessionSettings:
     optimize_write: bool | None = None
     auto_compact: bool | None = None
     optimized_bytes: int | None = None
+    max_retries: int | None = None
     time_zone: str | None = None
     defaults: tuple[tuple[str, str], ...] = ()
 
@@ -73,11 +77,12 @@ class SessionSettings:
         return PostCommitHookProperties(auto_compact=self.auto_compact)
 
     def commit_properties(self, app: AppTransaction | None = None) -> CommitProperties:
-        """Return the user metadata and the application transaction of a commit."""
+        """Return the user metadata, the application transaction and the retries of a commit."""
         text = self.user_metadata
         return CommitProperties(
             custom_metadata={"userMetadata": text} if text else None,
             app_transactions=None if app is None else [app],
+            max_retries=self.max_retries,
         )
 
 
@@ -104,6 +109,7 @@ def read_settings(given: Mapping[str, str]) -> SessionSettings:
         optimize_write=_truth(given, _OPTIMIZE_WRITE),
         auto_compact=_truth(given, _AUTO_COMPACT),
         optimized_bytes=None if size is None else int(size),
+        max_retries=_max_retries(given),
         time_zone=given.get(TIME_ZONE),
         defaults=tuple(
             (f"delta.{name[len(DEFAULTS) :]}", text)
@@ -152,6 +158,15 @@ def _most_records(given: Mapping[str, str]) -> int | None:
     if not digits.removeprefix("-").isdecimal():
         raise InvalidInputError(f"{_MOST_RECORDS}: expected a whole number, found {text!r}")
     return max(0, int(digits))
+
+
+def _max_retries(given: Mapping[str, str]) -> int | None:
+    text = given.get(MAX_RETRIES)
+    if text is None:
+        return None
+    if not text.strip().isdecimal():
+        raise InvalidInputError(f"{MAX_RETRIES}: expected a number from 0, found {text!r}")
+    return int(text)
 
 
 def _app(given: Mapping[str, str]) -> AppTransaction | None:

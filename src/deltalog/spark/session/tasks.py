@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import pickle
 import zlib
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from threading import Thread
 from typing import TYPE_CHECKING, Any, Final, TypeVar
+from uuid import uuid4
 
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.cloudpickle import Pickler
 from pyspark.errors import PySparkException
 
+from deltalog._util.clock import Stopwatch, SystemClock
 from deltalog.errors import ConstraintViolationError, InvalidInputError, SchemaMismatchError
 from deltalog.spark.session.workers import check_workers, mapped, naming_workers
 from deltalog.storage.options import pickled_for_tasks
@@ -23,6 +26,7 @@ from deltalog.storage.options import pickled_for_tasks
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from pyspark import SparkContext, StatusTracker
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql import types as spark_types
 
@@ -97,7 +101,11 @@ def task_number() -> int:
 
 
 def run_tasks(
-    frame: DataFrame, work: Callable[[Iterable[pa.RecordBatch]], object], what: str
+    frame: DataFrame,
+    work: Callable[[Iterable[pa.RecordBatch]], object],
+    what: str,
+    *,
+    discard: Callable[[], None] | None = None,
 ) -> list[bytes]:
     """Run a job whose tasks pass their rows to `work`; return the messages of the tasks.
 
@@ -106,35 +114,48 @@ def run_tasks(
         work: a function that runs in each task. Its result, or an error in the data, becomes the
             task's message.
         what: a description of the job for Spark's UI.
+        discard: deletes the files of the tasks. It is called if the job fails or is cancelled, or
+            if Ctrl-C interrupts the driver, because the messages of all tasks are then lost.
 
     Raises:
         WorkerMismatchError: the workers do not have the driver's version of deltalog. Usually found
             before the job starts.
     """
-    check_workers(frame.sparkSession)
+    spark = frame.sparkSession
+    check_workers(spark)
 
     def reported(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         message: Any = pa.array([report(lambda: work(batches))], pa.binary())
         yield pa.RecordBatch.from_arrays([message], names=[_MESSAGE])
 
-    with described(frame.sparkSession, what), naming_workers():
+    with described(spark, what), naming_workers(), discarding_files(spark, discard):
         rows = mapped(frame, reported, f"{_MESSAGE} binary").collect()
     return [bytes(row[_MESSAGE]) for row in rows]
 
 
 def run_numbered(
-    spark: SparkSession, count: int, work: Callable[[int], object], what: str
+    spark: SparkSession,
+    count: int,
+    work: Callable[[int], object],
+    what: str,
+    *,
+    discard: Callable[[], None] | None = None,
 ) -> list[bytes]:
     """Run a job of `count` numbered tasks; return their messages in the order of the numbers."""
     numbers = spark.range(0, count, 1, count)
-    return run_tasks(numbers, lambda batches: work(*_numbers(batches)), what)
+    return run_tasks(numbers, lambda batches: work(*_numbers(batches)), what, discard=discard)
 
 
 def run_for_each(
-    spark: SparkSession, inputs: Sequence[T], work: Callable[[T], object], what: str
+    spark: SparkSession,
+    inputs: Sequence[T],
+    work: Callable[[T], object],
+    what: str,
+    *,
+    discard: Callable[[], None] | None = None,
 ) -> list[bytes]:
     """Run one task for each input; return their messages in the order of the inputs."""
-    return run_numbered(spark, len(inputs), _for_each(inputs, work), what)
+    return run_numbered(spark, len(inputs), _for_each(inputs, work), what, discard=discard)
 
 
 def _for_each(inputs: Iterable[T], work: Callable[[T], R]) -> Callable[[int], R]:
@@ -213,3 +234,74 @@ def described(spark: SparkSession, what: str) -> Iterator[None]:
         yield
     finally:
         context.setLocalProperty(_DESCRIPTION, before)  # type: ignore[arg-type]  # None removes the description
+
+
+# --- files of jobs that fail or are cancelled
+
+
+_GROUP: Final = "spark.jobGroup.id"
+_LATEST_JOBS: Final = 8
+_LONGEST_WAIT_S: Final = 10.0
+_POLL_S: Final = 0.05
+
+
+@contextmanager
+def discarding_files(spark: SparkSession, discard: Callable[[], None] | None) -> Iterator[None]:
+    """If the job of this block fails or is interrupted, wait until its tasks end, then `discard`.
+
+    Tasks run on for a while after a job has failed or was cancelled: Spark kills a Python worker
+    that does not stop within 2 s. Without the wait, their files would remain. Remote sessions
+    cannot tell which tasks run, so there is no wait.
+
+    Args:
+        spark: the session.
+        discard: deletes the files of the job; None if its tasks write none.
+    """
+    try:
+        context = None if discard is None else spark.sparkContext
+    except (AttributeError, PySparkException):  # a remote session has no Spark context
+        context = None
+    tag, group = f"deltalog-{uuid4().hex}", None
+    if context is not None:
+        group = context.getLocalProperty(_GROUP)
+        context.addJobTag(tag)
+    try:
+        yield
+    except BaseException:
+        if context is not None:
+            # After Ctrl-C, this thread's connection to the JVM may still await an answer.
+            ending = Thread(target=_end_tasks, args=(context, tag, group), daemon=True)
+            ending.start()
+            ending.join(_LONGEST_WAIT_S)
+        if discard is not None:
+            discard()
+        raise
+    finally:
+        if context is not None:
+            context.removeJobTag(tag)
+
+
+def _end_tasks(context: SparkContext, tag: str, group: str | None) -> None:
+    """Cancel the jobs with a tag, and wait until none of their tasks runs.
+
+    Args:
+        context: the context of the jobs.
+        tag: the tag.
+        group: the group of the jobs; None means that they have no group.
+    """
+    with suppress(Exception):  # such as a context that was stopped, which has no tasks
+        context.cancelJobsWithTag(tag)
+        tracker = context.statusTracker()
+        watch, clock = Stopwatch(), SystemClock()
+        while _count_tasks(tracker, group) and watch.elapsed_ms() < _LONGEST_WAIT_S * 1000:
+            clock.sleep(_POLL_S)
+
+
+def _count_tasks(tracker: StatusTracker, group: str | None) -> int:
+    """Return the number of running tasks of the latest jobs of a group."""
+    found = 0
+    for number in sorted(tracker.getJobIdsForGroup(group))[-_LATEST_JOBS:]:
+        job = tracker.getJobInfo(number)
+        for stage in () if job is None else map(tracker.getStageInfo, job.stageIds):
+            found += 0 if stage is None else stage.numActiveTasks
+    return found

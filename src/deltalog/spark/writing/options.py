@@ -79,6 +79,8 @@ class WriteOptions:
         optimize_write: whether to move the rows of a partition to few tasks; None means the
             table's property.
         hooks: the settings of post-commit hooks; None means the table's properties.
+        max_retries: how many times the write is run again after a conflict; None means the
+            session's setting.
     """
 
     mode: Literal["append", "overwrite"] = "append"
@@ -100,6 +102,7 @@ class WriteOptions:
     streams: bool = False
     optimize_write: bool | None = None
     hooks: PostCommitHookProperties | None = None
+    max_retries: int | None = None
 
     def __post_init__(self) -> None:
         """Refuse options that cannot be combined."""
@@ -152,6 +155,7 @@ class WriteOptions:
                 settings.optimize_write if self.optimize_write is None else self.optimize_write
             ),
             hooks=self.hooks or settings.hooks,
+            max_retries=settings.max_retries if self.max_retries is None else self.max_retries,
             max_records_per_file=(
                 settings.max_records_per_file
                 if self.max_records_per_file is None
@@ -180,10 +184,12 @@ class WriteOptions:
 
     @property
     def commit_properties(self) -> CommitProperties:
-        """Return the user metadata and the application transaction of the commit."""
+        """Return the user metadata, the application transaction and the retries of the commit."""
         custom = None if self.user_metadata is None else {"userMetadata": self.user_metadata}
         apps = None if self.app is None else [self.app]
-        return CommitProperties(custom_metadata=custom, app_transactions=apps)
+        return CommitProperties(
+            custom_metadata=custom, app_transactions=apps, max_retries=self.max_retries
+        )
 
     def arguments(self, configuration: TableConfiguration) -> dict[str, Any]:
         """Return the arguments of the core's operation `Write`, except the rows.

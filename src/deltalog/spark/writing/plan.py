@@ -15,7 +15,13 @@ from typing import TYPE_CHECKING, Any, Final
 from deltalog._util.escaping import name_key
 from deltalog.catalogs.table_uri import named_table, naming
 from deltalog.data.write.enforce import Enforcer
-from deltalog.errors import InvalidInputError, TableNotFoundError
+from deltalog.errors import (
+    ConcurrentAppendError,
+    ConcurrentDeleteDeleteError,
+    ConcurrentDeleteReadError,
+    InvalidInputError,
+    TableNotFoundError,
+)
 from deltalog.expressions import TextRules
 from deltalog.log.listing import has_table
 from deltalog.log.snapshot import Snapshot, load_snapshot
@@ -23,7 +29,7 @@ from deltalog.operations.arguments import as_condition
 from deltalog.operations.changes.apply import WriteJob, no_files
 from deltalog.operations.changes.request import ChangeMetrics, RowCounts
 from deltalog.operations.engine import Engine, LocalEngine, RowSource
-from deltalog.operations.execute import execute, make_table, stage
+from deltalog.operations.execute import EngineMaintenance, make_table, stage
 from deltalog.operations.write import RowsWritten, Write
 from deltalog.schema import StructType, to_arrow_schema
 from deltalog.spark.reading.conditions import check_zone
@@ -33,10 +39,11 @@ from deltalog.spark.session.settings import SessionSettings, read_settings
 from deltalog.spark.session.types import schema_of
 from deltalog.table.creating import TablePlace
 from deltalog.table.defaults import new_table_with_defaults
-from deltalog.transaction import CommitOptions, PendingTransaction
+from deltalog.transaction import CommitOptions, Committed, PendingTransaction, commit
+from deltalog.transaction.pending import discard, discarding
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import pyarrow as pa
     from pyspark.sql import types as spark_types
@@ -125,10 +132,14 @@ class CommittingEngine(LocalEngine):
 
     Args:
         written: the files of all tasks.
+
+    Attributes:
+        unneeded: the paths of change data files that are not needed.
     """
 
     def __init__(self, written: WrittenFiles) -> None:
         self._written = written
+        self.unneeded: tuple[str, ...] = ()
 
     def write_rows(
         self,
@@ -138,12 +149,11 @@ class CommittingEngine(LocalEngine):
         predicate: Expression | None = None,
         tells_changes: bool = False,
     ) -> WrittenFiles:
-        """Return the files of the tasks. Change data files that are not needed are deleted."""
-        del rows, predicate  # the tasks have already written and checked the rows
-        if tells_changes or not self._written.cdc:
-            return self._written
-        spec.store.delete_many([action.path for action in self._written.cdc])
-        return replace(self._written, cdc=())
+        """Return the files of the tasks, without change data files that are not needed."""
+        del spec, rows, predicate  # the tasks have already written and checked the rows
+        cdc = self._written.cdc
+        self.unneeded = () if tells_changes else tuple(action.path for action in cdc)
+        return replace(self._written, cdc=()) if self.unneeded else self._written
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,19 +235,19 @@ class WritePlan:
     def commit(self, written: WrittenFiles) -> int | None:
         """Commit the files of the tasks, and run the post-commit hooks.
 
+        After a conflict, only the search for the rows to replace is repeated. The new rows do not
+        depend on the table, so their files remain valid.
+
         Returns:
             The new version. None if the table had already recorded the application transaction; the
             files are then deleted.
 
         Raises:
-            CommitFailedError: a commit of another writer conflicts with this write.
+            CommitFailedError: commits of other writers conflicted with the write in every attempt,
+                or the table's metadata has changed.
         """
         engine = CommittingEngine(written)
-        options = CommitOptions(
-            properties=self.options.commit_properties,
-            hooks=self.options.hooks,
-            on_conflict="raise",  # tasks have already written the rows for this version
-        )
+        options = CommitOptions(properties=self.options.commit_properties, hooks=self.options.hooks)
         settled = replace(self.options, merge_schema=False, overwrite_schema=False)
         write = PlannedWrite(
             data=self.schema.empty_table(),
@@ -246,9 +256,9 @@ class WritePlan:
         )
         version = self.version
         if version is None:
-            done = make_table(write, self.context, self.configuration, engine, options)
+            done = make_table(write, self.context, self.configuration, engine, options).committed
             if self.new is not None:
-                self.new.register(done.committed.snapshot)
+                self.new.register(done.snapshot)
         else:
             base = load_snapshot(self.context, version=version)
             if base.metadata.id != self.configuration.metadata.id:
@@ -257,11 +267,53 @@ class WritePlan:
                     f"id {self.configuration.metadata.id!r}, but the table there now has the id "
                     f"{base.metadata.id!r}; nothing was committed; write again"
                 )
-            done = execute(write, lambda: base, engine, options)
-        if not done.committed.skipped:
-            return done.committed.version
-        self.context.store.delete_many(list(written.paths))
-        return None
+            done = _commit_on(base, write, engine, written.paths, options)
+        if done.skipped:
+            self.context.store.delete_many(list(written.paths))
+            return None
+        if engine.unneeded:
+            self.context.store.delete_many(engine.unneeded)
+        return done.version
+
+
+_ON_ROWS: Final = (ConcurrentAppendError, ConcurrentDeleteReadError, ConcurrentDeleteDeleteError)
+"""The conflicts about rows. A write whose files exist can be repeated after them."""
+
+
+def _commit_on(
+    base: Snapshot,
+    write: PlannedWrite,
+    engine: CommittingEngine,
+    paths: Sequence[str],
+    options: CommitOptions,
+) -> Committed:
+    """Commit a write on a version; after a conflict about rows, on the newest version.
+
+    Args:
+        base: the version on which the write was planned.
+        write: the write.
+        engine: returns the files of the tasks.
+        paths: the files of the tasks. They are deleted if the write fails.
+        options: the options of the commit.
+    """
+    read, retries = base, 0
+    while True:
+        transaction = PendingTransaction(
+            read.context, read, operation=write.name, parameters=write.logged_parameters()
+        )
+        with discarding(transaction):
+            transaction.own_paths.extend(paths)
+            stage(write, transaction, engine)
+            try:
+                return commit(transaction, options, maintenance=EngineMaintenance(engine))
+            except _ON_ROWS:
+                read = read.refresh(same_table=True)
+                if retries >= options.max_retries or read.configuration != base.configuration:
+                    raise
+            # The next attempt commits the same files, but has its own deletion vectors.
+            transaction.own_paths[:] = set(transaction.own_paths).difference(paths)
+            discard(transaction)
+        retries += 1
 
 
 def plan_write(

@@ -8,7 +8,7 @@ Protocol: none
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812  # PySpark's convention
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from deltalog._util.escaping import name_key
+from deltalog.data.write.open_files import discard_job, new_job
 from deltalog.errors import DeltaError, SchemaMismatchError
 from deltalog.expressions import to_sql
 from deltalog.operations.changes.apply import no_files
@@ -74,7 +75,9 @@ class BatchWriter(InEnvelope, DataSourceArrowWriter):
     def __init__(
         self, place: TablePlace, columns: spark_types.StructType, options: WriteOptions
     ) -> None:
-        self._plan = plan_write(place, columns, options)
+        plan, self._job_id = plan_write(place, columns, options), new_job()
+        spec = replace(plan.job.spec, job=self._job_id)
+        self._plan = replace(plan, job=replace(plan.job, spec=spec))
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskMessage:  # type: ignore[override]  # PySpark's base classes have two types of `iterator`
         """Write the rows of one task."""
@@ -96,14 +99,14 @@ class BatchWriter(InEnvelope, DataSourceArrowWriter):
             plan.under(settings[0] if settings else {}).commit(written)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Delete the files of the other tasks after a task has failed.
+        """Delete the files of all tasks after a task has failed or the job was cancelled.
 
         If no task has failed, the commit has failed. `commit` itself then deletes the files, unless
         the table may contain them.
         """
         if all(message is not None for message in messages):
             return
-        remove_files(self._plan.context.store, messages_of(messages))
+        discard_job(self._plan.context.store, self._job_id)
 
 
 def messages_of(messages: Sequence[WriterCommitMessage | None]) -> list[bytes]:
