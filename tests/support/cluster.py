@@ -42,6 +42,8 @@ _DEFAULTS: Final = {
     "spark.cores.max": str(WORKERS),
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.session.timeZone": "UTC",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.codegen.wholeStage": "false",
     # An executor that was killed is replaced; so are many, in tests that kill many.
     "spark.task.maxFailures": "8",
     "spark.excludeOnFailure.enabled": "false",
@@ -290,10 +292,9 @@ class Driver:
         self._process.wait(timeout=60)
 
     def close(self) -> None:
-        """Let it end, if it has not."""
+        """End it, if it has not ended; a session that stops in order takes seconds."""
         if self._process.poll() is None:
-            self._input.close()
-            self._process.wait(timeout=120)
+            self.kill()
         for stream in (self._process.stdin, self._process.stdout):
             assert stream is not None
             with suppress(BrokenPipeError):

@@ -64,6 +64,7 @@ def stream(
     spark: SparkSession, source: str, target: str, options: Options, checkpoint: str
 ) -> None:
     """Copy what is new; the format is found by PySpark itself."""
+    options = {f"storage.{name}": value for name, value in options.items()}
     query = (
         spark.readStream.format("deltalog")
         .options(**options)
