@@ -175,18 +175,18 @@ def _start(cluster: Cluster, environment: Mapping[str, str], ports: list[int]) -
     }
     run = [str(SPARK_HOME / "bin" / "spark-class")]
     deploy = "org.apache.spark.deploy"
-    where = ["--host", "127.0.0.1", "--webui-port"]
-    master = [*run, f"{deploy}.master.Master", *where, str(ports[1]), "--port", str(ports[0])]
+    master = [*run, f"{deploy}.master.Master", "--host", "127.0.0.1", "--port", str(ports[0])]
+    master += ["--webui-port", str(ports[1])]
     cluster.watchdog.start(master, given, cluster.place / "master.log")
     for number in range(WORKERS):
         work = cluster.place / f"worker-{number}"
         work.mkdir()
-        worker = [*run, f"{deploy}.worker.Worker", *where, "0", "--cores", "4", "--memory", "4g"]
-        cluster.watchdog.start(
-            [*worker, "--work-dir", str(work), cluster.url],
-            given,
-            cluster.place / f"worker-{number}.log",
-        )
+        # Spark speculates only on another host, and reads the files of its own host directly.
+        host = f"127.0.0.{number + 1}" if sys.platform == "linux" else "127.0.0.1"
+        worker = [*run, f"{deploy}.worker.Worker", "--host", host, "--webui-port", "0"]
+        worker += ["--cores", "4", "--memory", "4g", "--work-dir", str(work), cluster.url]
+        log = cluster.place / f"worker-{number}.log"
+        cluster.watchdog.start(worker, {**given, "SPARK_LOCAL_IP": host}, log)
 
 
 def _java() -> str:
