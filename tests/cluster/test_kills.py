@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -45,8 +46,8 @@ class Tables:
     def counted(self) -> list[int]:
         """Rows, ids and the sum of `n`, as this process reads them."""
         table = DeltaTable(self.url, storage_options=self.store.options).to_pyarrow_table()
-        ids: list[int]
-        values: list[int]
+        ids: list[Any]
+        values: list[Any]
         ids, values = (table.column(name).to_pylist() for name in ("id", "n"))
         return [len(ids), len(set(ids)), sum(values)]
 
