@@ -8,6 +8,7 @@ WIRE := .cache/wire
 TPC := .cache/tpc
 SCALE := 1
 SPARK := spark
+CLUSTER := cluster
 STORES := emulator
 SLOW := slow or corpus
 SPARKS := 4.1.4 4.2.1 4.3.0
@@ -15,7 +16,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c c
 unexport PYTHONDONTWRITEBYTECODE # the tests start hundreds of processes, each of which would compile anew
 say = @printf '\n==> %s\n'
 
-.PHONY: help demo test test-spark test-stores test-slow test-all test-package test-long soak mutants reference reference-full matrix check lint doctest docs outputs pictures board release bench bench-tpc bench-wire clean
+.PHONY: help demo test test-spark test-stores test-slow test-cluster test-all test-package test-long soak mutants reference reference-full matrix check lint doctest docs outputs pictures board release bench bench-tpc bench-wire clean
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -25,17 +26,21 @@ demo: $(BIN)/.ready-demo ## real flights: read from other writers, written for o
 	$(BIN)/python -m examples.demo
 test: $(BIN)/.ready-dev ## the quick tests: everything but Spark, emulators, tables of other writers and what takes long
 	$(say) "quick tests"
-	HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-quick} $(BIN)/python -m pytest -n 2 --dist worksteal -m "not ($(SPARK) or $(STORES) or $(SLOW))" $(PYTEST)
+	HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-quick} $(BIN)/python -m pytest -n 2 --dist worksteal -m "not ($(SPARK) or $(STORES) or $(SLOW) or cluster)" $(PYTEST)
 test-spark: $(BIN)/.ready-dev ## tests on Spark, and beside Delta Spark (needs a JVM and Maven)
 	$(say) "tests of Spark"
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "$(SPARK)" $(PYTEST)
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "$(SPARK) and not cluster" $(PYTEST)
 test-stores: $(BIN)/.ready-dev $(AZURITE)/.ready ## tests on servers that are compatible with S3 and Azure (needs npm)
 	$(say) "tests of stores"
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "($(STORES)) and not ($(SPARK))" $(PYTEST)
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "($(STORES)) and not ($(SPARK) or cluster)" $(PYTEST)
 test-slow: $(BIN)/.ready-dev .cache/daft/.ready $(TPC)/.ready ## killed processes, long properties, tables of other writers, TPC-DS
 	$(say) "slow tests"
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "($(SLOW)) and not ($(SPARK) or $(STORES))" $(PYTEST)
-test-all: test-spark test-stores test-slow ## what `make test` leaves out
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "($(SLOW)) and not ($(SPARK) or $(STORES) or cluster)" $(PYTEST)
+test-cluster: $(BIN)/.ready-dev ## tests on a Spark cluster of a master and two workers, with all kills (needs a JVM)
+	$(say) "tests on a cluster"
+	$(BIN)/python -m pytest -m "$(CLUSTER)" tests/cluster $(PYTEST)
+test-all: CLUSTER := cluster and not slow
+test-all: test-spark test-stores test-slow test-cluster ## what `make test` leaves out, but for most kills on a cluster
 test-package: $(BIN)/.ready-dev ## the tests of one package: make test-package PACKAGE=data
 	HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-quick} $(BIN)/python -m pytest -n 2 --dist worksteal tests/unit/$(PACKAGE) \
 	$$(grep -l "deltalog\.$(PACKAGE)" tests/property/test_*.py) $(PYTEST)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.support.requirements import known_ids
-from tests.support.tiers import MARKS, can_hold, is_of_spark, marks_of
+from tests.support.tiers import MARKS, can_hold, mark_of_folder, marks_of
 
 pytest_plugins = ["tests.support.emulators"]
 REQUIRE_ALL = os.environ.get("DELTALOG_REQUIRE_ALL", "") not in {"", "0"}
@@ -61,10 +61,10 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put tests of Spark into their tier; refuse requirement ids that no row has."""
+    """Put tests of Spark into their tiers; refuse requirement ids that no row has."""
     for item in items:
-        if is_of_spark(item.path):
-            item.add_marker(pytest.mark.spark)
+        if mark := mark_of_folder(item.path):
+            item.add_marker(mark)
         least, most = marks_of(item.path)
         marks = {mark.name for mark in item.iter_markers()} & set(MARKS)
         if not least <= marks <= most:

@@ -29,7 +29,7 @@ def _tiers() -> dict[str, str]:
 
 
 def test_the_tiers_are_known() -> None:
-    assert sorted(_tiers()) == ["test", "test-slow", "test-spark", "test-stores"]
+    assert sorted(_tiers()) == ["test", "test-cluster", "test-slow", "test-spark", "test-stores"]
 
 
 @pytest.mark.parametrize("marks", list(product((False, True), repeat=len(MARKS))))
@@ -71,7 +71,9 @@ def test_files_are_read_for_their_marks(text: str, tiers: set[str], tmp_path: Pa
 
 
 def test_all_tiers_are_run() -> None:
-    assert re.search(r"^test-all: test-spark test-stores test-slow ", _makefile(), re.MULTILINE)
+    assert re.search(
+        r"^test-all: test-spark test-stores test-slow test-cluster ", _makefile(), re.MULTILINE
+    )
     script = (ROOT / ".ci" / "run").read_text("utf-8")
     assert re.search(r"^ +make test$", script, re.MULTILINE)
     assert re.search(r"^ +make test-all$", script, re.MULTILINE)

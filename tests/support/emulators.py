@@ -119,6 +119,12 @@ def lose_answer(emulator: Emulator, ending: str) -> None:
     _OneByOne.running[emulator.endpoint].lost_ending = ending
 
 
+def at_put(emulator: Emulator, ending: str, do: Callable[[], object]) -> None:
+    """Let an emulator of S3 do something before the next put of a name with this ending."""
+    application = _OneByOne.running[emulator.endpoint]
+    application.awaited_ending, application.at_put = ending, do
+
+
 @pytest.fixture(scope="session")
 def azurite_endpoint() -> Iterator[str]:
     """URL of an Azure blob service with the account `devstoreaccount1`."""
@@ -225,6 +231,8 @@ class _OneByOne:
         self._lock = threading.Lock()
         self.requests: list[Request] = []
         self.lost_ending = ""
+        self.awaited_ending = ""
+        self.at_put: Callable[[], object] = list
 
     def __call__(
         self, environ: dict[str, Any], start_response: Callable[..., object]
@@ -241,6 +249,9 @@ class _OneByOne:
                 )
             )
             is_put = environ["REQUEST_METHOD"] == "PUT"
+            if is_put and self.awaited_ending and key.endswith(self.awaited_ending):
+                self.awaited_ending = ""
+                self.at_put()
             if is_put and self.lost_ending and key.endswith(self.lost_ending):
                 self.lost_ending = ""
                 list(self._application(environ, lambda *_: lambda _: None))

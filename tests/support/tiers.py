@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Final
 
 TESTS: Final = Path(__file__).resolve().parents[1]
-MARKS: Final = ("spark", "emulator", "corpus", "slow")
+MARKS: Final = ("spark", "emulator", "corpus", "slow", "cluster")
 """The marks that decide on a test's tier."""
-SPARK: Final = ("spark", "reference")
-"""Folders whose tests all have the mark `spark`."""
+FOLDERS: Final = {"spark": "spark", "reference": "spark", "cluster": "cluster"}
+"""Folder → the mark that all its tests have."""
 _OF_THE_FILE = re.compile(r"^pytestmark = (?:\[.*?^\]|[^\n]*)", re.MULTILINE | re.DOTALL)
 
 
@@ -38,8 +38,8 @@ def _parsed(expression: str) -> ast.Expression:
 @functools.cache
 def marks_of(path: Path) -> tuple[frozenset[str], frozenset[str]]:
     """The marks that all tests of a file have, and those that some may have."""
-    if is_of_spark(path):
-        return frozenset({"spark"}), frozenset(MARKS)
+    if mark := mark_of_folder(path):
+        return frozenset({mark}), frozenset(MARKS)
     if path.is_dir():
         return frozenset(), frozenset(MARKS)
     text = path.read_text("utf-8")
@@ -52,6 +52,7 @@ def _named(text: str) -> frozenset[str]:
 
 
 @functools.cache
-def is_of_spark(path: Path) -> bool:
-    """Whether a file or folder is about Spark."""
-    return any(path.is_relative_to(TESTS / name) for name in SPARK)
+def mark_of_folder(path: Path) -> str:
+    """The mark that a folder gives to all its tests; empty if it gives none."""
+    marks = [mark for name, mark in FOLDERS.items() if path.is_relative_to(TESTS / name)]
+    return marks[0] if marks else ""

@@ -2,7 +2,8 @@
 
 `application` contains the common code of the commands: options, output and errors. `commands`
 contains the commands themselves: they read, describe and maintain a table, run SQL and the sharing
-server, simulate histories, and print scripts for shells.
+server, simulate histories, and print scripts for shells. `spark_archive` writes archives for the
+workers of a Spark cluster.
 """
 
 from __future__ import annotations

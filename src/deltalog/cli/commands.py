@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import logging
 import sys
+import sysconfig
 from contextlib import contextmanager, suppress
+from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -47,6 +49,7 @@ from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.schema.columns import schema_rows, schema_tree
 from deltalog.statements import Connection, connect, parse_statement
 from deltalog.statements.connection import is_complete, statements_of
+from deltalog.table.inspect.display import readable_size
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -432,6 +435,34 @@ def _run(*arguments: str) -> None:
         typer.echo(f"error: {error}; pip install 'deltalog[sharing]'", err=True)
         raise typer.Exit(2) from None
     raise typer.Exit(main(list(arguments)))
+
+
+# --- `deltalog spark-archive`: what the workers of a Spark cluster need
+
+
+@command("spark-archive")
+def spark_archive(
+    out: Annotated[Path, typer.Argument(help="The archive, such as deltalog.tar.gz.")],
+    extras: Annotated[
+        list[str] | None,
+        typer.Option("--extras", "-e", help="Extras, such as s3, with commas; may be repeated."),
+    ] = None,
+    form: As = OutputFormat.TABLE,
+) -> None:
+    """Archive deltalog and its requirements for the workers of a Spark cluster."""
+    from deltalog.cli.spark_archive import write_spark_archive  # noqa: PLC0415  # as in `doctor`
+
+    names = [name.strip() for text in extras or () for name in text.split(",")]
+    packages = write_spark_archive(out, filter(None, names))
+    print_rows([asdict(one) for one in packages], form)
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    typer.echo(
+        f"{out}: {readable_size(out.stat().st_size)} for Python {version} on "
+        f"{sysconfig.get_platform()}; to use it:\n"
+        f"spark-submit --archives {out}#packages "
+        "--conf spark.executorEnv.PYTHONPATH=packages",
+        err=True,
+    )
 
 
 # --- `deltalog simulate`: histories of a simulated table, for tests and to repeat a failure

@@ -37,7 +37,7 @@ from deltalog.statements.changes import InsertStatement, SeveralInserts
 from deltalog.statements.create import CreateStatement
 from deltalog.statements.grammar import parse_statement
 from deltalog.statements.reader import Parameters, StatementReader
-from deltalog.statements.select import (
+from deltalog.statements.shows import (
     SelectStatement,
 )
 

@@ -33,11 +33,9 @@ from deltalog.statements.maintenance import (
     read_vacuum,
 )
 from deltalog.statements.reader import Parameters, StatementReader
-from deltalog.statements.select import (
+from deltalog.statements.shows import (
     ExplainStatement,
     SelectStatement,
-)
-from deltalog.statements.shows import (
     read_describe,
     read_show,
 )

@@ -1,4 +1,4 @@
-"""`DESCRIBE` and `SHOW`, which return facts about a table other than its rows.
+"""Statements that return rows: queries, `EXPLAIN`, and `DESCRIBE` and `SHOW`, which return facts.
 
 Protocol: none; follows Spark's and Delta Lake's SQL references
 """
@@ -43,6 +43,7 @@ from deltalog.statements.statement import (
 
 if TYPE_CHECKING:
     from deltalog.statements.reader import StatementReader
+    from deltalog.statements.statement import Query
     from deltalog.table import DeltaTable
 
 _DETAIL: Final[dict[str, pa.DataType]] = {
@@ -446,3 +447,33 @@ def _defined_field(field: Field) -> str:
     comment = field.metadata.get("comment")
     said = "" if comment is None else f" COMMENT {quote_text(str(comment))}"
     return f"{quote_name(field.name)}: {_defined_type(field)}{required}{said}"
+
+
+# --- queries, and `EXPLAIN` of any statement
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainStatement(SqlStatement):
+    """`EXPLAIN statement`, which returns the plan of any statement."""
+
+    statement: SqlStatement
+
+    def run(self, session: Session) -> StatementAnswer:
+        """Return one row with the plan of the statement, without running the statement."""
+        text = self.statement.explain(session)
+        return StatementAnswer(table_of({"plan": pa.string()}, [(text,)]))
+
+
+@dataclass(frozen=True, slots=True)
+class SelectStatement(SqlStatement):
+    """A query."""
+
+    query: Query
+
+    def run(self, session: Session) -> StatementAnswer:
+        """Return the rows of the query as a stream."""
+        return StatementAnswer(session.select(self.query))
+
+    def explain(self, session: Session) -> str:
+        """Return the plan of the query."""
+        return session.explain(self.query)
