@@ -72,7 +72,7 @@ def is_sent_to_tasks() -> bool:
     return _SENT.get()
 
 
-def pickled_for_tasks(value: object, pickler: type[pickle.Pickler] = pickle.Pickler) -> bytes:
+def pickled_for_tasks(value: object, pickler: Any = pickle.Pickler) -> bytes:
     """Pickle the input or the result of a task of the caller's job.
 
     The pickle contains temporary credentials. A slice of an Arrow array is copied; pyarrow would
