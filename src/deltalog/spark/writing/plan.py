@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from deltalog._util.escaping import name_key
+from deltalog._util.observing import WorkKind, observed
 from deltalog.catalogs.table_uri import named_table, naming
 from deltalog.data.write.enforce import Enforcer
 from deltalog.errors import (
@@ -40,6 +41,7 @@ from deltalog.spark.session.types import schema_of
 from deltalog.table.creating import TablePlace
 from deltalog.table.defaults import new_table_with_defaults
 from deltalog.transaction import CommitOptions, Committed, PendingTransaction, commit
+from deltalog.transaction.commit_loop import tell_commit
 from deltalog.transaction.pending import discard, discarding
 
 if TYPE_CHECKING:
@@ -296,24 +298,32 @@ def _commit_on(
         paths: the files of the tasks. They are deleted if the write fails.
         options: the options of the commit.
     """
-    read, retries = base, 0
-    while True:
-        transaction = PendingTransaction(
-            read.context, read, operation=write.name, parameters=write.logged_parameters()
-        )
-        with discarding(transaction):
-            transaction.own_paths.extend(paths)
-            stage(write, transaction, engine)
-            try:
-                return commit(transaction, options, maintenance=EngineMaintenance(engine))
-            except _ON_ROWS:
-                read = read.refresh(same_table=True)
-                if retries >= options.max_retries or read.configuration != base.configuration:
-                    raise
-            # The next attempt commits the same files, but has its own deletion vectors.
-            transaction.own_paths[:] = set(transaction.own_paths).difference(paths)
-            discard(transaction)
-        retries += 1
+    read, retries, root = base, 0, base.store.root
+    with observed(
+        WorkKind.OPERATION, write.name, table=root, operation=write.name, is_skipped=True
+    ) as work:
+        while True:
+            transaction = PendingTransaction(
+                read.context, read, operation=write.name, parameters=write.logged_parameters()
+            )
+            with discarding(transaction):
+                transaction.own_paths.extend(paths)
+                stage(write, transaction, engine)
+                try:
+                    done = commit(transaction, options, maintenance=EngineMaintenance(engine))
+                except _ON_ROWS:
+                    read = read.refresh(same_table=True)
+                    if retries >= options.max_retries or read.configuration != base.configuration:
+                        raise
+                else:
+                    if not done.skipped:
+                        version, tries = done.version, done.num_retries
+                        tell_commit(work, transaction, version=version, num_retries=tries)
+                    return done
+                # The next attempt commits the same files, but has its own deletion vectors.
+                transaction.own_paths[:] = set(transaction.own_paths).difference(paths)
+                discard(transaction)
+            retries += 1
 
 
 def plan_write(
