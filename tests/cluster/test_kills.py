@@ -100,7 +100,7 @@ def tables(driver: Driver, s3: Emulator, tmp_path: Path) -> Tables:
         for work, victim, is_quick in [
             ("append", "kill_executors", False),
             ("append", "kill_python_workers", True),
-            ("merge", "kill_executors", True),
+            ("merge", "kill_executors", False),
             ("merge", "kill_python_workers", False),
             ("optimize", "kill_executors", False),
             ("optimize", "kill_python_workers", False),
@@ -120,15 +120,8 @@ def test_what_runs_tasks_is_killed(
     assert tables.counted() == AFTER[work]
 
 
-@pytest.mark.parametrize(
-    "work",
-    [
-        pytest.param("append", marks=LONG),
-        "merge",
-        pytest.param("optimize", marks=LONG),
-        pytest.param("stream", marks=LONG),
-    ],
-)
+@LONG
+@pytest.mark.parametrize("work", ["append", "merge", "optimize", "stream"])
 def test_a_driver_is_killed(
     start_driver: Callable[..., Driver], driver: Driver, tables: Tables, work: str
 ) -> None:

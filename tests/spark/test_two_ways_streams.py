@@ -93,7 +93,7 @@ def test_our_source_follows_while_they_write(
     reference.tell(path, MADE, INSERT.format(0, 2))
     following.start(availableNow=True).awaitTermination()  # what is deleted before never comes
 
-    size = 12 if FULL else 8
+    size = 12 if FULL else 4
 
     def write(first: int) -> None:
         for start in range(first, first + size, 4):
