@@ -29,7 +29,7 @@ def table(tmp_path: Path) -> DeltaTable:
         ("append", r": use deltalog\.write_deltalake\("),
         ("select", r": use scan\(columns, predicate=…\)$"),
         ("to_panda", r": did you mean 'to_pandas'\?$"),
-        ("vaccum", r": did you mean 'vacuum'\?$"),
+        ("vacuums", r": did you mean 'vacuum'\?$"),
         ("zzz", r"no attribute 'zzz'$"),
         ("foo", r"no attribute 'foo'$"),
         ("_filter", r"no attribute '_filter'$"),
@@ -86,7 +86,7 @@ def test_an_unknown_argument_of_a_write(table: DeltaTable, name: str, hint: str)
     ("predicate", "hint"),
     [
         ("name = n1", r"the columns are 'id', 'name'.*; a string has quotes: 'n1'$"),
-        ("nam = 'n1'", r"did you mean 'name'\?$"),
+        ("names = 'n1'", r"did you mean 'name'\?$"),
         ("id = 1 && name = 'n1'", "write AND$"),
         ("id = 1 && (name = 'n1')", "write AND$"),
     ],
