@@ -316,6 +316,7 @@ app: typer.Typer = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
+    context_settings={"max_content_width": 120},
 )
 
 
@@ -355,6 +356,10 @@ def command(name: str) -> Callable[[Callable[P, None]], Callable[P, None]]:
                     typer.echo("\n".join(map(printable, line.split("\n"))), err=True)
                 code = 2 if isinstance(error, InvalidInputError) else 3
                 raise typer.Exit(code) from None
+            except BrokenPipeError:
+                # The reader, such as `head`, needs no more. Python would fail to flush at its end.
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+                raise typer.Exit from None
 
         if "form" in signature.parameters:
             given = [*signature.parameters.values(), *_SHORT_FORMS]

@@ -6,12 +6,14 @@ Each command calls a few methods of `DeltaTable`.
 from __future__ import annotations
 
 import logging
+import shutil
 import sys
 import sysconfig
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import pyarrow as pa
@@ -47,12 +49,12 @@ from deltalog.cli.application import (
 )
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.schema.columns import schema_rows, schema_tree
-from deltalog.statements import Connection, connect, parse_statement
-from deltalog.statements.connection import is_complete, statements_of
 from deltalog.table.inspect.display import readable_size
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+
+    from deltalog.statements import Connection
 
 __all__ = ["app"]
 
@@ -330,7 +332,7 @@ def optimize(
 
 
 @command("vacuum")
-def vacuum(
+def vacuum(  # noqa: PLR0917  # callers need each parameter
     table: Location,
     option: Options = None,
     retention_hours: Annotated[
@@ -338,16 +340,152 @@ def vacuum(
     ] = None,
     full: Annotated[bool, typer.Option("--full", help="List all files in the store.")] = False,  # noqa: FBT002  # typer's signature
     delete: Annotated[bool, typer.Option("--delete", help="Delete the files.")] = False,  # noqa: FBT002  # typer's signature
+    force: Annotated[  # noqa: FBT002  # typer's signature
+        bool,
+        typer.Option(
+            "--force", help="Allow fewer hours than the table's; readers and writers may then fail."
+        ),
+    ] = False,
     form: As = OutputFormat.TABLE,
 ) -> None:
     """List the files that no version needs any more, or delete them."""
     opened = open_table(table, option)
     if not delete:
-        print_facts(opened.vacuum_report(retention_hours, full=full), form)
+        with _naming_force():
+            report = opened.vacuum_report(
+                retention_hours, full=full, enforce_retention_duration=not force
+            )
+        print_facts(report, form)
+        _tell(form, f"{report.num_rows} files can be deleted: add --delete")
         return
-    with bar("deleting") as progress:
-        paths = opened.vacuum(retention_hours, dry_run=False, full=full, progress=progress)
+    with bar("deleting") as progress, _naming_force():
+        paths = opened.vacuum(
+            retention_hours,
+            dry_run=False,
+            full=full,
+            enforce_retention_duration=not force,
+            progress=progress,
+        )
     print_rows([{"path": path} for path in paths], form)
+    _tell(form, f"{len(paths)} files deleted")
+
+
+@contextmanager
+def _naming_force() -> Iterator[None]:
+    """Name the option of the command line instead of the argument of `DeltaTable.vacuum`."""
+    try:
+        yield
+    except InvalidInputError as error:
+        text = str(error).replace("pass enforce_retention_duration=False", "add --force")
+        raise InvalidInputError(text) from None
+
+
+def _tell(form: OutputFormat, text: str) -> None:
+    """Print a line for people, apart from the output that programs read."""
+    if form is OutputFormat.TABLE:
+        typer.echo(text, err=True)
+
+
+class SourceKind(StrEnum):
+    """The formats of files that `deltalog write` reads."""
+
+    CSV = "csv"
+    JSON = "json"
+    PARQUET = "parquet"
+
+
+_KINDS: Final = {
+    "csv": SourceKind.CSV,
+    "json": SourceKind.JSON,
+    "jsonl": SourceKind.JSON,
+    "ndjson": SourceKind.JSON,
+    "parquet": SourceKind.PARQUET,
+}
+"""Suffix of a file's name → the format."""
+
+
+@command("write")
+def write(  # noqa: PLR0917  # callers need each parameter
+    table: Location,
+    file: Annotated[str, typer.Argument(help="A CSV, JSON or Parquet file. - reads stdin.")],
+    mode: Annotated[
+        str, typer.Option("--mode", "-m", help="error, append, overwrite or ignore.")
+    ] = "error",
+    partition_by: Annotated[
+        str | None, typer.Option("--partition-by", "-p", help="Columns, with commas.")
+    ] = None,
+    schema_mode: Annotated[
+        str | None, typer.Option("--schema-mode", help="merge or overwrite.")
+    ] = None,
+    kind: Annotated[
+        SourceKind | None, typer.Option("--from", help="The file's format; default: its suffix.")
+    ] = None,
+    option: Options = None,
+    form: As = OutputFormat.TABLE,
+) -> None:
+    """Write the rows of a file to a new or an existing table. JSON has one object per line."""
+    from deltalog.table import write_deltalake  # noqa: PLC0415  # only this command writes rows
+
+    if kind is None:
+        suffix = file.rpartition(".")[2].lower()
+        kind = _KINDS.get(suffix)
+        if kind is None:
+            raise InvalidInputError(
+                f"cannot write {file!r}: its format is unknown; add --from csv, json or parquet"
+            )
+    options: Any = {"mode": mode, "schema_mode": schema_mode}
+    with _rows_of(file, kind) as rows:
+        write_deltalake(
+            table,
+            rows,
+            partition_by=None if partition_by is None else partition_by.split(","),
+            storage_options=storage_options(option),
+            **options,
+        )
+    opened = open_table(table, option)
+    print_record({"version": opened.version(), "rows": opened.count()}, form)
+
+
+@contextmanager
+def _rows_of(file: str, kind: SourceKind) -> Iterator[Any]:
+    """Yield the rows of a file, which are read in batches.
+
+    Raises:
+        InvalidInputError: the file does not exist, or is not of this format.
+    """
+    import pyarrow.dataset as ds  # noqa: PLC0415, TID251  # reads a file of the user, only here
+
+    kinds: Any = ds  # its stubs lack the format `json`
+
+    with TemporaryDirectory() as directory:
+        path = Path(file)
+        if file == "-":
+            path = Path(directory) / "stdin"
+            with path.open("wb") as copy:
+                shutil.copyfileobj(sys.stdin.buffer, copy)
+        try:
+            found = kinds.dataset(path, format=kind.value)
+        except (pa.ArrowInvalid, OSError) as error:
+            raise InvalidInputError(f"cannot read {file!r} as {kind.value}: {error}") from error
+        try:
+            yield found
+        except pa.ArrowInvalid as error:
+            raise InvalidInputError(f"cannot read {file!r} as {kind.value}: {error}") from error
+
+
+@command("convert")
+def convert(
+    table: Location,
+    option: Options = None,
+    form: As = OutputFormat.TABLE,
+) -> None:
+    """Make a Delta table of a directory of Parquet files, or of an Iceberg table, in place."""
+    from deltalog.table.convert import convert_to_deltalake  # noqa: PLC0415  # as above
+
+    with bar("reading") as progress:
+        convert_to_deltalake(table, storage_options=storage_options(option), progress=progress)
+    opened = open_table(table, option)
+    print_record({"version": opened.version(), "files": len(opened.file_uris())}, form)
 
 
 @command("restore")
@@ -362,11 +500,14 @@ def restore(
 
 
 @command("checkpoint")
-def checkpoint(table: Location, option: Options = None) -> None:
+def checkpoint(table: Location, option: Options = None, form: As = OutputFormat.TABLE) -> None:
     """Write a checkpoint of the latest version."""
     opened = open_table(table, option)
     opened.create_checkpoint()
-    typer.echo(f"version {opened.version()}", err=True)
+    if form is OutputFormat.TABLE:
+        typer.echo(f"version {opened.version()}", err=True)
+    else:
+        print_record({"version": opened.version()}, form)
 
 
 @command("properties")
@@ -550,6 +691,9 @@ def sql(  # noqa: PLR0917  # callers need each parameter
     form: As = OutputFormat.TABLE,
 ) -> None:
     """Run SQL statements, or start a prompt if none are given."""
+    from deltalog.statements import connect, parse_statement  # noqa: PLC0415  # slow, and only for SQL
+    from deltalog.statements.connection import statements_of  # noqa: PLC0415  # as above
+
     if statement is not None and file is not None:
         raise InvalidInputError("cannot run a statement and a file: give one of them")
     if schema is not None and catalog is None:
@@ -592,6 +736,8 @@ def _run_statement(connection: Connection, statement: str, form: OutputFormat) -
 
 def _ask(connection: Connection, form: OutputFormat) -> None:
     """Read statements from a prompt and run them. After an error, the prompt continues."""
+    from deltalog.statements.connection import statements_of  # noqa: PLC0415  # see `sql`
+
     save = _with_history()
     typer.echo("Statements end with a semicolon; \\q or Ctrl-D ends the session.", err=True)
     try:
@@ -609,6 +755,8 @@ def _ask(connection: Connection, form: OutputFormat) -> None:
 
 def _typed() -> str | None:
     """Return the user's input up to a semicolon; None at the end of the input."""
+    from deltalog.statements.connection import is_complete  # noqa: PLC0415  # see `sql`
+
     lines: list[str] = []
     while True:
         try:

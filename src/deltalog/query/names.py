@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 PATH_KINDS: Final = frozenset({"delta", "deltalog", "parquet", "iceberg"})
 """If a name has one of these first parts, its second part is a location."""
 
-_ONE_ROW: Final = pa.RecordBatch.from_pydict({"one": [1]})
+# Arrow would import pandas, if it is installed, to convert a list.
+_ONE_ROW: Final = pa.RecordBatch.from_arrays([pa.nulls(1)], names=["one"])
 _PART: Final = re.compile(r"`(?:[^`]|``)+`|[^`.]+")
 _NAME: Final = re.compile(rf"(?:{_PART.pattern})(?:\.(?:{_PART.pattern}))*")
 _MOMENT: Final = re.compile(r"[0-9]{17}")

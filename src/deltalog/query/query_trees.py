@@ -388,7 +388,7 @@ _CONSTANT: Final = (
 )  # fmt: skip
 _MOST: Final = 100
 """The maximum number of constants whose values are recorded. With more, no value is recorded."""
-_ONE_ROW: Final = pa.RecordBatch.from_pydict({"one": [1]})
+_ONE_ROW: Final = pa.RecordBatch.from_arrays([pa.nulls(1)], names=["one"])
 
 
 def note_safe_constants(tree: Expr, text: str) -> None:

@@ -43,7 +43,7 @@ logger: logging.Logger = logging.getLogger(__name__)
 
 Path = tuple[str, ...]
 Qualifiers = tuple[Path, ...]
-_ONE_ROW: Final = pa.RecordBatch.from_pydict({"one": [1]})
+_ONE_ROW: Final = pa.RecordBatch.from_arrays([pa.nulls(1)], names=["one"])
 
 
 @dataclass(frozen=True, slots=True)

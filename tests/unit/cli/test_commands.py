@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from deltalog import DeltaTable, __version__, write_deltalake
@@ -63,8 +64,82 @@ def test_vacuum(table: str) -> None:
         {"delta.deletedFileRetentionDuration": "interval 0 hours"}
     )
     assert len(lines("vacuum", table)) == 2
+    assert "2 files can be deleted: add --delete" in run("vacuum", table).stderr
     assert len(lines("vacuum", table, "--delete")) == 2
     assert lines("vacuum", table, "--full") == []
+    assert "0 files deleted" in run("vacuum", table, "--delete").stderr
+
+
+def test_vacuum_of_files_that_readers_may_need(table: str) -> None:
+    write_deltalake(table, ROWS, mode="overwrite")
+    few = ("vacuum", table, "--retention-hours", "0")
+    for given in (few, (*few, "--delete")):
+        assert "add --force" in run(*given, code=2).stderr
+    assert len(lines(*few, "--force")) == 2
+    assert len(lines(*few, "--force", "--delete")) == 2
+
+
+def test_a_reader_that_stops_early_is_no_error(tmp_path: Path) -> None:
+    uri = str(tmp_path / "table")
+    write_deltalake(uri, {"id": list(range(200_000))})
+    command = f"{sys.executable} -m deltalog scan '{uri}' --csv | head -1; echo ${{PIPESTATUS[0]}}"
+    told = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)  # noqa: S607  # our own command
+    assert told.stdout == '"id"\n0\n'
+    assert told.stderr == ""
+
+
+FILES = {
+    "a.csv": "id,name\n1,x\n2,\n",
+    "a.json": '{"id": 1, "name": "x"}\n{"id": 2, "name": ""}\n',
+    "a.NDJSON": '{"id": 1, "name": "x"}\n{"id": 2, "name": ""}\n',
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_write(tmp_path: Path, name: str) -> None:
+    file, uri = tmp_path / name, str(tmp_path / "table")
+    file.write_text(FILES[name])
+    assert lines("write", uri, str(file), "-p", "id") == [{"version": 0, "rows": 2}]
+    assert "already exists" in run("write", uri, str(file), code=3).stderr
+    assert lines("write", uri, str(file), "--mode", "append") == [{"version": 1, "rows": 4}]
+    assert lines("scan", uri, "-w", "id = 1") == [{"id": 1, "name": "x"}] * 2
+    assert DeltaTable(uri).metadata().partition_columns == ("id",)
+
+
+def test_write_of_parquet_and_of_standard_input(tmp_path: Path) -> None:
+    uri = str(tmp_path / "table")
+    pq.write_table(ROWS, tmp_path / "a.parquet")
+    count = ROWS.num_rows
+    assert lines("write", uri, str(tmp_path / "a.parquet")) == [{"version": 0, "rows": count}]
+    for kind, content in (
+        ("csv", FILES["a.csv"].encode()),
+        ("json", FILES["a.json"].encode()),
+        ("parquet", (tmp_path / "a.parquet").read_bytes()),
+    ):
+        command = [sys.executable, "-m", "deltalog", "write", str(tmp_path / kind), "-"]
+        told = subprocess.run(
+            [*command, "--from", kind], input=content, check=False
+        )  # our own command
+        assert told.returncode == 0
+        assert DeltaTable(tmp_path / kind).count() == (count if kind == "parquet" else 2)
+
+
+def test_write_of_what_is_no_such_file(tmp_path: Path) -> None:
+    uri = str(tmp_path / "table")
+    (tmp_path / "a.parquet").write_text("no")
+    for name, hint in (("a.parquet", "as parquet"), ("b.csv", "b.csv"), ("a.txt", "--from csv")):
+        assert hint in run("write", uri, str(tmp_path / name), code=2).stderr
+    assert not Path(uri).exists()
+
+
+def test_convert(tmp_path: Path) -> None:
+    for number in range(2):
+        directory = tmp_path / "table" / f"p={number}"
+        directory.mkdir(parents=True)
+        pq.write_table(ROWS, directory / "a.parquet")
+    assert lines("convert", str(tmp_path / "table")) == [{"version": 0, "files": 2}]
+    assert DeltaTable(tmp_path / "table").count() == 2 * ROWS.num_rows
+    run("convert", str(tmp_path / "table"), code=3)
 
 
 def test_restore(table: str) -> None:
@@ -75,6 +150,7 @@ def test_restore(table: str) -> None:
 
 def test_checkpoint(table: str) -> None:
     run("checkpoint", table)
+    assert lines("checkpoint", table) == [{"version": 1}]
     assert (Path(table) / "_delta_log" / "_last_checkpoint").exists()
 
 
@@ -116,7 +192,7 @@ def test_forms_have_short_names(table: str) -> None:
     assert run("scan", table, "--csv", "-f", "csv").stdout.startswith('"id"')
     assert "csv, json" in run("scan", table, "--csv", "-f", "json", code=2).stderr
     assert "json, csv" in run("scan", table, "--csv", "--json", code=2).stderr
-    assert "--json" not in run("checkpoint", "--help").stdout
+    assert "--json" not in run("share", "--help").stdout
 
 
 @pytest.mark.parametrize(
@@ -145,7 +221,7 @@ def test_every_command_prints_a_table_unless_told_otherwise(
 def test_help_names_every_command() -> None:
     text = run("--help").stdout
     commands = """show history files schema scan head count explain cdf diff doctor optimize vacuum
-        restore checkpoint properties sql simulate share completion"""
+        restore checkpoint properties sql write convert simulate share completion"""
     assert all(name in text for name in commands.split())
 
 
