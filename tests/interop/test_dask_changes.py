@@ -21,6 +21,7 @@ from tests.support.sharded import (
     FEW_CHANGES,
     check_a_killed_worker_loses_nothing,
     check_an_error_leaves_no_file,
+    check_sidecars,
     check_vacuum,
     make,
     outcome,
@@ -50,6 +51,11 @@ def test_delayed_tasks_change_what_the_local_engine_changes(
     here, there = twins(tmp_path / "table", DaskEngine(num_tasks=2))
     with dask.config.set(scheduler="threads", num_workers=2):
         assert outcome(there, CHANGES[change]) == outcome(here, CHANGES[change])
+
+
+def test_other_processes_write_a_checkpoint(tmp_path: Path) -> None:
+    with dask.config.set(scheduler="processes", num_workers=2):
+        check_sidecars(tmp_path / "table", DaskEngine(num_tasks=2))
 
 
 def test_other_processes_change_optimize_and_vacuum(tmp_path: Path) -> None:

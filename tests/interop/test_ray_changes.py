@@ -20,6 +20,7 @@ from tests.support.sharded import (
     FEW_CHANGES,
     check_a_killed_worker_loses_nothing,
     check_an_error_leaves_no_file,
+    check_sidecars,
     check_vacuum,
     make,
     outcome,
@@ -64,6 +65,10 @@ def test_tasks_optimize_and_vacuum(tmp_path: Path) -> None:
     for step in steps:
         assert outcome(there, step) == outcome(here, step)
     check_vacuum(here, there)
+
+
+def test_tasks_write_a_checkpoint(tmp_path: Path) -> None:
+    check_sidecars(tmp_path / "table", RayEngine(num_tasks=2))
 
 
 def test_an_error_in_one_task_leaves_no_file(tmp_path: Path) -> None:

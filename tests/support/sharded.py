@@ -14,6 +14,8 @@ import pytest
 from deltalog import DeltaTable, Field, Schema, write_deltalake
 from deltalog.errors import ConstraintViolationError
 from deltalog.integrations.tasks import DistributedEngine
+from deltalog.log.checkpoints.writer import CheckpointLayout
+from deltalog.transaction.maintenance.checkpoint import create_checkpoint
 from tests.support.dying import DyingStore
 from tests.support.engines import files_of
 
@@ -185,6 +187,33 @@ def check_vacuum(*tables: DeltaTable) -> None:
         table.vacuum(0, dry_run=False, enforce_retention_duration=False)
     left = {path.rpartition("/")[2] for path in files_of(table.table_uri) if "_log" not in path}
     assert {uri.rpartition("/")[2] for uri in table.file_uris()} == left
+
+
+def make_many_files(path: Path, properties: dict[str, str]) -> DeltaTable:
+    """A table of 14 files, of which 10 are in a checkpoint with sidecars of 3 files."""
+    for file in range(12):
+        write_deltalake(path, {"id": [file]}, mode="append", configuration=properties)
+    table = DeltaTable(path)
+    table.delete("id in (2, 7)")
+    create_checkpoint(table.snapshot, layout=CheckpointLayout.V2_JSON, part_rows=3)
+    for file in range(12, 17):
+        write_deltalake(path, {"id": [file]}, mode="append")
+    DeltaTable(path).delete("id = 5")
+    return DeltaTable(path)
+
+
+def check_sidecars(path: Path, engine: DistributedEngine) -> None:
+    """Write a checkpoint with sidecars in tasks; the table can be opened by it alone."""
+    engine.files_per_checkpoint = 4
+    before = make_many_files(path, {"delta.feature.v2Checkpoint": "supported"})
+    table = DeltaTable(path, engine=engine)
+    table.create_checkpoint()
+    log = path / "_delta_log"
+    assert len(list(log.glob(f"{table.version():020}.checkpoint.*.json"))) == 1
+    for version in range(table.version()):
+        (log / f"{version:020}.json").unlink()
+    after = DeltaTable(path)
+    assert after.to_pyarrow_table().sort_by("id") == before.to_pyarrow_table().sort_by("id")
 
 
 def check_an_error_leaves_no_file(path: Path, engine: DistributedEngine) -> None:

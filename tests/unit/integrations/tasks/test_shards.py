@@ -19,10 +19,8 @@ from deltalog.errors import (
     DeltaError,
     InvalidInputError,
 )
-from deltalog.log.checkpoints.writer import CheckpointLayout
 from deltalog.operations.changes.apply import balanced
 from deltalog.operations.changes.merge.source import MergeSource
-from deltalog.transaction.maintenance.checkpoint import create_checkpoint
 from tests.support.engines import files_of
 from tests.support.sharded import (
     CHANGES,
@@ -30,6 +28,7 @@ from tests.support.sharded import (
     VECTORS,
     PickledTasks,
     make,
+    make_many_files,
     outcome,
     source,
     twins,
@@ -252,19 +251,6 @@ class SmallCheckpoints(PickledTasks):
     """An engine whose tasks write the sidecars of any checkpoint."""
 
     files_per_checkpoint = 4
-
-
-def make_many_files(path: Path, properties: dict[str, str]) -> DeltaTable:
-    """A table of 14 files, of which 10 are in a checkpoint with sidecars of 3 files."""
-    for file in range(12):
-        write_deltalake(path, {"id": [file]}, mode="append", configuration=properties)
-    table = DeltaTable(path)
-    table.delete("id in (2, 7)")
-    create_checkpoint(table.snapshot, layout=CheckpointLayout.V2_JSON, part_rows=3)
-    for file in range(12, 17):
-        write_deltalake(path, {"id": [file]}, mode="append")
-    DeltaTable(path).delete("id = 5")
-    return DeltaTable(path)
 
 
 @pytest.mark.parametrize("policy", ["v2", "classic"])
