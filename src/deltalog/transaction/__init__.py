@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from deltalog.log.context import Committer
 from deltalog.transaction.commit import Committed, Ran, commit, stage_and_commit
+from deltalog.transaction.commit_loop import tell_commit
 from deltalog.transaction.committer import Backoff, CatalogCommitter, FileSystemCommitter
 from deltalog.transaction.pending import AddAction, PendingTransaction, RemoveAction
 from deltalog.transaction.properties import (
@@ -44,4 +45,5 @@ __all__ = [
     "Transaction",
     "commit",
     "stage_and_commit",
+    "tell_commit",
 ]

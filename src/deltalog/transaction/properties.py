@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 import pyarrow as pa
@@ -66,6 +67,11 @@ class CommitProperties:
     max_commit_retries: int | None = None
     app_transactions: Sequence[AppTransaction] | None = None
     max_retries: int | None = None
+
+    def __setstate__(self, state: Sequence[object]) -> None:
+        """Restore a pickle; older releases have fewer fields."""
+        for field, value in zip_longest(fields(self), state):
+            object.__setattr__(self, field.name, value)
 
     def __post_init__(self) -> None:
         """Raise for invalid values, before anything is written."""

@@ -40,8 +40,13 @@ from deltalog.spark.session.settings import SessionSettings, read_settings
 from deltalog.spark.session.types import schema_of
 from deltalog.table.creating import TablePlace
 from deltalog.table.defaults import new_table_with_defaults
-from deltalog.transaction import CommitOptions, Committed, PendingTransaction, commit
-from deltalog.transaction.commit_loop import tell_commit
+from deltalog.transaction import (
+    CommitOptions,
+    Committed,
+    PendingTransaction,
+    commit,
+    tell_commit,
+)
 from deltalog.transaction.pending import discard, discarding
 
 if TYPE_CHECKING:

@@ -73,15 +73,6 @@ class AzureFiles(FsspecFiles):
             arguments["credential"] = FixedTokenCredential(bearer)
         if isinstance(sas := arguments.get("sas_token"), str):
             arguments["sas_token"] = sas.removeprefix("?")
-        if not any(
-            arguments.get(one) or os.environ.get(f"AZURE_STORAGE_{one.upper()}")
-            for one in ("account_name", "connection_string")
-        ):
-            raise InvalidInputError(
-                f"cannot open {location!r}: the storage account is unknown; name it in the URL, as "
-                "in abfss://container@account.dfs.core.windows.net/table, or give "
-                "azure_storage_account_name as a storage option"
-            )
         return arguments
 
     @staticmethod
@@ -90,7 +81,19 @@ class AzureFiles(FsspecFiles):
 
         The class tries the environment's credentials only once, and does not retry if the service
         was never reached.
+
+        Raises:
+            InvalidInputError: the account is unknown.
         """
+        if not any(
+            arguments.get(one) or os.environ.get(f"AZURE_STORAGE_{one.upper()}")
+            for one in ("account_name", "connection_string")
+        ):
+            raise InvalidInputError(
+                "cannot open a location in Azure: the storage account is unknown; name it in the "
+                "URL, as in abfss://container@account.dfs.core.windows.net/table, or give "
+                "azure_storage_account_name as a storage option"
+            )
         return _impatient(made), arguments
 
     @staticmethod
