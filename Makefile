@@ -38,7 +38,7 @@ test-slow: $(BIN)/.ready-dev .cache/daft/.ready $(TPC)/.ready ## killed processe
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "($(SLOW)) and not ($(SPARK) or $(STORES) or cluster)" $(PYTEST)
 test-cluster: $(BIN)/.ready-dev ## tests on a Spark cluster of a master and two workers, with all kills (needs a JVM)
 	$(say) "tests on a cluster"
-	$(BIN)/python -m pytest -m "$(CLUSTER)" tests/cluster $(PYTEST)
+	$(BIN)/python -m pytest -m "$(CLUSTER)" tests/cluster tests/spark/test_workers.py $(PYTEST)
 test-all: CLUSTER := cluster and not slow
 test-all: test-spark test-stores test-slow test-cluster ## what `make test` leaves out, but for most kills on a cluster
 test-package: $(BIN)/.ready-dev ## the tests of one package: make test-package PACKAGE=data

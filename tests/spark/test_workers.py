@@ -135,6 +135,8 @@ def test_a_session_whose_workers_have_another_deltalog(another: Path, tmp_path: 
         assert one["text"].endswith("or ship an environment with --archives")
 
 
+@pytest.mark.cluster
+@pytest.mark.slow("starts a cluster of its own, and many Python processes")
 @pytest.mark.usefixtures("spark")  # and so a JVM
 def test_a_shipped_environment_that_the_driver_lacks(tmp_path: Path) -> None:
     program = tmp_path / "bin" / "python"
