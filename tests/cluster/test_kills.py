@@ -93,22 +93,9 @@ def tables(driver: Driver, s3: Emulator, tmp_path: Path) -> Tables:
     return found
 
 
-@pytest.mark.parametrize(
-    ("work", "victim"),
-    [
-        pytest.param(work, victim, marks=[] if is_quick else [LONG])
-        for work, victim, is_quick in [
-            ("append", "kill_executors", False),
-            ("append", "kill_python_workers", True),
-            ("merge", "kill_executors", False),
-            ("merge", "kill_python_workers", False),
-            ("optimize", "kill_executors", False),
-            ("optimize", "kill_python_workers", False),
-            ("stream", "kill_executors", False),
-            ("stream", "kill_python_workers", False),
-        ]
-    ],
-)
+@LONG
+@pytest.mark.parametrize("victim", ["kill_executors", "kill_python_workers"])
+@pytest.mark.parametrize("work", ["append", "merge", "optimize", "stream"])
 def test_what_runs_tasks_is_killed(
     cluster: Cluster, driver: Driver, tables: Tables, work: str, victim: str
 ) -> None:
