@@ -40,7 +40,7 @@ test-cluster: $(BIN)/.ready-dev ## tests on a Spark cluster of a master and two 
 	$(say) "tests on a cluster"
 	$(BIN)/python -m pytest -m "$(CLUSTER)" tests/cluster tests/spark/test_workers.py $(PYTEST)
 test-all: CLUSTER := cluster and not slow
-test-all: test-spark test-stores test-slow test-cluster ## what `make test` leaves out, but for most kills on a cluster
+test-all: test-spark test-stores test-slow test-cluster ## what `make test` leaves out, but for most tests on a cluster
 test-package: $(BIN)/.ready-dev ## the tests of one package: make test-package PACKAGE=data
 	HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-quick} $(BIN)/python -m pytest -n 2 --dist worksteal tests/unit/$(PACKAGE) \
 	$$(grep -l "deltalog\.$(PACKAGE)" tests/property/test_*.py) $(PYTEST)

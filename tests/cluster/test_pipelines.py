@@ -13,6 +13,7 @@ from tests.support.cluster import Cluster, Driver
 from tests.support.emulators import Emulator
 
 NUM_ORDERS = 60
+LONG = pytest.mark.slow("starts a driver, beside that of the guide's program")
 
 
 def test_the_guide_as_typed(guide: Guide) -> None:
@@ -21,6 +22,7 @@ def test_the_guide_as_typed(guide: Guide) -> None:
     assert guide.archive.stat().st_size < 152_000_000
 
 
+@LONG
 def test_a_pipeline_of_frames_statements_and_streams(
     driver: Driver, s3: Emulator, tmp_path: Path
 ) -> None:
@@ -56,6 +58,7 @@ def test_a_pipeline_of_frames_statements_and_streams(
     ]
 
 
+@LONG
 @pytest.mark.usefixtures("driver")
 def test_tasks_run_on_both_workers(cluster: Cluster) -> None:
     """Each worker has its own directory, and has unpacked the archive there."""
