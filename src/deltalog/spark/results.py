@@ -113,9 +113,9 @@ _RESTORED: Final = {
 
 def numbers(spark: SparkSession, found: Mapping[str, int | None]) -> DataFrame:
     """Return a frame of one row, with a BIGINT column for each number."""
-    texts = ("NULL" if count is None else str(count) for count in found.values())
+    literals = ("NULL" if count is None else str(count) for count in found.values())
     # `IF` makes the columns nullable, as in Delta Spark.
-    values = (f"IF(true, CAST({text} AS BIGINT), CAST(NULL AS BIGINT))" for text in texts)
+    values = (f"IF(true, CAST({one} AS BIGINT), CAST(NULL AS BIGINT))" for one in literals)
     query = f"SELECT * FROM VALUES ({', '.join(values)}) AS t({', '.join(found)})"  # noqa: S608  # numbers
     with left_to_spark():
         # Unlike a frame of Python objects, the rows of this query need no job.
