@@ -234,7 +234,7 @@ def of_polars(plain: Benchmark) -> list[str]:
     lines.append("|---|" + "---|" * len(frames))
     for name, query in _OF_POLARS.items():
         asks = {
-            side: lambda query=query, frame=frame: query(frame()).collect()  # type: ignore[misc]  # bound in the loop
+            side: lambda query=query, frame=frame: query(frame()).collect()
             for side, frame in frames.items()
         }
         times = _in_turns(asks, _TURNS_OF_POLARS)

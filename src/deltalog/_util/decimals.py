@@ -19,6 +19,7 @@ _DIGITS: Final = {32: 9, 64: 18, 128: 38, 256: 76}
 """The maximum number of digits by the number of bits."""
 _MOST: Final = 10**18
 """Whole numbers below it, and their sums, have less than 64 bits."""
+_BLOCK_ROWS: Final = 16_384
 
 
 def cast_decimals(array: Array, to: Any) -> Array:
@@ -131,17 +132,41 @@ def rounded(array: Array, to: Any) -> Array | None:
         import numpy as np  # noqa: PLC0415  # pyarrow does not require it
     except ImportError:
         return None
-    largest = _largest(array)
-    if largest >= _MOST or (largest + unit // 2) // unit >= 10**to.precision:
+    # The values under nulls are arbitrary, so they may not decide.
+    if array.null_count and not _fits(_largest(array), unit, to):
         return None
     halves = np.frombuffer(array.buffers()[1] or b"", np.int64).reshape(-1, 2)
-    low = halves[array.offset : array.offset + len(array), 0]
-    magnitudes = (np.abs(low) + unit // 2) // unit
-    made = np.empty((len(array), 2), np.int64)
-    np.multiply(magnitudes, np.sign(low), out=made[:, 0])
-    made[:, 1] = made[:, 0] >> 63
+    halves = halves[array.offset : array.offset + len(array)]
+    buffer = pa.allocate_buffer(16 * len(array))  # the pool of Arrow reuses memory
+    made = np.frombuffer(memoryview(buffer), np.int64).reshape(-1, 2)
+    # Blocks stay in the processor's cache, and reuse their memory.
+    low, signs = np.empty((2, _BLOCK_ROWS), np.int64)
+    for start in range(0, len(array), _BLOCK_ROWS):
+        block, target = (rows[start : start + _BLOCK_ROWS] for rows in (halves, made))
+        value, sign = low[: len(block)], signs[: len(block)]
+        np.copyto(value, block[:, 0])
+        np.right_shift(value, 63, out=sign)
+        is_short = bool(np.array_equal(block[:, 1], sign))
+        np.bitwise_xor(value, sign, out=value)  # with the subtraction: the absolute value
+        np.subtract(value, sign, out=value)
+        if not array.null_count:
+            # The absolute value of the smallest number of 64 bits is negative.
+            largest = int(value.max()) if is_short and value.min() >= 0 else _MOST
+            if not _fits(largest, unit, to):
+                return None
+        np.add(value, unit // 2, out=value)
+        np.floor_divide(value, unit, out=value)
+        np.bitwise_xor(value, sign, out=value)
+        np.subtract(value, sign, out=value)
+        target[:, 0] = value
+        np.right_shift(value, 63, out=target[:, 1])
     validity = compute.is_valid(array).buffers()[1] if array.null_count else None
-    return pa.Array.from_buffers(to, len(array), [validity, pa.py_buffer(made.data)])
+    return pa.Array.from_buffers(to, len(array), [validity, buffer])
+
+
+def _fits(largest: int, unit: int, to: Any) -> bool:
+    """Return whether a number has at most 18 digits, and fits a type after rounding to a unit."""
+    return largest < _MOST and bool((largest + unit // 2) // unit < 10**to.precision)
 
 
 def rounded_wide(exact: Array, scale: int) -> Array:
