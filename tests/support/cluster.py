@@ -230,6 +230,7 @@ class Driver:
     Args:
         cluster: the cluster on which its tasks run.
         archive: what `deltalog spark-archive` has written.
+        program: what the driver runs.
         settings: more settings of its session.
     """
 
@@ -240,6 +241,7 @@ class Driver:
         *,
         name: str,
         environment: Mapping[str, str],
+        program: Path = DRIVER,
         **settings: str,
     ) -> None:
         self._log = cluster.place / f"driver-{name}.log"
@@ -251,7 +253,7 @@ class Driver:
         }
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
-                [sys.executable, str(DRIVER), json.dumps(given)],
+                [sys.executable, str(program), json.dumps(given)],
                 env=cluster.environment(**environment),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
