@@ -281,15 +281,14 @@ def _failing(part: pd.DataFrame) -> pd.DataFrame:
 def test_a_task_that_fails_leaves_the_table_as_it_was(tmp_path: Path) -> None:
     path = str(tmp_path / "table")
     write_deltalake(path, {"id": [1]})
+    before = files_of(path)
     frame = dd.from_pandas(pd.DataFrame({"id": [2, 3]}), npartitions=2)
     frame = frame.map_partitions(_failing, meta=frame._meta)
     with pytest.raises(RuntimeError, match="own code"):
         deltalog_dask.write(frame, path, mode="append")
     table = DeltaTable(path)
     assert (table.version(), table.count()) == (0, 1)
-    # What tasks had written before is nobody's: vacuum finds it in time.
-    left = files_of(path) - set(table.get_add_actions()["path"].to_pylist())
-    assert set(table.vacuum(0, enforce_retention_duration=False, full=True)) == left
+    assert files_of(path) == before
 
 
 def test_types_of_the_frame_are_checked_before_any_task(tmp_path: Path) -> None:

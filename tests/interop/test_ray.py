@@ -223,6 +223,7 @@ def test_rows_that_break_a_rule_leave_the_table_and_no_file(tmp_path: Path) -> N
 def test_a_task_that_fails_leaves_the_table_as_it_was(tmp_path: Path) -> None:
     path = str(tmp_path / "table")
     write_deltalake(path, {"id": [1]})
+    before = files_of(path)
 
     def failing(row: dict[str, Any]) -> dict[str, Any]:
         if row["id"] == 3:
@@ -234,9 +235,7 @@ def test_a_task_that_fails_leaves_the_table_as_it_was(tmp_path: Path) -> None:
         deltalog_ray.write(dataset.map(failing), path, mode="append")
     table = DeltaTable(path)
     assert (table.version(), table.count()) == (0, 1)
-    # What tasks had written before is nobody's: vacuum finds it in time.
-    left = files_of(path) - set(table.get_add_actions()["path"].to_pylist())
-    assert set(table.vacuum(0, enforce_retention_duration=False, full=True)) == left
+    assert files_of(path) == before
 
 
 def test_blocks_of_one_task_may_differ_in_types(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ each partition, and the caller commits all files at once.
 from __future__ import annotations
 
 import os
+import sys
 from concurrent.futures import CancelledError
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack
@@ -443,7 +444,12 @@ class _DaskRows(DistributedRows):
             writing(part, sent, number, self._types, self._index)
             for number, part in enumerate(self._frame.to_delayed())
         ]
-        reports: Sequence[Report] = dask.compute(*calls)
+        tasks = dask.persist(*calls)
+        if (distributed := sys.modules.get("distributed")) is not None:
+            # Let all tasks end, also after a failure, because the caller then deletes their files.
+            for future in distributed.futures_of(tasks):
+                future.exception()
+        reports: Sequence[Report] = dask.compute(*tasks)
         return reports
 
 

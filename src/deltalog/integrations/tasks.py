@@ -24,6 +24,7 @@ from deltalog._util.paths import join
 from deltalog.data.scan.plan import Scan, plan_scan
 from deltalog.data.scan.reader import ScanTask, read_tasks
 from deltalog.data.write.enforce import Enforcer
+from deltalog.data.write.open_files import new_job
 from deltalog.data.write.source import Rereadable
 from deltalog.data.write.written import WrittenFiles
 from deltalog.errors import (
@@ -39,7 +40,13 @@ from deltalog.log.snapshot.splits import SHARE_BYTES, cut_snapshot, holds_more_f
 from deltalog.operations import arguments
 from deltalog.operations.changes.apply import WriteJob, balanced, no_files, write_part
 from deltalog.operations.changes.bins import BinGroup, BinTask
-from deltalog.operations.changes.shards import ShardedChange, apply_shard, collected
+from deltalog.operations.changes.shards import (
+    ShardedChange,
+    apply_shard,
+    collected,
+    delete_new_files,
+    discarded,
+)
 from deltalog.operations.engine import LocalEngine, RowSource, SeenTable
 from deltalog.storage.options import pickled_for_tasks
 from deltalog.table import DeltaTable
@@ -331,22 +338,23 @@ class _TaskEngine(LocalEngine):
             return super().write_rows(spec, rows, predicate=predicate, tells_changes=tells_changes)
         if (schema := rows.known_schema) is not None:
             Enforcer.of_spec(spec, schema)
-        job = WriteJob(spec=spec, predicate=predicate, tells_changes=tells_changes)
-        return _combined(spec, rows.write(Sent(job)))
+        own = replace(spec, job=new_job())
+        job = WriteJob(spec=own, predicate=predicate, tells_changes=tells_changes)
+        with discarded(own.store, own.job):
+            return _combined(spec, rows.write(Sent(job)))
 
 
 def _combined(spec: WriteSpec, reports: Sequence[Report]) -> WrittenFiles:
     """Combine the files of all tasks.
 
     Raises:
-        DeltaError: a task found an error in its rows. The files of all other tasks are deleted.
+        DeltaError: a task found an error in its rows.
     """
     parts = [report for report in reports if isinstance(report, WrittenFiles)]
     error = next((report for report in reports if isinstance(report, DeltaError)), None)
-    if error is None:
-        return WrittenFiles.merge(parts) if parts else no_files(spec)
-    spec.store.delete_many([path for part in parts for path in part.paths])
-    raise error
+    if error is not None:
+        raise error
+    return WrittenFiles.merge(parts) if parts else no_files(spec)
 
 
 # --- changes of a table: tasks change, rewrite and delete files, and the caller commits once
@@ -429,17 +437,17 @@ class DistributedEngine(LocalEngine):
             return super().rewrite_bins(replace(job, bins=bins))
         spans = balanced([one.size_bytes for one in bins], most)
         groups = [bins[start : start + length] for start, length in spans]
-        rewritten = collected(
-            self.run(
-                _rewrite_group,
-                Sent(BinTask.of(job)),
-                [Sent(BinGroup.of(group)) for group in groups],
-            ),
-            job.transaction.store,
-            [sum(one.files.num_rows for one in group) for group in groups],
-            job.transaction.progress,
-            paths_of=lambda part: [path for one in part for path in one.written.paths],
-        )
+        own = replace(job, bins=(), job_id=new_job())
+        with discarded(job.transaction.store, own.job_id):
+            rewritten = collected(
+                self.run(
+                    _rewrite_group,
+                    Sent(BinTask.of(own)),
+                    [Sent(BinGroup.of(group)) for group in groups],
+                ),
+                [sum(one.files.num_rows for one in group) for group in groups],
+                job.transaction.progress,
+            )
         return list(chain.from_iterable(rewritten))
 
     def delete_files(self, store: Store, paths: Sequence[str]) -> None:
@@ -515,13 +523,17 @@ class _SidecarTasks:
             DeltaError: a task has failed. The sidecars of all other tasks are deleted.
         """
         cut, store = self._cut(state), self._snapshot.store
-        written = collected(
-            self._on_pieces(_write_piece, cut, (cut, at_ms, part_rows)),
-            store,
-            [0] * cut.num_pieces,
-            ProgressCount(None),
-            paths_of=lambda part: part.paths,
-        )
+        done: list[WrittenSidecars] = []
+        try:
+            written = collected(
+                self._on_pieces(_write_piece, cut, (cut, at_ms, part_rows)),
+                [0] * cut.num_pieces,
+                ProgressCount(None),
+                done=done,
+            )
+        except BaseException:
+            delete_new_files(store, [path for part in done for path in part.paths])
+            raise
         return write_v2_top(store, content, layout, written)
 
     def _cut(self, state: LogState) -> CutSnapshot:

@@ -97,6 +97,7 @@ class PendingTransaction:
         app_transactions: application transactions by application.
         own_paths: decoded paths of the files that were written for this transaction. They are
             deleted if it fails.
+        job_id: the id of a distributed job, which the names of new files contain; see `WriteSpec`.
         checks_base: whether to check before the commit that the log still contains the version that
             was read.
         is_sent: whether a commit request was sent.
@@ -133,6 +134,7 @@ class PendingTransaction:
         self.domains: dict[str, DomainMetadata] = {}
         self.app_transactions: dict[str, AppTransaction] = {}
         self.own_paths: list[str] = []
+        self.job_id: str | None = None
         self.checks_base = False
         self.is_sent = False
         self.checksum_before: VersionChecksum | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from deltalog.data.write.options import (
@@ -58,12 +58,13 @@ class FileOptions:
 
     def spec_for(self, transaction: PendingTransaction, *, data_change: bool = True) -> WriteSpec:
         """Return the spec for writing data files of a transaction."""
-        return self.spec(
+        spec = self.spec(
             transaction.context,
             transaction.configuration,
             data_change=data_change,
             now_ms=transaction.context.clock.now_ms(),
         )
+        return spec if transaction.job_id is None else replace(spec, job=transaction.job_id)
 
     def spec(
         self,

@@ -12,12 +12,14 @@ Protocol: Deletion Vectors, Add CDC File, Row Tracking
 from __future__ import annotations
 
 import logging
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
 from deltalog._util.clock import Stopwatch
+from deltalog.data.write.open_files import discard_job, new_job
 from deltalog.errors import DeltaError
 from deltalog.operations.changes.apply import CandidateFiles, Shard
 from deltalog.operations.changes.local import LocalChange, RowChangePlan
@@ -29,7 +31,7 @@ from deltalog.transaction.masks import Masks, write_masks
 from deltalog.transaction.pending import discarding
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from deltalog._util.cards import ProgressCount
     from deltalog.log.snapshot import Snapshot
@@ -52,6 +54,7 @@ class ShardJob:
         operation: the name of the operation.
         request: the request; the source of a merge is a `MergeSource`.
         plan: the resolved request.
+        job_id: see `WriteSpec.job`.
     """
 
     snapshot: Snapshot
@@ -59,6 +62,7 @@ class ShardJob:
     operation: str
     request: ChangeRequest
     plan: RowChangePlan | MergePlan
+    job_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +103,7 @@ def apply_shard(job: ShardJob, shard: Shard) -> ShardResult:
         snapshot.context, snapshot, operation=job.operation, configuration=job.configuration
     )
     transaction.defers_masks = True
+    transaction.job_id = job.job_id
     matched_sources = DeletionBitmap()
     with discarding(transaction):
         if isinstance(plan, RowChangePlan):
@@ -164,26 +169,9 @@ class ShardedChange:
         most = min(self._most_shards(candidates), candidates.files.num_rows)
         if most < 2 or not here.reads_rows:
             return here.apply()
-        watch = Stopwatch()
-        tells_changes = here.may_tell_changes
-        shards = [
-            Shard(candidates=part, tells_changes=tells_changes) for part in candidates.divided(most)
-        ]
-        results = self._results(shards)
-        metrics = ChangeMetrics.total([one.metrics for one in results])
-        try:
-            if isinstance(here, LocalMerge) and here.plan.not_matched:
-                matched = DeletionBitmap()
-                for one in results:
-                    matched |= one.matched_sources
-                metrics = _with_inserts(metrics, here.insert(matched, tells_changes=tells_changes))
-            self._stage(results)
-        except BaseException:
-            delete_new_files(
-                self._transaction.store, [path for one in results for path in one.paths]
-            )
-            raise
-        return replace(metrics, rewrite_ms=max(0, watch.elapsed_ms() - metrics.scan_ms))
+        job_id = self._transaction.job_id = new_job()
+        with discarded(self._transaction.store, job_id):
+            return self._apply(candidates.divided(most), job_id)
 
     def preview(self) -> tuple[ChangeMetrics, pa.Table]:
         """Return the expected result of `apply`; searches the rows in this process."""
@@ -193,7 +181,21 @@ class ShardedChange:
         """Describe in plain text how the rows are found."""
         return self._here.explain()
 
-    def _results(self, shards: Sequence[Shard]) -> list[ShardResult]:
+    def _apply(self, parts: Sequence[CandidateFiles], job_id: str) -> ChangeMetrics:
+        here, watch = self._here, Stopwatch()
+        tells_changes = here.may_tell_changes
+        shards = [Shard(candidates=part, tells_changes=tells_changes) for part in parts]
+        results = self._results(shards, job_id)
+        metrics = ChangeMetrics.total([one.metrics for one in results])
+        if isinstance(here, LocalMerge) and here.plan.not_matched:
+            matched = DeletionBitmap()
+            for one in results:
+                matched |= one.matched_sources
+            metrics = _with_inserts(metrics, here.insert(matched, tells_changes=tells_changes))
+        self._stage(results)
+        return replace(metrics, rewrite_ms=max(0, watch.elapsed_ms() - metrics.scan_ms))
+
+    def _results(self, shards: Sequence[Shard], job_id: str) -> list[ShardResult]:
         """Run all tasks, and return their results.
 
         Raises:
@@ -211,15 +213,10 @@ class ShardedChange:
             operation=transaction.operation,
             request=request,
             plan=plan,
+            job_id=job_id,
         )
         counts = [shard.candidates.files.num_rows for shard in shards]
-        return collected(
-            self._run(job, shards),
-            transaction.store,
-            counts,
-            transaction.progress,
-            paths_of=lambda result: result.paths,
-        )
+        return collected(self._run(job, shards), counts, transaction.progress)
 
     def _stage(self, results: Sequence[ShardResult]) -> None:
         """Stage the results of all tasks, and write the deletion vectors of all files together."""
@@ -265,42 +262,53 @@ R = TypeVar("R")
 
 def collected(
     results: Iterable[R | DeltaError],
-    store: Store,
     counts: Sequence[int],
     progress: ProgressCount,
     *,
-    paths_of: Callable[[R], Iterable[str]],
+    done: list[R] | None = None,
 ) -> list[R]:
     """Return the results of all tasks, in order.
 
     Args:
         results: for each task, its result, or an error that a retry would not avoid.
-        store: the store of the table.
         counts: for each task, the number of files that it reads.
         progress: counts these files.
-        paths_of: returns the paths of the files that a task has written.
+        done: an empty list that gets the results, also if a task fails.
 
     Raises:
-        DeltaError: the first error, after all tasks have ended. All new files are deleted.
+        DeltaError: the first error, after all tasks have ended.
     """
-    done: list[R] = []
+    done = [] if done is None else done
     errors: list[DeltaError] = []
     progress.expect(sum(counts))
-    try:
-        for count, found in zip(counts, results, strict=True):
-            if isinstance(found, DeltaError):
-                errors.append(found)
-                continue
-            done.append(found)
-            for _ in range(count):
-                progress.done()
-    except BaseException:
-        delete_new_files(store, [path for one in done for path in paths_of(one)])
-        raise
+    for count, found in zip(counts, results, strict=True):
+        if isinstance(found, DeltaError):
+            errors.append(found)
+            continue
+        done.append(found)
+        for _ in range(count):
+            progress.done()
     if errors:
-        delete_new_files(store, [path for one in done for path in paths_of(one)])
         raise errors[0]
     return done
+
+
+@contextmanager
+def discarded(store: Store, job: str | None) -> Iterator[None]:
+    """Delete all files of a job if the block fails, also those of lost tasks.
+
+    A file that a task finishes later remains until vacuum deletes it.
+
+    Args:
+        store: the store of the table.
+        job: see `WriteSpec.job`; None deletes nothing.
+    """
+    try:
+        yield
+    except BaseException:
+        if job is not None:
+            discard_job(store, job)
+        raise
 
 
 def delete_new_files(store: Store, paths: Sequence[str]) -> None:

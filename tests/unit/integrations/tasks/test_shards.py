@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from tests.support.engines import files_of
 from tests.support.sharded import (
     CHANGES,
     FEATURES,
+    FEED,
     VECTORS,
     PickledTasks,
     make,
@@ -121,6 +123,49 @@ def test_a_source_is_sent_once_and_each_task_gets_its_own_files(tmp_path: Path) 
         sizes[tasks] = own
     assert max(sizes[2]) < 20 * 700
     assert max(sizes[20]) < 6_000
+
+
+class LosingTasks(PickledTasks):
+    """An engine that loses the first attempt of each task, whose files nobody names then."""
+
+    def run(self, work: Any, shared: Any, inputs: Sequence[Any]) -> Iterator[Any]:
+        list(super().run(work, shared, inputs))
+        return super().run(work, shared, inputs)
+
+
+@pytest.mark.parametrize(
+    ("change", "breaks_file"),
+    [
+        (lambda table: table.update({"v": "if(id = 70, 5000, 0)"}), False),
+        (lambda table: table.optimize.compact(), True),
+        (
+            lambda table: (
+                table.merge(source(), "s.id = t.id", source_alias="s", target_alias="t")
+                .when_matched_update({"v": "0"})
+                .when_not_matched_insert({"id": "s.id", "p": "s.p", "v": "5000"})
+                .execute()
+            ),
+            False,
+        ),
+    ],
+    ids=["update", "compact", "inserts of a merge"],
+)
+def test_a_failed_job_deletes_the_files_of_lost_attempts(
+    tmp_path: Path,
+    change: Callable[[DeltaTable], Any],
+    breaks_file: bool,
+) -> None:
+    path = tmp_path / "table"
+    make(path, FEED, partitioned=True)
+    DeltaTable(path).alter.add_constraint({"small": "v < 1000"})
+    if breaks_file:
+        next(path.glob("p=1/*.parquet")).write_bytes(b"not what it was")
+    before = files_of(str(path))
+    engine = LosingTasks(num_tasks=3)
+    with pytest.raises(DeltaError):
+        change(DeltaTable(path, engine=engine))
+    assert engine.sent
+    assert files_of(str(path)) == before
 
 
 def test_a_conflict_is_retried(tmp_path: Path) -> None:

@@ -98,6 +98,30 @@ def test_an_error_in_the_rows_deletes_the_files_of_the_others(store: Store) -> N
     assert DeltaTable(store).version() == 1
 
 
+def test_a_failed_write_deletes_the_files_of_lost_attempts(store: Store) -> None:
+    class Repeated(Parts):
+        def write(self, job: Sent[WriteJob]) -> Sequence[Report]:
+            super().write(job)
+            return super().write(job)
+
+    DeltaTable(store).alter.add_constraint({"small": "id < 5"})
+    before = files_in(store)
+    with pytest.raises(ConstraintViolationError, match="small"):
+        write_rows(Repeated({"id": [3]}, {"id": [7]}), store, mode="append")
+    assert files_in(store) == before
+
+
+def test_a_task_that_ends_in_another_error_deletes_the_files_of_the_others(store: Store) -> None:
+    def fail(place: int) -> None:
+        if place:
+            raise StorageError("no disk")
+
+    before = files_in(store)
+    with pytest.raises(StorageError, match="no disk"):
+        write_rows(Parts({"id": [3]}, {"id": [4]}, before=fail), store, mode="append")
+    assert files_in(store) == before
+
+
 def test_errors_of_the_store_are_the_engine_s(store: Store) -> None:
     def fail(place: int) -> None:
         raise StorageError(f"no disk for {place}")
