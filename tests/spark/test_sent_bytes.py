@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from deltalog import DeltaTable
 from deltalog._util.json import dumps
 from deltalog.data.scan.plan import TASK_COLUMNS
+from deltalog.errors import ObjectNotFoundError
 from deltalog.integrations.tasks import Sent, share_by_number
 from deltalog.log.context import utc_context
 from deltalog.log.snapshot.splits import cut_snapshot
@@ -258,6 +260,22 @@ def test_a_task_returns_the_files_that_are_left_alone(tmp_path: Path) -> None:
     account = prune_piece(spec, 0)
     assert account.num_left == FILES_PER_PARTITION
     assert len(encode_message(account)) < 10_000
+
+
+def test_tasks_read_many_commits_themselves(tmp_path: Path) -> None:
+    """The commits after a checkpoint are not sent, however many files they add."""
+    few, many = table_of(tmp_path / "few", MANY), table_of(tmp_path / "many", 20 * MANY)
+    for table in (few, many):
+        snapshot = table.snapshot
+        cut = snapshot.read_log(partial(cut_snapshot, snapshot))
+        size = cut.commits.actions.adds.nbytes
+        data = pickle.dumps(Sent(cut))
+        assert len(data) < min(20_000, size) if table is many else size < len(data) < 2 * size
+        there = pickle.loads(data).value
+        assert there.piece(0).files(["path"]) == cut.piece(0).files(["path"])
+    (tmp_path / "many" / "_delta_log" / f"{0:020}.json").unlink()
+    with pytest.raises(ObjectNotFoundError):
+        pickle.loads(data).value.piece(0)
 
 
 def bins_of(*files: tuple[int, int]) -> list[Bin]:

@@ -11,7 +11,7 @@ Protocol: Action Reconciliation, Checkpoints
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, cast
 
 import pyarrow as pa
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from deltalog._util.paths import FileInfo
-    from deltalog.log.segment import CheckpointFiles
+    from deltalog.log.segment import CheckpointFiles, LogSegment
     from deltalog.storage.store import Store
 
     Keys = pa.StringArray | pa.ChunkedArray[pa.StringScalar]
@@ -43,6 +43,8 @@ SHARE_BYTES: Final = 16 << 20
 
 A share of this size has several hundred thousand live files if they have no statistics.
 """
+MOST_SENT_BYTES: Final = 8 << 20
+"""The maximum size of the commits after a checkpoint that are sent to tasks, in bytes of memory."""
 _FEWEST_BYTES: Final = 8
 """The minimum number of bytes that a live file needs in a checkpoint, with any compression."""
 _ONE_SHARE: Final = 1 << 62
@@ -80,14 +82,12 @@ class CutSnapshot:
     Args:
         snapshot: the version.
         shares: the shares of the version's checkpoint.
-        newer: the reconciled actions of the commits after the checkpoint.
-        named: the keys of all files that these commits add or remove.
+        commits: the commits after the checkpoint.
     """
 
     snapshot: Snapshot
     shares: tuple[Split, ...]
-    newer: CommitTable
-    named: Keys
+    commits: NewerCommits
 
     @property
     def num_pieces(self) -> int:
@@ -97,7 +97,7 @@ class CutSnapshot:
     def piece(self, number: int) -> SnapshotPiece:
         """Return the piece with this number."""
         if number == len(self.shares):
-            return SnapshotPiece(self, None, self.newer)
+            return SnapshotPiece(self, None, self.commits.actions)
         return SnapshotPiece(self, self._checkpoint(number), _nothing())
 
     def small_pieces(self, number: int) -> Iterator[SnapshotPiece]:
@@ -129,15 +129,75 @@ def cut_snapshot(
 
     Cost: reads the commits after the checkpoint, and the top-level file of a V2 checkpoint.
     """
+    checkpoint = state.checkpoint
+    shares = [] if checkpoint is None else split_checkpoint(checkpoint, share_bytes)
+    commits = NewerCommits.of(state)
+    return CutSnapshot(snapshot=snapshot, shares=tuple(shares), commits=commits)
+
+
+class NewerCommits:
+    """The reconciled actions of the commits after a checkpoint; small, and picklable.
+
+    If the actions have more than `MOST_SENT_BYTES`, a copy in another process reads the commits
+    again when it needs them.
+
+    Args:
+        store: the table's store.
+        segment: the files of the log that make the version.
+        actions: the actions; None if they are not read yet.
+        named: the keys of all files that the commits add or remove; None if they are not read yet.
+    """
+
+    def __init__(
+        self, store: Store, segment: LogSegment, actions: CommitTable | None, named: Keys | None
+    ) -> None:
+        self._store = store
+        self._segment = segment
+        self._read = None if actions is None or named is None else (actions, named)
+
+    @classmethod
+    def of(cls, state: LogState) -> Self:
+        """Return the commits of a state."""
+        return cls(state.store, state.segment, *_reconciled(state))
+
+    @property
+    def actions(self) -> CommitTable:
+        """The live files and the tombstones of the commits.
+
+        Raises:
+            ObjectNotFoundError: a commit was deleted before it was read.
+        """
+        return self._content[0]
+
+    @property
+    def named(self) -> Keys:
+        """The keys of all files that the commits add or remove; see `actions`."""
+        return self._content[1]
+
+    @property
+    def _content(self) -> tuple[CommitTable, Keys]:
+        if self._read is None:
+            self._read = _reconciled(LogState(self._store, self._segment))
+        return self._read
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return the actions for pickle only if they are small."""
+        read = self._read
+        if read is not None:
+            actions, named = read
+            size = actions.adds.nbytes + actions.removes.nbytes + named.nbytes
+            read = read if size <= MOST_SENT_BYTES else None
+        return type(self), (self._store, self._segment, *(read or (None, None)))
+
+
+def _reconciled(state: LogState) -> tuple[CommitTable, Keys]:
     survivors, commits = state.survivors, state.commits
-    newer = replace(
+    actions = replace(
         _nothing(),
         adds=commits.adds.take(survivors.adds),
         removes=commits.removes.take(survivors.removes),
     )
-    checkpoint = state.checkpoint
-    shares = [] if checkpoint is None else split_checkpoint(checkpoint, share_bytes)
-    return CutSnapshot(snapshot=snapshot, shares=tuple(shares), newer=newer, named=survivors.keys)
+    return actions, survivors.keys
 
 
 def live_pieces(snapshot: Snapshot, state: LogState) -> tuple[SnapshotPiece, ...]:
@@ -159,7 +219,7 @@ def live_pieces(snapshot: Snapshot, state: LogState) -> tuple[SnapshotPiece, ...
         )
         nothing = _nothing()
         older = (SnapshotPiece(cut, group, nothing) for group in groups)
-        state.pieces = (*older, SnapshotPiece(cut, None, cut.newer))
+        state.pieces = (*older, SnapshotPiece(cut, None, cut.commits.actions))
     return state.pieces
 
 
@@ -177,7 +237,7 @@ class SnapshotPiece(Snapshot):
     def __init__(self, cut: CutSnapshot, checkpoint: Checkpoint | None, newer: CommitTable) -> None:
         whole = cut.snapshot
         self._cut = cut
-        self._piece = _PieceState(whole, checkpoint, newer, cut.named)
+        self._piece = _PieceState(whole, checkpoint, newer, cut.commits.named)
         super().__init__(
             whole.context,
             self._piece,
@@ -206,7 +266,9 @@ class SnapshotPiece(Snapshot):
 
         It can be read without the paths and deletion vectors of the share.
         """
-        cut = replace(self._cut, named=pa.chunked_array([], pa.string()))
+        state, none = self._piece, pa.chunked_array([], pa.string())
+        commits = NewerCommits(state.store, state.segment, _nothing(), none)
+        cut = replace(self._cut, commits=commits)
         return SnapshotPiece(cut, self.row_group, _nothing())
 
     def live_where(self, where: pa.BooleanArray) -> pa.BooleanArray:
