@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 sys.path.insert(0, str(Path(__file__).parent))
 from benchmark_rows import rows_against  # the folder of this file is no package
+from error_table import error_index
+from extras_table import extras_left_out, extras_table
 from feature_table import (
     feature_table,
     function_list,
@@ -79,11 +81,13 @@ GENERATED: dict[str, dict[str, Callable[[], str]]] = {
     "changelog": {"unreleased_changes": unreleased_changes},
     "deltalog-and-delta-spark": {"benchmark_rows": lambda: rows_against("delta_spark_")},
     "deltalog-and-deltalake": {"benchmark_rows": lambda: rows_against("deltalake_")},
+    "error-index": {"error_index": error_index},
     "features": {
         "feature_table": feature_table,
         "function_list": function_list,
         "refusal_table": refusal_table,
     },
+    "install": {"extras_table": extras_table, "extras_left_out": extras_left_out},
     "how-to/spark-settings": {"settings_tables": settings_tables},
     "reference/index": {"reference_index": reference_index},
     "reference/protocol": {"property_table": property_table},

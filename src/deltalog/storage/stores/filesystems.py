@@ -183,6 +183,8 @@ def _check_names(made: type, arguments: Mapping[str, Any], options: Mapping[str,
         return
     makers = [vars(cls)["__init__"] for cls in made.__mro__[:-1] if "__init__" in vars(cls)]
     own = {name for maker in makers for name in signature(maker).parameters}
+    # Classes accept some arguments, such as the profile of AWS, without naming them.
+    own |= {target.partition("!")[0].partition(".")[0] for target in options.values()}
     for name in arguments.keys() - own:
         if not name.startswith("!"):
             check_spelling(

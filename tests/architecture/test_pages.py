@@ -1,0 +1,105 @@
+"""The documentation's pages agree with the code, the package's metadata and each other."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+from typing import Final
+
+import pytest
+from docs.error_table import ADVICE, advice_of, error_index, public_errors
+from docs.extras_table import PURPOSES, extras, extras_in_all, extras_table
+from docs.outputs import find_blocks
+
+import deltalog.errors
+from deltalog._util.store_kinds import split_option
+from deltalog.errors import DeltaError
+from deltalog.storage.stores.filesystems import files_class
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+DOCS: Final = ROOT / "docs"
+_TOCTREE: Final = re.compile(r"```\{toctree\}\n(.*?)```", re.DOTALL)
+STORES: Final = DOCS / "how-to" / "stores-by-name.md"
+
+
+def test_each_public_error_has_meaning_cause_and_action() -> None:
+    index = error_index()
+    tree = re.findall(r"(\w+Error)\b", deltalog.errors.__doc__ or "")
+    names = {error.__name__ for error in public_errors()}
+    assert set(tree) - {"DeltaError"} <= names | {
+        base.__name__ for error in public_errors() for base in error.__mro__
+    }
+    for error in public_errors():
+        section = index.partition(f"## {error.__name__}\n")[2].partition("\n## ")[0]
+        assert f"code `{error.code}`" in section
+        assert all(f"| {row} | " in section for row in ("Meaning", "Cause", "Action"))
+        assert all(advice_of(error))
+
+
+def test_advice_is_only_of_errors_that_exist() -> None:
+    assert set(ADVICE) <= {error.__name__ for error in public_errors()}
+    assert issubclass(public_errors()[0], DeltaError)
+
+
+def test_install_and_readme_list_every_extra_and_what_all_leaves_out() -> None:
+    names = set(extras()) - {"all"}
+    assert set(PURPOSES) == names
+    assert all(f"| `{name}` |" in extras_table() for name in names)
+    readme = (ROOT / "README.md").read_text("utf-8")
+    listed = readme.partition("Or only the extras that you need: ")[2].partition("\n\n")[0]
+    included, _, left_out = listed.partition("`all` leaves out ")
+    left_out = left_out.partition(".")[0]
+    assert set(re.findall(r"`([\w-]+)`", included)) == extras_in_all()
+    assert set(re.findall(r"`([\w-]+)`", left_out)) == names - extras_in_all()
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/index.md", "docs/install.md"])
+def test_pages_agree_on_how_to_install(name: str) -> None:
+    assert "\npip install '.[all]'" in (ROOT / name).read_text("utf-8")
+
+
+def _options_of(text: str) -> list[dict[str, str]]:
+    """The literal dictionaries of the blocks of a page."""
+    nodes = [
+        node
+        for block in find_blocks(text)
+        for node in ast.walk(ast.parse(block.code))
+        if isinstance(node, ast.Dict)
+        and all(isinstance(value, ast.Constant) for value in node.values)
+    ]
+    inline = [ast.parse(found, mode="eval").body for found in re.findall(r"`(\{[^`]+\})`", text)]
+    return [ast.literal_eval(node) for node in [*nodes, *inline]]
+
+
+def test_no_option_of_a_store_is_invented() -> None:
+    options = _options_of(STORES.read_text("utf-8"))
+    assert len(options) > 15
+    for name in {name for one in options for name in one}:
+        kind, short = split_option(name)
+        assert kind is not None, name
+        assert files_class(kind).option_names.get(short), name
+
+
+@pytest.mark.parametrize(
+    "term", ["performance", "faq", "minio", "onelake", "schema evolution", "gdpr", "concurrency"]
+)
+def test_what_people_search_for_is_in_a_title(term: str) -> None:
+    pages = [page for page in DOCS.rglob("*.md") if "_build" not in page.parts]
+    titles = [
+        title.lower()
+        for page in pages
+        if "adr" not in page.parts
+        for title in re.findall(r"^#{1,2} (.+)$", page.read_text("utf-8"), re.MULTILINE)
+    ]
+    assert any(term in title for title in titles)
+
+
+def test_decisions_are_apart_from_guides() -> None:
+    trees = _TOCTREE.findall((DOCS / "index.md").read_text("utf-8"))
+    groups = {
+        re.findall(r":caption: (.+)", tree)[0]: re.findall(r"^[\w/-]+$", tree, re.MULTILINE)
+        for tree in trees
+    }
+    assert groups["Decisions"] == ["adr/index"]
+    assert list(groups)[:5] == ["Tutorial", "How-to", "Cookbook", "Reference", "Explanation"]
