@@ -564,9 +564,16 @@ def check(
 
 
 @_share.command("token")
-def token() -> None:
+def token(
+    profile: Annotated[
+        str | None, typer.Option(help="Write the token to this new file, print only the hash.")
+    ] = None,
+    endpoint: Annotated[str | None, typer.Option(help="The endpoint of the profile.")] = None,
+) -> None:
     """Create a token, and its hash for the configuration file."""
-    _run("token")
+    options = [] if profile is None else ["--profile", profile]
+    options += [] if endpoint is None else ["--endpoint", endpoint]
+    _run("token", *options)
 
 
 def _run(*arguments: str) -> None:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import os
 import secrets
 import sys
+from typing import Final
 
-from deltalog.errors import DeltaError
+from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.sharing.server.application import check_tables
 from deltalog.sharing.server.config_file import load_config
 from deltalog.sharing.server.serving import serve
 from deltalog.sharing.server.tables import tables_of
 from deltalog.sharing.server.tokens import token_digest
+from deltalog.sharing.wire.profile import BearerToken, Profile, encode_profile
+
+_ENDPOINT: Final = "http://localhost:8080/delta-sharing/"
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -25,7 +30,13 @@ def main(arguments: list[str] | None = None) -> int:
     checking = commands.add_parser("check", help="check a configuration file")
     checking.add_argument("config", help="a YAML or TOML file")
     checking.add_argument("--tables", action="store_true", help="also open every table")
-    commands.add_parser("token", help="make a token and its hash for the configuration file")
+    making = commands.add_parser(
+        "token", help="make a token and its hash for the configuration file"
+    )
+    making.add_argument("--profile", help="write the token to this new file, print only the hash")
+    making.add_argument(
+        "--endpoint", default=_ENDPOINT, help="of the profile; default: %(default)s"
+    )
     found = parser.parse_args(arguments)
     try:
         if found.command == "serve":
@@ -33,12 +44,28 @@ def main(arguments: list[str] | None = None) -> int:
         elif found.command == "check":
             return _check(found.config, tables=found.tables)
         else:
-            token = secrets.token_urlsafe(32)
-            sys.stdout.write(f"token: {token}\nhash: sha256:{token_digest(token)}\n")
+            _token(found.profile, found.endpoint)
     except DeltaError as error:
         sys.stderr.write(f"error: {error}\n")
         return 2
     return 0
+
+
+def _token(profile: str | None, endpoint: str) -> None:
+    token = secrets.token_urlsafe(32)
+    digest = f"sha256:{token_digest(token)}"
+    if profile is None:
+        sys.stdout.write(f"token: {token}\nhash: {digest}\n")
+        return
+    made = Profile(version=1, endpoint=endpoint, credentials=BearerToken(token=token))
+    try:
+        # Only the owner may read the file, from the beginning.
+        number = os.open(profile, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        raise InvalidInputError(f"cannot write the profile {profile!r}: the file exists") from None
+    with os.fdopen(number, "wb") as file:
+        file.write(encode_profile(made) + b"\n")
+    sys.stdout.write(f"{digest}\n")
 
 
 def _check(path: str, *, tables: bool) -> int:

@@ -93,7 +93,24 @@ def serve(path: str | Path, *, host: str | None = None, port: int | None = None)
     reloading.after_reload = partial(load_certificates, settings.ssl)
     server = uvicorn.Server(settings)
     _handle_signals(server, reloading)
+    _announce(server, config, host)
     server.run()
+
+
+def _announce(server: Any, config: ServerConfig, host: str) -> None:
+    """Log where the server listens, and the endpoint of profiles, when it has begun to listen."""
+    startup = server.startup
+
+    async def start(sockets: Any = None) -> None:
+        await startup(sockets=sockets)
+        # With port 0, the operating system chooses the port.
+        port = server.servers[0].sockets[0].getsockname()[1]
+        scheme = "http" if config.certificate_file is None else "https"
+        at = f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
+        endpoint = f"{config.public_url or at}{config.endpoint}/"
+        _LOG.info("listening on %s; the endpoint of profiles is %s", at, endpoint)
+
+    server.startup = start
 
 
 def _handle_signals(server: Any, reloading: ReloadingServer) -> None:
