@@ -37,7 +37,11 @@ The package `deltalog.spark` defines further errors.
 
 from __future__ import annotations
 
+import copy
+import sys
+import traceback
 import unicodedata
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 if TYPE_CHECKING:
@@ -72,6 +76,31 @@ def printable_lines(text: str) -> str:
     )
 
 
+_INTERNAL: Final = frozenset(
+    {"concurrent", "contextlib", "deltalog", "functools", "pyarrow", "threading"}
+)
+"""Packages whose frames at the end of a traceback are about deltalog, and not about its caller."""
+
+
+def _up_to_call(frames: TracebackType | None) -> TracebackType | None:
+    """Return a traceback without the frames of deltalog at its end."""
+    found = []
+    while frames is not None:
+        found.append(frames)
+        frames = frames.tb_next
+    while found and _package(found[-1]) in _INTERNAL:
+        found.pop()
+    kept: TracebackType | None = None
+    for one in reversed(found):
+        kept = TracebackType(kept, one.tb_frame, one.tb_lasti, one.tb_lineno)
+    return kept
+
+
+def _package(frames: TracebackType) -> str:
+    name: str = frames.tb_frame.f_globals.get("__name__") or ""
+    return name.partition(".")[0]
+
+
 def _rebuild(cls: type[DeltaError], args: tuple[Any, ...], state: dict[str, Any]) -> DeltaError:
     error = cls.__new__(cls)
     error.args = args
@@ -87,6 +116,7 @@ class DeltaError(Exception):
     """
 
     code: ClassVar[str] = "delta-error"
+    _has_internal_frames: ClassVar[bool] = False  # whether a notebook shows deltalog's frames
 
     def __str__(self) -> str:
         """Return the message. Control characters, which may be from a table, are escaped."""
@@ -98,6 +128,22 @@ class DeltaError(Exception):
         Spark sends errors between processes.
         """
         return _rebuild, (type(self), self.args, self.__dict__.copy())
+
+    def _render_traceback_(self) -> list[str]:
+        """Return the lines that IPython shows: the traceback up to the call of deltalog.
+
+        The message states what to do about the error; frames inside of deltalog and the errors that
+        it handled do not. `traceback.print_exception(error)` prints all.
+        """
+        shown = self if self._has_internal_frames else copy.copy(self)
+        frames = (
+            self.__traceback__ if self._has_internal_frames else _up_to_call(self.__traceback__)
+        )
+        shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+        if shell is None:
+            return traceback.format_exception(type(self), shown, frames)
+        lines: list[str] = shell.InteractiveTB.structured_traceback(type(self), shown, frames)
+        return lines
 
     def with_note(self, note: str) -> Self:
         """Add a line of context, such as `while reading …`; return the same error."""
@@ -552,3 +598,4 @@ class InternalError(DeltaError):
     """A bug in deltalog; please report it."""
 
     code = "internal"
+    _has_internal_frames = True

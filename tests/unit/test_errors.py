@@ -1,14 +1,20 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Iterator
+from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
+from deltalog import DeltaTable, write_deltalake
 from deltalog.errors import (
     CatalogManagedError,
     CommitConflictError,
     ConstraintViolationError,
+    DataFileMissingError,
     DeltaError,
+    InternalError,
     InvalidInputError,
     SharingError,
     StorageError,
@@ -56,3 +62,42 @@ def test_an_error_survives_pickling_with_its_fields_and_notes(error: DeltaError)
     assert str(found) == str(error)
     assert vars(found) == vars(error)
     assert found.__notes__ == ["while testing"]
+
+
+def _shown(error: DeltaError) -> str:
+    return "".join(error._render_traceback_())
+
+
+def test_a_mistake_in_a_notebook_shows_the_call_and_no_internal_frames(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, [{"a": 1}])
+    with pytest.raises(InvalidInputError) as mistake:
+        DeltaTable(tmp_path).scan(columns=["b"])
+    shown = _shown(mistake.value)
+    assert "DeltaTable(tmp_path).scan(columns=" in shown
+    assert "there is no column 'b'" in shown
+    assert "src/deltalog" not in shown
+    next(tmp_path.glob("*.parquet")).unlink()
+    with pytest.raises(DataFileMissingError) as gone:  # raised in a thread, with a cause
+        DeltaTable(tmp_path).scan().to_table()
+    shown = _shown(gone.value)
+    assert "to_table()" in shown
+    assert "src/deltalog" not in shown
+    assert "direct cause" not in shown
+
+
+def test_frames_of_the_callers_own_code_are_kept(tmp_path: Path) -> None:
+    def rows() -> Iterator[pa.RecordBatch]:
+        yield pa.record_batch({"a": [1]})
+        raise InvalidInputError("the caller's own")
+
+    with pytest.raises(InvalidInputError) as mistake:
+        write_deltalake(tmp_path / "t", rows())
+    assert "the caller's own" in _shown(mistake.value).partition("in rows")[2]
+
+
+def test_a_bug_shows_all_frames() -> None:
+    names = {"__name__": "deltalog.inside", "InternalError": InternalError}
+    exec("def fail():\n    raise InternalError('a bug')", names)  # noqa: S102  # as if it were ours
+    with pytest.raises(InternalError) as bug:
+        names["fail"]()  # type: ignore[operator]
+    assert "in fail" in _shown(bug.value)

@@ -18,6 +18,7 @@ from deltalog.operations.operation import Operation
 from deltalog.operations.vacuum import existing, vector_path
 
 if TYPE_CHECKING:
+    from deltalog._util.cards import ProgressCount
     from deltalog.log.snapshot import Snapshot
     from deltalog.operations.engine import Engine
     from deltalog.transaction import PendingTransaction
@@ -60,8 +61,12 @@ class LostFiles:
         }
 
 
-def find_lost_files(snapshot: Snapshot) -> LostFiles:
+def find_lost_files(snapshot: Snapshot, progress: ProgressCount | None = None) -> LostFiles:
     """Find the live files whose data file or deletion vector file is missing.
+
+    Args:
+        snapshot: the version whose files are looked for.
+        progress: counts the files that need a request.
 
     Cost: one listing of the table, one request for each data file that is not in the listing (such
     as files outside of the table's root), and one for each deletion vector file.
@@ -73,10 +78,10 @@ def find_lost_files(snapshot: Snapshot) -> LostFiles:
     texts: list[Any] = doubtful.column("path").to_pylist()
     decoded = [decode_path(text) for text in texts]
     # Check each file again, because the listing may be stale or spell paths differently.
-    there = existing(snapshot, decoded)
+    there = existing(snapshot, decoded, progress)
     lost = [path not in there for path in decoded]
     gone = doubtful.filter(pa.array(lost, pa.bool_()))
-    return LostFiles(files=gone, without_vector=_without_vector(snapshot, files))
+    return LostFiles(files=gone, without_vector=_without_vector(snapshot, files, progress))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +98,7 @@ class Repair(Operation[LostFiles]):
     def stage(self, transaction: PendingTransaction, engine: Engine) -> LostFiles:
         """Find the missing files and remove them from the table."""
         del engine
-        lost = find_lost_files(transaction.read_snapshot)
+        lost = find_lost_files(transaction.read_snapshot, transaction.progress)
         if lost.files.num_rows:
             transaction.record_read_files(lost.files)
             transaction.remove_files(lost.files, data_change=True)
@@ -105,10 +110,12 @@ class Repair(Operation[LostFiles]):
         return {**find_lost_files(transaction.read_snapshot).result(), "dry_run": True}
 
 
-def _without_vector(snapshot: Snapshot, files: pa.Table) -> tuple[str, ...]:
+def _without_vector(
+    snapshot: Snapshot, files: pa.Table, progress: ProgressCount | None
+) -> tuple[str, ...]:
     masked = files.select(["path", "deletionVector"])
     masked = masked.filter(masked.column("deletionVector").is_valid())
     rows: list[dict[str, Any]] = masked.to_pylist()
     places = [(decode_path(row["path"]), vector_path(row["deletionVector"])) for row in rows]
-    there = existing(snapshot, {place for _, place in places if place is not None})
+    there = existing(snapshot, {place for _, place in places if place is not None}, progress)
     return tuple(path for path, place in places if place is not None and place not in there)

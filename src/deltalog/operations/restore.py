@@ -30,6 +30,7 @@ from deltalog.protocol.table_change.drop import with_row_ids_of
 from deltalog.schema import StructType, encode_schema
 
 if TYPE_CHECKING:
+    from deltalog._util.cards import ProgressCount
     from deltalog.log.snapshot import Snapshot
     from deltalog.operations.engine import Engine
     from deltalog.protocol.actions import Protocol
@@ -134,7 +135,7 @@ class Restore(Operation[Restored]):
             ),
         )
         back = found.added
-        missing = _missing(self.target, back)
+        missing = _missing(self.target, back, transaction.progress)
         if missing and not self.ignore_missing_files:
             shown = ", ".join(sorted(missing)[:_SHOWN])
             raise DataFileMissingError(
@@ -296,10 +297,10 @@ def _keys(files: pa.Table, root: str) -> Any:
     return keys.combine_chunks()
 
 
-def _missing(target: Snapshot, files: pa.Table) -> set[str]:
+def _missing(target: Snapshot, files: pa.Table, progress: ProgressCount) -> set[str]:
     """Return the decoded paths of missing data files and deletion vector files."""
     named = {path for pair in _places(files) for path in pair if path is not None}
-    return named - existing(target, named)
+    return named - existing(target, named, progress)
 
 
 def _places(files: pa.Table) -> list[tuple[str, str | None]]:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self, cast
 
 import pyarrow as pa
 
+from deltalog._util.cards import ProgressCount
 from deltalog._util.clock import now_ms as present_ms
 from deltalog._util.escaping import name_key
 from deltalog._util.json import JsonObject, dumps, loads
@@ -710,20 +711,31 @@ def names_of(paths: Any) -> Any:
     return compute.replace_substring_regex(paths, "(?s)^.*/", "")
 
 
-def existing(snapshot: Snapshot, paths: Iterable[str]) -> set[str]:
+def existing(
+    snapshot: Snapshot, paths: Iterable[str], progress: ProgressCount | None = None
+) -> set[str]:
     """Return the decoded paths at which a file exists.
+
+    Args:
+        snapshot: a version of the table.
+        paths: decoded paths.
+        progress: counts the paths.
 
     Cost: one request for each path, several at a time.
     """
     asked = sorted(paths)
     store = snapshot.store
+    progress = progress or ProgressCount(None)
+    progress.expect(len(asked))
 
     def is_there(path: str) -> bool:
         try:
             store.stat(path)
+            found = True
         except ObjectNotFoundError:
-            return False
-        return True
+            found = False
+        progress.done()
+        return found
 
     there = map_in_pool(is_there, asked, batch_size=16)
     return {path for path, found in zip(asked, there, strict=True) if found}

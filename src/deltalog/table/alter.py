@@ -44,6 +44,7 @@ class TableAlterer:
 
         def __getattr__(self, name: str) -> NoReturn:
             """Raise an error that suggests a similar name."""
+            __tracebackhide__ = True  # IPython does not show this frame
             hint = similar_to(name, dir(type(self)))
             raise AttributeError(f"DeltaTable.alter has no attribute {name!r}{hint}")
 

@@ -16,7 +16,7 @@ from deltalog.log.context import LogTail, TableContext
 from deltalog.log.listing import has_table
 from deltalog.log.snapshot import Snapshot, checked_in_place, load_if_any, load_snapshot
 from deltalog.operations import arguments
-from deltalog.table.inspect.display import as_facts, card, describe
+from deltalog.table.inspect.display import as_facts, card, describe, with_card
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -442,7 +442,7 @@ class DeltaTable:
 
         Cost: reads one file after the other until there are enough rows.
         """
-        return self.scan(columns, predicate, limit=num_rows).to_table()
+        return with_card(self.scan(columns, predicate, limit=num_rows).to_table())
 
     def describe(self) -> TableDescription:
         """Return the number of rows, and for each column the nulls, minimum and maximum.
@@ -1419,6 +1419,7 @@ class DeltaTable:
         protocol_downgrade_allowed: bool = False,
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
+        progress: Progress | None = None,
     ) -> dict[str, Any]:
         """Restore an older version of the table, by committing a new version.
 
@@ -1447,7 +1448,7 @@ class DeltaTable:
             ignore_missing_files=ignore_missing_files,
             protocol_downgrade_allowed=protocol_downgrade_allowed,
         )
-        return self.do(operation, commit_properties, post_commithook_properties)
+        return self.do(operation, commit_properties, post_commithook_properties, progress)
 
     def repair(
         self,
@@ -1455,6 +1456,7 @@ class DeltaTable:
         *,
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
+        progress: Progress | None = None,
     ) -> dict[str, Any]:
         """Remove files from the table that no longer exist in storage.
 
@@ -1469,7 +1471,9 @@ class DeltaTable:
         self._check_latest("repair")
         if dry_run:
             self.update_incremental(same_table=True)
-        found = self.do(Repair(), commit_properties, post_commithook_properties, dry_run=dry_run)
+        found = self.do(
+            Repair(), commit_properties, post_commithook_properties, progress, dry_run=dry_run
+        )
         return found or {"dry_run": False, "files_removed": []}
 
     def clone(
@@ -1605,6 +1609,7 @@ class DeltaTable:
 
         def __getattr__(self, name: str) -> NoReturn:
             """Raise an error that suggests deltalake's new name, or a similar name."""
+            __tracebackhide__ = True  # IPython does not show this frame
             raise AttributeError(arguments.explain_missing(name, dir(type(self))))
 
 

@@ -60,6 +60,7 @@ JOBS: dict[str, Job] = {
     "z-order": lambda table, _, tell: table.optimize.z_order(["id"], progress=tell),
     "purge": lambda table, _, tell: table.optimize.purge(progress=tell),
     "clone": lambda table, place, tell: table.clone(place, shallow=False, progress=tell),
+    "restore": lambda table, _, tell: table.restore(3, progress=tell),
     "doctor": lambda table, _, tell: table.doctor(progress=tell),
 }
 
@@ -107,6 +108,18 @@ def test_ended_at_any_step_it_leaves_nothing(job: Job, error: BaseException) -> 
     while _ends(job, call, error):
         call += 1
     assert call > 2
+
+
+def test_a_repair_tells_of_the_files_that_it_asks_for() -> None:
+    told: Told = []
+    table = _table()
+    lost = [name for name in store_of(table).files if name.endswith(".parquet")][:2]
+    for name in lost:
+        del store_of(table).files[name]
+    table.repair(progress=lambda done, total: told.append((done, total)))
+    assert [done for done, _ in told] == list(range(1, len(told) + 1))
+    assert len(told) >= len(lost)
+    assert told[-1][0] == told[-1][1]
 
 
 @pytest.mark.parametrize("progress", [True, False, None])

@@ -9,12 +9,13 @@ Protocol: Per-file Statistics, Column Mapping, Deletion Vectors
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import pyarrow as pa
 
 from deltalog._util.cached import cached_property
-from deltalog._util.cards import card, plain
+from deltalog._util.cards import CardPiece, card, cell_of_row, folding, grid, plain
 from deltalog._util.escaping import printable
 from deltalog._util.kernels import compute, pc
 from deltalog._util.paths import check_confined, decode_path
@@ -23,7 +24,7 @@ from deltalog.data.scan.reader import ScanTask, read_tasks
 from deltalog.data.scan.rows import Rows
 from deltalog.data.scan.task import Allowance, ReadSpec, read_spec
 from deltalog.data.scan.transform import load_bitmap
-from deltalog.errors import DeletionVectorError, InvalidInputError
+from deltalog.errors import DeletionVectorError, DeltaError, InvalidInputError
 from deltalog.expressions import to_sql
 from deltalog.protocol.actions.model import DeletionVectorDescriptor
 from deltalog.protocol.deletion_vectors import INLINE
@@ -32,7 +33,7 @@ from deltalog.protocol.partition_values import value_of
 from deltalog.schema.metadata_columns import FILE_NUMBER, ROW_TRACKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from deltalog.expressions import Expression
     from deltalog.expressions.ordering import SortKey
@@ -205,6 +206,20 @@ class Scan(Rows):
         """Show table, version and predicate."""
         where = "" if self.spec.predicate is None else f", {to_sql(self.spec.predicate)}"
         return f"Scan({self.spec.table!r}, version {self.snapshot.version}{where})"
+
+    def _repr_html_(self) -> str:
+        """Return the notebook card: what the scan would read and why, and some of its rows.
+
+        Cost: see `pruned`; reads rows of one file at most.
+        """
+        title, *rest = str(self.explain()).split("\n")
+        return card(title, plain("\n".join(rest)), *some_rows(self._first_batches))
+
+    def _first_batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield rows of the first file; with an order, its rows would be other ones."""
+        if self.order is None:
+            for task in islice(self._tasks_in_turn(), 1):
+                yield from read_tasks([task], files_ahead=0, pieces_ahead=0)
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle the scan without its result of pruning, which is computed again on demand."""
@@ -427,7 +442,40 @@ def descriptor_of(row: dict[str, Any] | None) -> DeletionVectorDescriptor | None
     )
 
 
-# --- Explanations of the files that a scan reads
+# --- Cards, and explanations of the files that a scan reads
+
+
+PREVIEW_ROWS: Final = 5
+"""The number of rows that a notebook card shows of a table or a scan."""
+_MOST_SHOWN: Final = 100
+_MOST_COLUMNS: Final = 20
+
+
+def some_rows(batches: Callable[[], Iterator[pa.RecordBatch]]) -> Iterator[CardPiece]:
+    """Yield the first rows if there are any, or the reason why rows cannot be shown."""
+    try:
+        found: list[pa.RecordBatch] = []
+        for batch in batches():
+            found.append(batch.slice(0, PREVIEW_ROWS - sum(one.num_rows for one in found)))
+            if sum(one.num_rows for one in found) == PREVIEW_ROWS:
+                break
+    except DeltaError as error:
+        yield folding("rows cannot be shown", plain(str(error)), is_open=False)
+        return
+    if any(one.num_rows for one in found):
+        yield folding("some rows", grid_of_rows(pa.Table.from_batches(found)))
+
+
+def grid_of_rows(rows: pa.Table) -> CardPiece:
+    """Return the first rows and columns as a table for a notebook."""
+    from deltalog.schema.check import readable_tuples  # noqa: PLC0415  # only notebooks need it
+
+    shown = rows.slice(0, _MOST_SHOWN).select(list(range(min(rows.num_columns, _MOST_COLUMNS))))
+    lines = [list(map(cell_of_row, row)) for row in readable_tuples(shown)]
+    pieces = [grid(lines, shown.column_names)]
+    if rows.num_rows > shown.num_rows or rows.num_columns > shown.num_columns:
+        pieces.append(plain(f"of {rows.num_rows:,} rows and {rows.num_columns:,} columns"))
+    return CardPiece("".join(pieces))
 
 
 class Explanation(str):

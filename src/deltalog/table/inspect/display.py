@@ -7,8 +7,10 @@ Protocol: none
 
 from __future__ import annotations
 
+import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from weakref import WeakValueDictionary
 
 import pyarrow as pa
 
@@ -28,7 +30,6 @@ ResultT = TypeVar("ResultT")
 _UNITS: Final = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
 _MAX_COLUMNS: Final = 20
 _MOST_SHOWN: Final = 20
-_PREVIEW_ROWS: Final = 5
 
 
 class ShownFacts(dict[str, Any]):
@@ -168,19 +169,42 @@ def card(snapshot: Snapshot) -> str:
 
 def _some_rows(snapshot: Snapshot) -> Iterator[CardPiece]:
     """Yield a few rows of the first columns, or the reason why rows cannot be shown."""
-    from deltalog._util import cards  # only notebooks need it
-    from deltalog.data.scan.plan import plan_scan  # only notebooks need it
-    from deltalog.schema.check import readable_tuples  # only notebooks need it
+    from deltalog.data.scan.plan import PREVIEW_ROWS, plan_scan, some_rows
 
     names = snapshot.configuration.schema.names[:_MAX_COLUMNS]
-    try:
-        rows = plan_scan(snapshot, columns=names, limit=_PREVIEW_ROWS).to_table()
-    except DeltaError as error:
-        yield cards.folding("rows cannot be shown", cards.plain(str(error)), is_open=False)
-        return
-    lines = [list(map(cards.cell_of_row, row)) for row in readable_tuples(rows)]
-    if lines:
-        yield cards.folding("some rows", cards.grid(lines, names))
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        yield from plan_scan(snapshot, columns=names, limit=PREVIEW_ROWS).to_batches()
+
+    yield from some_rows(batches)
+
+
+# --- Cards of Arrow tables, which have none of their own
+
+
+_shown_tables: Final[WeakValueDictionary[int, pa.Table]] = WeakValueDictionary()
+
+
+def with_card(rows: pa.Table) -> pa.Table:
+    """Return an Arrow table; if IPython runs, it will show this table as a card."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    if shell is not None:
+        _shown_tables[id(rows)] = rows
+        formatter = shell.display_formatter.formatters["text/html"]
+        # Leave the formatter of another library in place.
+        if pa.Table not in formatter.type_printers:
+            formatter.for_type(pa.Table, card_of_rows)
+    return rows
+
+
+def card_of_rows(rows: pa.Table) -> str | None:
+    """Return the notebook card of an Arrow table from `with_card`; of others, None: no card."""
+    if _shown_tables.get(id(rows)) is not rows:
+        return None
+    from deltalog._util import cards
+    from deltalog.data.scan.plan import grid_of_rows
+
+    return cards.card("", grid_of_rows(rows))
 
 
 def _facts(snapshot: Snapshot) -> dict[str, str]:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import copy
 import json
 import pickle
+import sys
 from html.parser import HTMLParser
 from pathlib import Path
+from types import ModuleType
 from typing import Any
+from uuid import uuid4
 
 import pyarrow as pa
 import pytest
@@ -26,7 +29,8 @@ from deltalog import (
 )
 from deltalog.errors import UnsupportedFeatureError
 from deltalog.operations.delete import Delete
-from deltalog.table.inspect.display import ShownFacts, readable_size
+from deltalog.table.inspect.display import ShownFacts, card_of_rows, readable_size, with_card
+from deltalog.testing import CountingStore
 from tests.support import logs
 from tests.support.raw_tables import column, mapped, schema_string
 
@@ -363,3 +367,66 @@ def test_a_schema_is_shown_as_a_tree() -> None:
     assert "generated as n + 1" in page
     many = Schema([Field(f"c{number}", "long") for number in range(1000)])._repr_html_()
     assert "… 700 more" in many
+
+
+# --- Scans, rows and mistakes in a notebook
+
+
+class _Shell:
+    """What deltalog asks of IPython's shell: formatters, and the class that shows tracebacks."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        module = ModuleType("IPython")
+        module.get_ipython = lambda: self  # type: ignore[attr-defined]  # a module of the test
+        monkeypatch.setitem(sys.modules, "IPython", module)
+        self.display_formatter = self
+        self.formatters = {"text/html": self}
+        self.type_printers: dict[type, Any] = {}
+
+    def for_type(self, kind: type, show: Any) -> None:
+        self.type_printers[kind] = show
+
+
+def test_rows_of_head_are_a_card_and_other_arrow_tables_are_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shell = _Shell(monkeypatch)
+    write_deltalake(tmp_path, pa.table({"a": [1, None], "b": ["<i>", "x"]}))
+    rows = DeltaTable(tmp_path).head()
+    show = shell.type_printers[pa.Table]
+    assert _Cells(show(rows)).rows[1:] == [["1", "<i>"], ["NULL", "x"]]
+    assert show(pa.table({"a": [1]})) is None
+    wide = pa.table({f"c{number}": [1] * 200 for number in range(30)})
+    shell.type_printers[pa.Table] = "of another library"
+    assert "of 200 rows and 30 columns" in (card_of_rows(with_card(wide)) or "")
+    assert shell.type_printers[pa.Table] == "of another library"
+
+
+def test_without_a_notebook_nothing_is_kept(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, pa.table({"a": [1]}))
+    assert card_of_rows(DeltaTable(tmp_path).head()) is None
+
+
+def test_the_card_of_a_scan_has_its_plan_and_rows_of_one_file() -> None:
+    place = f"memory://{uuid4()}"
+    for number in range(3):
+        write_deltalake(place, pa.table({"a": [number] * 4}), mode="append")
+    counting = CountingStore(DeltaTable(place).snapshot.store)
+    scan = DeltaTable(counting).scan(predicate="a >= 0")
+    page = scan._repr_html_()
+    assert "files: 3 in the table, 3 to read" in page
+    assert len(_Cells(page).rows) == 1 + 4
+    read = {path for call in counting.calls for path in call.paths if path.endswith(".parquet")}
+    assert len(read) == 1
+    ordered = DeltaTable(place).scan(limit=2, order_by="a")._repr_html_()
+    assert "some rows" not in ordered
+    assert "some rows" not in DeltaTable(place).scan(predicate="a > 7")._repr_html_()
+
+
+def test_a_scan_whose_file_is_gone_has_a_card_with_the_reason(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, pa.table({"a": [1]}))
+    scan = DeltaTable(tmp_path).scan()
+    next(tmp_path.glob("*.parquet")).unlink()
+    page = scan._repr_html_()
+    assert "rows cannot be shown" in page
+    assert "there is no such file" in page
