@@ -71,7 +71,7 @@ lint: $(BIN)/.ready-dev ## format, lint, types, import contracts, spelling
 	$(say) "spelling" && $(BIN)/codespell
 doctest: $(BIN)/.ready-dev ## the examples in docstrings, README and docs
 	$(say) "running the examples" && $(BIN)/python -m pytest -q --doctest-modules src docs/test_examples.py
-docs: $(BIN)/.ready-dev ## build the documentation; a warning is an error
+docs: $(BIN)/.ready-docs ## build the documentation; a warning is an error
 	$(say) "building docs/_build/html" && $(BIN)/sphinx-build -q -W --keep-going -n docs docs/_build/html
 outputs: $(BIN)/.ready-dev ## run the pages, and write below each block what it prints
 	DOCS_OUTPUTS=write $(BIN)/python -m pytest -q docs/test_examples.py
