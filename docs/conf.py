@@ -95,6 +95,7 @@ GENERATED: dict[str, dict[str, Callable[[], str]]] = {
 
 
 _USES_TABLE = re.compile(r"^```python\n.*?\bflights\b", re.MULTILINE | re.DOTALL)
+_MAKE_THEIR_OWN = {"how-to/index", "how-to/sharing-server"}
 _TABLE = "The table `flights` of the examples is made by [these lines](index.md)."
 
 
@@ -102,7 +103,7 @@ def _fill_in(app: Sphinx, docname: str, source: list[str]) -> None:
     del app
     if (
         docname.startswith("how-to/")
-        and docname != "how-to/index"
+        and docname not in _MAKE_THEIR_OWN
         and _USES_TABLE.search(source[0])
     ):
         title, _, rest = source[0].partition("\n")
