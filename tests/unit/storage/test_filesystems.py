@@ -37,6 +37,22 @@ def test_fsspec_names_pass_and_join_with_ours() -> None:
     assert given["client_kwargs"] == {"verify": "/ca.pem"}  # the user's stays as it was
 
 
+def test_a_lakehouse_of_onelake_is_reached_by_its_url() -> None:
+    place = "abfss://workspace@onelake.dfs.fabric.microsoft.com/sales.Lakehouse/Tables/t"
+    given = {"AZURE_TENANT_ID": "t", "AZURE_CLIENT_ID": "c", "AZURE_CLIENT_SECRET": "s"}
+    assert filesystem_options(KINDS["az"], given, place) == {
+        "account_name": "onelake",
+        "account_host": "onelake.blob.fabric.microsoft.com",
+        "tenant_id": "t",
+        "client_id": "c",
+        "client_secret": "s",
+    }
+
+
+def test_a_profile_is_an_argument_that_s3fs_takes_without_naming_it() -> None:
+    assert make_filesystem(KINDS["s3"], s3({"AWS_PROFILE": "p"}), "s3://b/t") is not None
+
+
 def test_options_of_one_cloud_are_not_handed_to_another() -> None:
     mixed = {"AWS_REGION": "r", "azure_storage_account_name": "a", "special": 1}
     assert filesystem_options(KINDS["gs"], mixed, "gs://b", own=False) == {}
