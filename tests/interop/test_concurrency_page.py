@@ -61,7 +61,7 @@ def test_the_page_says_who_passes_whom(
     store.winner = lambda: WORK[won](other)
     with caplog.at_level(logging.INFO, "deltalog"):
         ROWS[mine](table)
-    assert store.winner is None
+    assert other.version() == 2
     assert table.version() in {2, 3}  # evaluated again, there may be nothing left to do
     was_run_again = any("again" in record.getMessage() for record in caplog.records)
     assert was_run_again == cell.startswith("again")
