@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from deltalog._util.cards import ProgressCount
     from deltalog.log.snapshot import Snapshot
+    from deltalog.operations.changes.merge.match import MergeReach
     from deltalog.operations.changes.merge.plan import MergePlan
     from deltalog.operations.changes.request import ChangeRequest
     from deltalog.protocol.actions import AddCDCFile, AddFile
@@ -55,6 +56,7 @@ class ShardJob:
         request: the request; the source of a merge is a `MergeSource`.
         plan: the resolved request.
         job_id: see `WriteSpec.job`.
+        reach: for a merge, the predicates of the rows that may match.
     """
 
     snapshot: Snapshot
@@ -63,6 +65,7 @@ class ShardJob:
     request: ChangeRequest
     plan: RowChangePlan | MergePlan
     job_id: str
+    reach: MergeReach | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +112,7 @@ def apply_shard(job: ShardJob, shard: Shard) -> ShardResult:
         if isinstance(plan, RowChangePlan):
             metrics = LocalChange(transaction, job.request, plan=plan, shard=shard).apply()
         else:
-            merge = LocalMerge(transaction, job.request, plan=plan, shard=shard)
+            merge = LocalMerge(transaction, job.request, plan=plan, shard=shard, reach=job.reach)
             metrics = merge.apply()
             matched_sources = merge.matches.matched_sources
     masked = len(transaction.masks)
@@ -214,6 +217,7 @@ class ShardedChange:
             request=request,
             plan=plan,
             job_id=job_id,
+            reach=here.reach if isinstance(here, LocalMerge) else None,
         )
         counts = [shard.candidates.files.num_rows for shard in shards]
         return collected(self._run(job, shards), counts, transaction.progress)

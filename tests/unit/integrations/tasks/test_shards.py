@@ -21,7 +21,9 @@ from deltalog.errors import (
     InvalidInputError,
 )
 from deltalog.operations.changes.apply import balanced
+from deltalog.operations.changes.merge.pairs import KeyIndex
 from deltalog.operations.changes.merge.source import MergeSource
+from deltalog.operations.engine import LocalEngine
 from tests.support.engines import files_of
 from tests.support.sharded import (
     CHANGES,
@@ -123,6 +125,32 @@ def test_a_source_is_sent_once_and_each_task_gets_its_own_files(tmp_path: Path) 
         sizes[tasks] = own
     assert max(sizes[2]) < 20 * 700
     assert max(sizes[20]) < 6_000
+
+
+@pytest.mark.parametrize("kind", [PickledTasks, LocalEngine])
+def test_no_index_of_the_source_is_made_where_no_row_is_matched(
+    tmp_path: Path, kind: type[PickledTasks | LocalEngine]
+) -> None:
+    """A client whose tasks match rows makes none, and nobody for keys that are in no file."""
+    planned: list[Any] = []
+
+    class Noting(kind):  # type: ignore[misc, valid-type]
+        def plan_change(self, *given: Any) -> Any:
+            planned.append(super().plan_change(*given))
+            return planned[-1]
+
+    make(tmp_path / "table", {}, partitioned=False)
+    if kind is PickledTasks:
+        table, rows = DeltaTable(tmp_path / "table", engine=Noting(num_tasks=3)), source()
+    else:
+        table = DeltaTable(tmp_path / "table", engine=Noting())
+        rows = source().slice(20)
+    merger = table.merge(rows, "s.id = t.id", source_alias="s", target_alias="t")
+    found = merger.when_matched_update_all().when_not_matched_insert_all().execute()
+    assert found["num_target_rows_inserted"] == (4 if kind is PickledTasks else 2)
+    (change,) = planned
+    finder = (change._here if kind is PickledTasks else change)._finder
+    assert not any(isinstance(value, KeyIndex) for value in vars(finder._pairs).values())
 
 
 class LosingTasks(PickledTasks):

@@ -37,7 +37,12 @@ from deltalog.operations.changes.apply import (
 )
 from deltalog.operations.changes.assign import Assignments, enforced, updating_enforcer
 from deltalog.operations.changes.kept_groups import ROW_GROUP_BYTES
-from deltalog.operations.changes.merge.match import MatchFinder, MergeMatches, reach_of_merge
+from deltalog.operations.changes.merge.match import (
+    MatchFinder,
+    MergeMatches,
+    MergeReach,
+    reach_of_merge,
+)
 from deltalog.operations.changes.merge.plan import first_true, plan_merge
 from deltalog.operations.changes.merge.source import SOURCE, TARGET, MergeSource
 from deltalog.operations.changes.request import Action, ChangeMetrics, ChangeRequest, RowCounts
@@ -65,6 +70,7 @@ class LocalMerge:
         plan: the resolved request, if it is known. A task must use the client's plan, which
             contains the current time, and the physical names of new columns.
         shard: the part of the merge to apply, without new rows; None means the whole merge.
+        reach: the predicates of the rows that may match, if the client has determined them.
 
     Raises:
         InvalidInputError: clauses, names or types are invalid.
@@ -82,11 +88,13 @@ class LocalMerge:
         *,
         plan: MergePlan | None = None,
         shard: Shard | None = None,
+        reach: MergeReach | None = None,
     ) -> None:
         self._transaction = transaction
         self._snapshot = snapshot = transaction.read_snapshot
         self._request = request
         self._shard = shard
+        self._reach = reach
         # The configuration includes earlier changes of this transaction, such as added columns.
         before = transaction.configuration
         if plan is None:
@@ -104,7 +112,14 @@ class LocalMerge:
     def _finder(self) -> MatchFinder:
         shard, progress = self._shard, self._transaction.progress
         candidates = None if shard is None else shard.candidates
-        return MatchFinder(self._snapshot, self.plan, self.source, progress, candidates)
+        return MatchFinder(
+            self._snapshot, self.plan, self.source, progress, candidates, self._reach
+        )
+
+    @property
+    def reach(self) -> MergeReach:
+        """The predicates of the rows that may match or change."""
+        return self._finder.reach
 
     @property
     def candidates(self) -> CandidateFiles:

@@ -84,8 +84,7 @@ class MatchFinder:
         source: the source's rows.
         progress: counts the files that have been read.
         candidates: the files to search; None means the files that remain after pruning.
-
-    Cost: an index of the source's keys.
+        reach: the result of `reach_of`, if it is known.
     """
 
     def __init__(
@@ -95,6 +94,7 @@ class MatchFinder:
         source: MergeSource,
         progress: ProgressCount,
         candidates: CandidateFiles | None = None,
+        reach: MergeReach | None = None,
     ) -> None:
         self._progress = progress
         self._snapshot = snapshot
@@ -102,7 +102,9 @@ class MatchFinder:
         self._source = source
         self._pairs = PairMatcher(plan, source, snapshot.store.root)
         pairs = self._pairs
-        self.reach: MergeReach = reach_of(plan, pairs.keys, pairs.ends, pairs.num_source)
+        if reach is None:
+            reach = reach_of(plan, pairs.keys, pairs.ends, pairs.num_source)
+        self.reach: MergeReach = reach
         self._given = candidates
         self._footers = FetchedFooters()
 
@@ -130,8 +132,8 @@ class MatchFinder:
         Raises:
             AmbiguousMergeError: several rows of the source would change the same row.
 
-        Cost: reads `plan.target_columns` of the candidates. Memory: about 20 bytes for each row
-        that changes.
+        Cost: an index of the source's keys, unless there is no candidate. Reads
+        `plan.target_columns` of the candidates. Memory: about 20 bytes for each row that changes.
         """
         snapshot, candidates = self._snapshot, self.candidates.files
         if self.reach.is_none:
@@ -204,6 +206,8 @@ class MatchFinder:
 
         Small batches are joined, because each look-up has a cost for all keys of the source.
         """
+        if not candidates.num_rows:
+            return
         least = 1
         if not self._pairs.is_cheap:
             num_source = self._pairs.num_source

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import pyarrow as pa
 
+from deltalog._util.cached import cached_property
 from deltalog._util.kernels import Array, arrow, compute
 from deltalog.errors import AmbiguousMergeError
 from deltalog.expressions import columns, evaluate, filter_mask, type_of
@@ -78,18 +79,28 @@ class PairMatcher:
         self.keys: list[Array] = keys
         self.ends: Ends = ends
         self.num_source: int = len(self._rows)
-        self._index = None
-        if self.keys and self.num_source:
-            self._index = KeyIndex(self.keys, [key.null_safe for key in plan.condition.keys])
-        within = plan.condition.within
-        self._ranges = None if within is None else (within.target, RangeIndex(*ends))
+
+    # The indexes are made for the first batch, because a client whose tasks match rows needs none,
+    # and neither does a merge whose keys are in no file.
+
+    @cached_property
+    def index(self) -> KeyIndex | None:
+        """The index of the keys; None without keys or source rows."""
+        if not self.keys or not self.num_source:
+            return None
+        return KeyIndex(self.keys, [key.null_safe for key in self._plan.condition.keys])
+
+    @cached_property
+    def _ranges(self) -> tuple[Expression, RangeIndex] | None:
+        within = self._plan.condition.within
+        return None if within is None else (within.target, RangeIndex(*self.ends))
 
     @property
     def is_cheap(self) -> bool:
         """Whether a look-up has no fixed cost, so that small batches need not be joined."""
         if self._ranges is not None:
             return False
-        return self._index is None or self._index.is_cheap
+        return self.index is None or self.index.is_cheap
 
     def match(self, batch: pa.RecordBatch) -> BatchMatches:
         """Return the changed rows of one batch; thread-safe.
@@ -149,7 +160,7 @@ class PairMatcher:
         """Whether to split batches, because every row may match every source row."""
         plan = self._plan
         decides = plan.condition.residual or plan.matched or plan.not_matched_by_source
-        return self._index is None and bool(decides)
+        return self.index is None and bool(decides)
 
     def _match(self, batch: pa.RecordBatch) -> BatchMatches:
         plan = self._plan
@@ -213,8 +224,8 @@ class PairMatcher:
             found = ranges.match(evaluate(target, rows))
         if found is not None:
             yield found
-        elif self._index is not None:
-            yield self._index.match([evaluate(key.target, rows) for key in plan.condition.keys])
+        elif self.index is not None:
+            yield self.index.match([evaluate(key.target, rows) for key in plan.condition.keys])
         elif self._is_cut:
             yield from cross(rows.num_rows, self.num_source, most=MOST_PAIRS)
         elif rows.num_rows:
