@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import pickle
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import cloudpickle
 import dask
+import dask.dataframe as dd
+import pandas as pd
 import pytest
 
-from deltalog import DeltaTable
-from deltalog.dask import DaskEngine
+from deltalog import DeltaTable, write_deltalake
+from deltalog.dask import DaskEngine, write
 from tests.support.dying import DyingStore
+from tests.support.engines import files_of
 from tests.support.sharded import (
     CHANGES,
     FEATURES,
@@ -29,6 +33,7 @@ from tests.support.sharded import (
 )
 
 cloudpickle.register_pickle_by_value(sys.modules[DyingStore.__module__])
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +41,7 @@ def client() -> Iterator[Any]:
     """Two worker processes, if `dask.distributed` is installed; the extra does not include it."""
     distributed = pytest.importorskip("distributed", reason="dask.distributed is not installed")
     cluster = distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
     )
     with cluster, distributed.Client(cluster, set_as_default=False) as client:
         yield client
@@ -95,3 +100,24 @@ def test_workers_change_what_the_local_engine_changes(
 @pytest.mark.parametrize("change", ["merge with every clause", "compact"])
 def test_the_task_of_a_killed_worker_runs_again(tmp_path: Path, client: Any, change: str) -> None:
     check_a_killed_worker_loses_nothing(tmp_path / "table", DaskEngine(client, num_tasks=2), change)
+
+
+def _slow_or_failing(part: pd.DataFrame) -> pd.DataFrame:
+    if 3 in set(part["id"]):
+        raise RuntimeError("the caller's own code")
+    time.sleep(1)
+    return part
+
+
+@pytest.mark.slow("starts two workers of dask.distributed")
+def test_a_failed_write_deletes_also_what_a_later_task_writes(tmp_path: Path, client: Any) -> None:
+    path = str(tmp_path / "table")
+    write_deltalake(path, {"id": [1]})
+    before = files_of(path)
+    frame = dd.from_pandas(pd.DataFrame({"id": [2, 3]}), npartitions=2)
+    frame = frame.map_partitions(_slow_or_failing, meta=frame._meta)
+    with dask.config.set(scheduler=client), pytest.raises(RuntimeError, match="own code"):
+        write(frame, path, mode="append")
+    assert files_of(path) == before
+    assert all(not running for running in client.processing().values())
+    assert files_of(path) == before
