@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+import signal
 import sys
 import time
 from collections.abc import Iterator
@@ -17,6 +19,7 @@ import pytest
 
 from deltalog import DeltaTable, write_deltalake
 from deltalog.dask import DaskEngine, write
+from deltalog.integrations.tasks import Sent
 from tests.support.dying import DyingStore
 from tests.support.engines import files_of
 from tests.support.sharded import (
@@ -100,6 +103,48 @@ def test_workers_change_what_the_local_engine_changes(
 @pytest.mark.parametrize("change", ["merge with every clause", "compact"])
 def test_the_task_of_a_killed_worker_runs_again(tmp_path: Path, client: Any, change: str) -> None:
     check_a_killed_worker_loses_nothing(tmp_path / "table", DaskEngine(client, num_tasks=2), change)
+
+
+class DyingInput:
+    """An input of tasks; the process that receives it as the given one dies, once.
+
+    Args:
+        flags: an empty directory, for a file of each process that has received the input.
+        dying: the number of the process that dies.
+    """
+
+    def __init__(self, flags: Path, dying: int) -> None:
+        self.given = (flags, dying)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _received, self.given
+
+
+def _received(flags: Path, dying: int) -> DyingInput:
+    for number in range(20):
+        try:
+            (flags / str(number)).touch(exist_ok=False)
+        except FileExistsError:
+            continue
+        if number == dying:
+            os.kill(os.getpid(), signal.SIGKILL)
+        break
+    return DyingInput(flags, dying)
+
+
+def _use(shared: Any, number: Any) -> int:
+    return int(number.value) + len(shared.value.given)
+
+
+@pytest.mark.slow("starts two workers of dask.distributed")
+@pytest.mark.parametrize("dying", [0, 1])
+def test_a_worker_is_lost_while_it_receives_the_input_of_all_tasks(
+    tmp_path: Path, client: Any, dying: int
+) -> None:
+    engine = DaskEngine(client, num_tasks=2)
+    shared = Sent(DyingInput(tmp_path, dying))
+    assert list(engine.run(_use, shared, [Sent(1), Sent(2)])) == [3, 4]
+    assert (tmp_path / str(dying)).exists()
 
 
 def _slow_or_failing(part: pd.DataFrame) -> pd.DataFrame:

@@ -305,8 +305,8 @@ class DaskEngine(DistributedEngine):
         shared: Sent[Any],
         inputs: Sequence[Any],
     ) -> Iterator[R]:
-        kept = client.scatter(shared, broadcast=True, hash=False)
         name = f"{work.__name__.strip('_')}-{uuid4().hex}"
+        kept = _spread(client, shared, name)
         tasks = [
             client.submit(work, kept, one, key=f"{name}-{number}", pure=False)
             for number, one in enumerate(inputs)
@@ -333,6 +333,39 @@ class DaskEngine(DistributedEngine):
             return require_library("distributed", extra="dask").default_client()
         except (InvalidInputError, ValueError):  # it is not installed, or there is no client
             return None
+
+
+def _spread(client: Any, shared: Sent[Any], name: str) -> Any:
+    """Send an input of all tasks to all workers, and return its future.
+
+    `scatter(broadcast=True)` would wait forever if a worker is lost meanwhile. If only one worker
+    had the input, Dask would run tasks there rather than send a large input to other workers.
+
+    Raises:
+        CancelledError: the worker that received the input was lost.
+    """
+    try:
+        kept = client.scatter(shared, hash=False)
+    except OSError as error:  # the connection to the worker was lost
+        raise CancelledError from error
+    held = [
+        client.submit(
+            _hold,
+            kept,
+            key=f"hold-{name}-{number}",
+            workers=[worker],
+            allow_other_workers=True,
+            pure=False,
+        )
+        for number, worker in enumerate(client.nthreads())
+    ]
+    for one in held:
+        one.result()
+    return kept
+
+
+def _hold(shared: Sent[Any]) -> None:
+    """Do nothing with an input, which is then in the memory of this worker."""
 
 
 def _engine_of(num_tasks: int | None) -> DaskEngine:
