@@ -143,8 +143,8 @@ class Took(NamedTuple):
 
     Args:
         seconds: of the clock.
-        busy_s: the processor time on that core that had most of it. The time of the clock on two
-            idle cores is not much longer; other users of the machine hardly change it.
+        busy_s: the processor time on that core that had most of it, a lower bound of the time of
+            the clock. Other users of the machine hardly change it.
     """
 
     seconds: float
@@ -361,8 +361,9 @@ def _page(subjects: list[str], repeats: int, rows: list[str]) -> str:
 which has one core. Beside them are the local engine with all cores, and the local engine with one
 core, which is what the client of two such workers has. Half of the rows of the small source match
 rows of all files. The processes stay; times are medians of {repeats} runs in turns after one
-that is not counted: of the clock, and of the processor on that core which is busy longest. The
-latter is what remains if nobody else uses the machine. In brackets: the speed in relation to the
+that is not counted: of the clock, and of the processor on that core which is busy longest, which is
+a lower bound of the time on an idle machine: without waiting, transfers, and Ray's own processes.
+In brackets: the speed in relation to the
 local engine with one core. All
 subjects give the same rows and metrics, and so they do when a worker is killed in the midst.
 Measured on {platform.machine()} with {os.cpu_count()} cores.
