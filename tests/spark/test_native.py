@@ -15,6 +15,8 @@ from deltalog import DeltaTable, col, write_deltalake
 from deltalog.data.scan import plan_scan
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import parse_sql
+from deltalog.spark.reading import native as native_reader
+from deltalog.spark.reading.by_options import frame_by_options
 from deltalog.spark.reading.file_values import FileKey, key_of
 from deltalog.spark.reading.native import hive_partitions, plan_read
 from deltalog.storage import open_store
@@ -238,6 +240,29 @@ def test_explain_says_who_reads_and_why(spark: SparkSession, tmp_path: Path) -> 
     assert "with deletion vectors, by an anti-join: 2" in vectors
     forced = deltalog.spark.scan(spark, tmp_path / "vectors", native=False).explain()
     assert "because native=False requires it" in forced
+
+
+def test_tasks_read_many_small_files_unless_the_caller_has_chosen(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def explained(native: bool | None = None) -> str:
+        return deltalog.spark.scan(spark, tmp_path, native=native).explain()
+
+    for number in range(3):
+        write_deltalake(tmp_path, pa.table({"id": [number]}), mode="append")
+    by_spark, chosen = "read by Spark's own Parquet reader: 3 files", "read by Python workers: 3"
+    assert by_spark in explained()
+    monkeypatch.setattr(native_reader, "_MANY_FILES", 3)
+    assert chosen in explained()
+    assert "because Spark takes longer to open 3 files of " in explained()
+    assert by_spark in explained(native=True)
+    assert "because native=False requires it" in explained(native=False)
+    assert rows(deltalog.spark.read(spark, tmp_path)) == ["[0]", "[1]", "[2]"]
+    assert frame_by_options(spark, {"path": str(tmp_path)}) is None  # the Python source reads them
+    where = deltalog.spark.scan(spark, tmp_path).where("id = 1")
+    assert "read by Spark's own Parquet reader: 1 files" in where.explain()
+    monkeypatch.setattr(native_reader, "_SMALL_FILE_BYTES", 100)
+    assert by_spark in explained()
 
 
 def test_deleted_rows_are_found_on_the_cluster_when_they_are_many(

@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 
 import deltalog.spark
 from deltalog import write_deltalake
+from deltalog.spark.reading import native
 from deltalog.spark.session import workers
 from deltalog.spark.session.environment import (
     UnsupportedPySparkError,
@@ -194,6 +195,30 @@ def test_workers_of_another_python_are_named(
     try:
         with pytest.raises(WorkerMismatchError, match=expected):
             deltalog.spark.DeltaTable(spark, tmp_path).update("id = 1", {"id": "3"})
+    finally:
+        spark.conf.unset(workers.CHECK_WORKERS)
+
+
+def test_workers_without_us_are_given_no_small_files(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if CONNECT:
+        pytest.skip("the client states the version of its Python itself")
+    monkeypatch.setattr(native, "_MANY_FILES", 1)
+    monkeypatch.setattr(workers, "_checked", set())
+    monkeypatch.setattr(workers, "_without", set())
+    write_deltalake(tmp_path, pa.table({"id": [1]}))
+    with monkeypatch.context() as wrong:
+        wrong.setattr(spark.sparkContext, "pythonVer", "3.8")
+        assert [row.id for row in deltalog.spark.read(spark, tmp_path).collect()] == [1]
+    explained = deltalog.spark.scan(spark, tmp_path).explain()  # the workers are not asked again
+    assert "read by Spark's own Parquet reader: 1 files" in explained
+    workers._without.clear()
+    assert "read by Python workers: 1 files" in deltalog.spark.scan(spark, tmp_path).explain()
+    spark.conf.set(workers.CHECK_WORKERS, "false")
+    try:
+        explained = deltalog.spark.scan(spark, tmp_path).explain()
+        assert "read by Spark's own Parquet reader: 1 files" in explained
     finally:
         spark.conf.unset(workers.CHECK_WORKERS)
 

@@ -1,6 +1,6 @@
 """Plan the reads that a format's options describe, in the session, as `deltalog.spark.read` does.
 
-A read is planned here if Spark's own Parquet reader can read at least one of its files. All other
+A read is planned here if Spark's own Parquet reader reads at least one of its files. All other
 reads are planned by the format's Python source, because Spark pushes filters down to it.
 
 Protocol: none
@@ -61,7 +61,9 @@ if TYPE_CHECKING:
     from deltalog.spark.reading.options import ReadOptions
 
 _log: Final = logging.getLogger(__name__)
-_NOT_EXACT: Final = "Spark's own Parquet reader can read none of the files correctly"
+_NOT_NATIVE: Final = (
+    "Spark's own Parquet reader can read none of the files correctly, or not as fast"
+)
 # Options that only deltalog's Python data source supports. If one of them is set, the Python
 # data source plans the read. `pushFilters` with the value `true` is an exception.
 _OF_WORKERS: Final = frozenset({"maxpartitionbytes", "pushfilters"})
@@ -150,7 +152,7 @@ def _planned(
         plan = plan_changes(spark, open_feed(options, snapshot), objection=objection)
         is_left = not plan.groups or len(plan.tasks) > most_files_here(spark)
         if plan.tasks and is_left and leaves_some:
-            return _NOT_EXACT
+            return _NOT_NATIVE
         return changes_frame(spark, plan), changes_rows(plan.changes)
     hidden = asked_metadata_columns(options.metadata_columns, snapshot)
     scan = SparkScan(
@@ -159,10 +161,11 @@ def _planned(
         metadata_columns=hidden,
         objection=objection,
         most_files=most_files_here(spark),
+        weighs_sizes=True,
     )
     rows = rows_schema(snapshot.configuration.schema, hidden)
     if leaves_some and not scan.uses_native_reader:
-        return _NOT_EXACT
+        return _NOT_NATIVE
     return scan.to_df(), rows
 
 

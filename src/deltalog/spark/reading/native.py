@@ -74,6 +74,7 @@ from deltalog.spark.session.types import (
     to_spark_schema,
     to_spark_type,
 )
+from deltalog.spark.session.workers import have_deltalog
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -89,6 +90,11 @@ _FLOATS: Final = (FLOAT, DOUBLE)
 _MOST_NAMESAKES: Final = 4
 """The maximum number of groups of files that Spark's own reader reads. Files with the same name are
 in different groups, because the name of a file may identify it in its group."""
+_MANY_FILES: Final = 1000
+_SMALL_FILE_BYTES: Final = 32 << 10
+"""The maximum average size at which deltalog's tasks read `_MANY_FILES` files faster than Spark's
+own reader. By Spark's estimate, opening a file costs as much as reading 4 MiB, so Spark starts a
+task for every 32 small files. With files of 100 kB, Spark's own reader is faster."""
 _LISTING_TASKS: Final = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
 _LEAST_LISTING_TASKS: Final = 64
 _FILES_PER_LISTING_TASK: Final = 32
@@ -144,19 +150,25 @@ class ReadPlan:
         return lines
 
 
-def plan_read(spark: SparkSession, scan: Scan, *, objection: str | None = None) -> ReadPlan:
+def plan_read(
+    spark: SparkSession, scan: Scan, *, objection: str | None = None, weighs_sizes: bool = False
+) -> ReadPlan:
     """Decide which files of a scan Spark reads itself.
 
     Args:
         spark: the session.
         scan: the scan.
         objection: the reason why Spark must not read any file; None if there is no such reason.
+        weighs_sizes: whether deltalog's tasks read all files if these are many and small, because
+            this is faster. False if the caller has chosen the reader.
 
     Cost: reads the columns of the log for the files that remain after pruning.
     """
     spec, root = scan.spec, scan.snapshot.store.root
     files = named_files(scan.pruned.files(TASK_COLUMNS), root)
     objection = objection or objection_to_place(spark, root) or objection_to_columns(spec)
+    if objection is None and weighs_sizes:
+        objection = _objection_to_sizes(spark, files.column("size"))
     if objection is not None or not files.num_rows:
         why = () if objection is None else (objection,)
         return ReadPlan(scan=scan, groups=(), unfit=files, reasons=why, num_vectors=0)
@@ -179,6 +191,23 @@ def plan_read(spark: SparkSession, scan: Scan, *, objection: str | None = None) 
         unfit=pa.concat_tables(rest),
         reasons=tuple(reasons),
         num_vectors=num_vectors,
+    )
+
+
+def _objection_to_sizes(spark: SparkSession, sizes: pa.ChunkedArray[Any]) -> str | None:
+    """Return the reason why Spark would read files of these sizes slowly; None if it would not.
+
+    Cost: see `have_deltalog`, if the files are many and small.
+    """
+    count = len(sizes)
+    total = compute.sum(sizes).as_py()
+    if count < _MANY_FILES or sizes.null_count or total > count * _SMALL_FILE_BYTES:
+        return None
+    if not have_deltalog(spark):
+        return None
+    return (
+        f"Spark takes longer to open {count} files of {total // count} bytes on average than to "
+        "read them; native=True uses its reader"
     )
 
 

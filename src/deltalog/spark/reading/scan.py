@@ -84,6 +84,8 @@ class SparkScan:
             files, tasks read its state. If more files remain after pruning, tasks list them.
         lists_files: whether the driver lists all files that remain after pruning, with all columns
             and in any number. Operations that change rows need this list.
+        weighs_sizes: whether the number and sizes of the files decide between Spark's own Parquet
+            reader and deltalog's tasks; see `plan_read`.
     """
 
     spark: SparkSession
@@ -94,6 +96,7 @@ class SparkScan:
     objection: str | None = None
     most_files: int = DEFAULT_FILES_HERE
     lists_files: bool = False
+    weighs_sizes: bool = False
 
     def select(self, *columns: str) -> SparkScan:
         """Return a copy of the scan that returns only these columns."""
@@ -212,7 +215,7 @@ class SparkScan:
             scan = scan.with_pruned(pruned)
             if pruned.left is None:
                 return ClusterPlan(scan=scan, pruned=pruned, most_files=self.most_files)
-        return plan_read(self.spark, scan, objection=self.objection)
+        return plan_read(self.spark, scan, objection=self.objection, weighs_sizes=self.weighs_sizes)
 
     def _read_columns(self) -> tuple[list[str], list[str]]:
         """Return the columns and the metadata columns that the output or a condition uses."""
@@ -256,7 +259,9 @@ def scan(
         storage_options: credentials and settings for reading the log, and the files that Python
             workers read.
         native: whether Spark's own Parquet reader may read the files that it reads correctly. None
-            means yes unless storage options are set, because Spark does not receive them.
+            means yes, unless storage options are set, because Spark does not receive them, or a
+            thousand files or more have at most 32 KiB on average, which tasks with deltalog's
+            reader read faster.
         state_on_spark_files: the maximum number of files for which the driver reads the table's
             state. If the table has more files, tasks read and prune the state, and the driver needs
             less memory. None means the session's setting `spark.deltalog.stateOnSparkFiles`, or
@@ -278,6 +283,7 @@ def scan(
         metadata_columns=asked_metadata_columns(parse_metadata_columns(metadata_columns), snapshot),
         objection=objection_to_native(snapshot.store, native=native),
         most_files=most_files_here(spark, state_on_spark_files),
+        weighs_sizes=native is None,
     )
 
 

@@ -47,6 +47,8 @@ _OTHER_PYTHON: Final = re.compile(
 )
 _DENIED: Final = re.compile(r"AccessDeniedError: (a Python worker of Spark [^\n]+)")
 _checked: set[str] = set()
+_without: set[str] = set()
+"""The applications whose workers lack deltalog, as far as `have_deltalog` has found out."""
 
 
 class InEnvelope:
@@ -133,6 +135,24 @@ def check_workers(spark: SparkSession) -> None:
     with naming_workers():
         mapped(numbers, _nothing, "id long").collect()
     _checked.add(key)
+
+
+def have_deltalog(spark: SparkSession) -> bool:
+    """Return whether the workers have the driver's version of deltalog.
+
+    False if it is unknown, because `CHECK_WORKERS` is `false`.
+
+    Cost: see `check_workers`.
+    """
+    key = application_of(spark)
+    if key in _without or spark.conf.get(CHECK_WORKERS, "true") == "false":
+        return False
+    try:
+        check_workers(spark)
+    except WorkerMismatchError:
+        _without.add(key)
+        return False
+    return True
 
 
 @contextmanager
