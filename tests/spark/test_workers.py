@@ -223,6 +223,33 @@ def test_workers_without_us_are_given_no_small_files(
         spark.conf.unset(workers.CHECK_WORKERS)
 
 
+@pytest.mark.parametrize("method", ["start", "toTable"])
+@pytest.mark.parametrize(
+    "said", ["ModuleNotFoundError: No module named 'deltalog'", "[DATA_SOURCE_NOT_FOUND] deltalog."]
+)
+def test_a_stream_that_the_server_cannot_plan_is_named(
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    method: str,
+    said: str,
+) -> None:
+    def start(*_: object) -> None:
+        raise RuntimeError(said)
+
+    write_deltalake(tmp_path / "t", pa.table({"id": [1]}))
+    deltalog.spark.register(spark)
+    try:
+        numbers = spark.readStream.format("rate").load().select("value")
+        writer = numbers.writeStream.format("deltalog")
+        monkeypatch.setattr(type(writer).__mro__[-2], "start", start)  # PySpark's own class
+        with pytest.raises(WorkerMismatchError, match="Python of the Spark Connect server"):
+            getattr(writer, method)(str(tmp_path / "t") if method == "start" else "to_be_planned")
+    finally:
+        deltalog.spark.unregister(spark)
+        spark.sql("DROP TABLE IF EXISTS to_be_planned")
+
+
 def test_a_checked_session_runs_no_more_jobs(spark: SparkSession, tmp_path: Path) -> None:
     write_deltalake(tmp_path, pa.table({"id": [1]}))
     assert deltalog.spark.read(spark, tmp_path, native=False).count() == 1

@@ -286,12 +286,24 @@ def loaded(load: Callable[[], DataFrame]) -> DataFrame:
         load: a function that returns the frame.
 
     Raises:
+        WorkerMismatchError: see `naming_planner`.
+    """
+    with naming_planner():
+        frame = load()
+        frame.schema  # noqa: B018  # makes Spark Connect plan the format now
+    return frame
+
+
+@contextmanager
+def naming_planner() -> Iterator[None]:
+    """Raise a clear error if Spark cannot plan one of deltalog's formats in this block.
+
+    Raises:
         WorkerMismatchError: the Python that plans formats, which is the server's with Spark
             Connect, has no deltalog.
     """
     try:
-        frame = load()
-        frame.schema  # noqa: B018  # makes Spark Connect plan the format now
+        yield
     except Exception as error:
         if _UNPLANNED.search(str(error)) is None:
             raise
@@ -300,7 +312,6 @@ def loaded(load: Callable[[], DataFrame]) -> DataFrame:
             f"deltalog; install deltalog {__version__} in the Python of the Spark Connect server, "
             "or use deltalog.spark.read and deltalog.spark.write"
         ) from error
-    return frame
 
 
 def _context_of(spark: SparkSession) -> Any:

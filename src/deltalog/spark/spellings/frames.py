@@ -20,7 +20,7 @@ from deltalog.spark.session.names import catalogs_of, location_of, named_in, vie
 from deltalog.spark.session.settings import left_to_spark, session_defaults
 from deltalog.spark.session.spark_tables import SparkEntry, find_entry
 from deltalog.spark.session.types import schema_of
-from deltalog.spark.session.workers import check_source, loaded
+from deltalog.spark.session.workers import check_source, loaded, naming_planner
 from deltalog.spark.spellings.noting import (
     PATH,
     Noted,
@@ -460,7 +460,8 @@ class NotingStreamWriter(NotingSink):
         partitions = self._asked.partitions
         if partitions is not None:
             super().option("partitionBy", partitions)
-        return super().start(path, None, outputMode, None, queryName)  # type: ignore[misc,no-any-return]  # at run time, `super()` is PySpark's class
+        with naming_planner():
+            return super().start(path, None, outputMode, None, queryName)  # type: ignore[misc,no-any-return]  # at run time, `super()` is PySpark's class
 
     def toTable(  # noqa: N802  # PySpark's name
         self,
@@ -481,7 +482,8 @@ class NotingStreamWriter(NotingSink):
         check_source(self._asked.spark)
         provider, location = found
         super().format(provider)
-        return super().start(location, None, outputMode, None, queryName)  # type: ignore[misc,no-any-return]  # at run time, `super()` is PySpark's class
+        with naming_planner():
+            return super().start(location, None, outputMode, None, queryName)  # type: ignore[misc,no-any-return]  # at run time, `super()` is PySpark's class
 
     def _record(self, source: str | None, partitions: Any, options: dict[str, Any]) -> None:
         if source is not None:
