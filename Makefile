@@ -16,7 +16,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c c
 unexport PYTHONDONTWRITEBYTECODE # the tests start hundreds of processes, each of which would compile anew
 say = @printf '\n==> %s\n'
 
-.PHONY: help demo test test-spark test-stores test-slow test-cluster test-all test-package test-long soak mutants reference reference-full matrix check lint doctest docs outputs pictures board release bench bench-tpc bench-wire clean
+.PHONY: help demo test test-spark test-stores test-slow test-cluster test-all test-package test-long soak mutants reference reference-full matrix check lint doctest docs outputs pictures board release bench bench-tpc bench-wire interop clean
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -79,6 +79,8 @@ pictures: $(BIN)/.ready-dev ## draw the pictures of the documentation anew
 	$(BIN)/python -m docs.drawings && $(BIN)/python -m docs.plots
 board: $(BIN)/.ready-dev ## score deltalog and its peers by the tables of DELTALOG_CORPUS; rewrites docs/conformance-board.md
 	$(BIN)/python -m deltalog.testing.conformance $(DELTALOG_CORPUS) --peer deltalake --peer deltalake-pyarrow --peer polars --markdown docs/conformance-board.md
+interop: $(BIN)/.ready-dev $(REFERENCE)/.ready $(TPC)/.ready ## ask other engines what they read and write; rewrites engines.json
+	$(BIN)/python -m tests.support.interop $(ENGINES)
 release: $(BIN)/.ready-release ## build what a tag publishes, and check it; publishing is the workflow's
 	rm -rf dist
 	$(say) "building" && SOURCE_DATE_EPOCH=$$(git log -1 --pretty=%ct) $(BIN)/python -m hatchling build

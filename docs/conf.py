@@ -21,10 +21,14 @@ from benchmark_rows import rows_against  # the folder of this file is no package
 from error_table import error_index
 from extras_table import extras_left_out, extras_table
 from feature_table import (
+    deltalake_table,
     feature_table,
     function_list,
     property_table,
+    reading_table,
     refusal_table,
+    type_table,
+    writing_table,
 )
 from reference_index import reference_index
 from settings_table import settings_tables
@@ -85,9 +89,13 @@ GENERATED: dict[str, dict[str, Callable[[], str]]] = {
     "features": {
         "feature_table": feature_table,
         "function_list": function_list,
+        "reading_table": reading_table,
         "refusal_table": refusal_table,
+        "type_table": type_table,
+        "writing_table": writing_table,
     },
     "install": {"extras_table": extras_table, "extras_left_out": extras_left_out},
+    "how-to/from-deltalake": {"deltalake_table": deltalake_table},
     "how-to/spark-settings": {"settings_tables": settings_tables},
     "reference/index": {"reference_index": reference_index},
     "reference/protocol": {"property_table": property_table},

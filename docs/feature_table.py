@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from deltalog.expressions.aliases import ALIASES, CASTS, MACROS
 from deltalog.expressions.functions import FUNCTIONS, REFUSED
 from deltalog.protocol.actions.properties import PROPERTIES, TableProperties
 from deltalog.protocol.features import FEATURES, Support
 from deltalog.protocol.features.registry import TableFeature
+from deltalog.protocol.features.support import engine_answers
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
 _HEADER = """\
-| feature | what it is | protocol | reading | writing | other engines that read it |
-|---|---|---|---|---|---|
+| feature | what it is | protocol | reading | writing |
+|---|---|---|---|---|
 """
 _WORDS = {
     Support.FULL: "yes",
@@ -28,11 +34,86 @@ def feature_table() -> str:
 def _row(feature: TableFeature) -> str:
     names = ", ".join(f"`{name}`" for name in (feature.name, *feature.aliases))
     reader, writer = feature.min_versions
-    engines = ", ".join(feature.read_by) or "none"
     return (
         f"| {names} | {feature.doc} | reader {reader}, writer {writer} "
-        f"| {_WORDS[feature.read]} | {_WORDS[feature.write]} | {engines} |\n"
+        f"| {_WORDS[feature.read]} | {_WORDS[feature.write]} |\n"
     )
+
+
+_OUTCOMES = {"right": "yes", "refuses": "no", "wrong": "**wrong**"}
+_EVERYTHING = "none"  # the case of a table with no feature
+
+
+def reading_table() -> str:
+    """One Markdown row per feature: what becomes of it when other engines read."""
+    return _engine_table(_features(engine_answers()), engine_answers())
+
+
+def writing_table() -> str:
+    """One Markdown row per feature: what becomes of it when other engines append."""
+    answers = engine_answers(writing=True)
+    return _engine_table(_features(answers), answers)
+
+
+def type_table() -> str:
+    """One Markdown row per type that some engine does not read, and one for all others."""
+    answers = engine_answers()
+    names = [name for name in _names(answers) if name not in _features(answers)]
+    odd = [name for name in names if {one[name] for one in answers.values()} != {"right"}]
+    even = ", ".join(name for name in names if name not in odd)
+    every = {engine: {even: "right"} for engine in answers}
+    merged = {engine: {**cases, **every[engine]} for engine, cases in answers.items()}
+    return _engine_table([even, *odd], merged, "type")
+
+
+def deltalake_table() -> str:
+    """One Markdown row per feature that one of deltalake's ways to read does not read."""
+    reading = {
+        engine.partition(": ")[2]: cases
+        for engine, cases in engine_answers().items()
+        if engine.startswith("deltalake")
+    }
+    (writing,) = (
+        cases
+        for engine, cases in engine_answers(writing=True).items()
+        if engine.startswith("deltalake")
+    )
+    ways = {**reading, "writing": writing}
+    names = [
+        name
+        for name in _features(engine_answers())
+        if name in writing and {cases.get(name) for cases in ways.values()} != {"right"}
+    ]
+    return _engine_table(names, ways)
+
+
+def _names(answers: Mapping[str, Mapping[str, str]]) -> list[str]:
+    return list(dict.fromkeys(name for cases in answers.values() for name in cases))
+
+
+def _features(answers: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """The cases that are features, of the registry or in another form."""
+    return [name for name in _names(answers) if name == _EVERYTHING or name.split()[0] in FEATURES]
+
+
+def _engine_table(
+    names: Sequence[str], answers: Mapping[str, Mapping[str, str]], what: str = "feature"
+) -> str:
+    rows = [
+        f"| {_shown(name)} | "
+        + " | ".join(_OUTCOMES.get(cases.get(name, ""), "") for cases in answers.values())
+        + " |\n"
+        for name in names
+    ]
+    head = f"| {what} | {' | '.join(answers)} |\n|---|{'---|' * len(answers)}\n"
+    return head + "".join(rows)
+
+
+def _shown(name: str) -> str:
+    feature, _, form = name.partition(" ")
+    if name == _EVERYTHING:
+        return "none: a table as `write_deltalake` makes it"
+    return f"`{feature}` {form}".strip() if feature in FEATURES else name
 
 
 def function_list() -> str:

@@ -309,6 +309,12 @@ class DataFileMissingError(DeltaProtocolError):
     """The log refers to a data file, deletion vector or change data file that does not exist."""
 
     code = "data-file-missing"
+    ADVICE: ClassVar[str] = (
+        "a vacuum deletes files that only versions before the retention period need "
+        "(delta.deletedFileRetentionDuration, 7 days by default): open the table again, without a "
+        "version or with a newer one; if the newest version lacks files, doctor() names them, to "
+        "be restored from a backup"
+    )
 
 
 class DataFileUnreadableError(DeltaProtocolError):

@@ -576,7 +576,7 @@ DIFFERENCES: Final = (
     Difference(
         what="a new table with spaces in names of columns",
         there="is made",
-        here="an error that suggests column mapping; "
+        here="an error that suggests column mapping, and says who cannot read it; "
         "`table_defaults({'delta.columnMapping.mode': 'name'})` switches it on",
         ask=lambda library, place: _made(library, place, {"a b": [1]}).version(),
         theirs=0,

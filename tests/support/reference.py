@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -189,6 +190,13 @@ def _prepare() -> None:
 def spark() -> Iterator[Spark]:
     """The reference, started once."""
     _prepare()
+    with spark_process() as session:
+        yield session
+
+
+@contextmanager
+def spark_process() -> Iterator[Spark]:
+    """The reference, until the block ends."""
     # Not under pytest's directory: a table's path must hold no letters that SQL would quote.
     with tempfile.TemporaryDirectory(prefix="reference-", ignore_cleanup_errors=True) as scratch:
         session = Spark(Path(scratch))

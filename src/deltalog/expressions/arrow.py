@@ -330,10 +330,19 @@ def _like(node: nodes.Like, data: Any) -> Datum:
     return comparing.like_by_row(operand, pattern, node.escape, ignore_case=node.ignore_case)
 
 
+_OWN_NAME = re.compile(r"c\d+|col-[0-9a-f-]{36}|__.*")
+"""Names that deltalog gives to columns for a while, or in files."""
+
+
 def _cast(node: nodes.Cast, data: Any) -> Datum:
     operand = _evaluate(node.operand, data)
     source = from_arrow_type(operand.type, declared=True, fine=True)
-    return cast_in_zone(operand, source, node.to, is_try=node.is_try, time_zone=node.time_zone)
+    try:
+        return cast_in_zone(operand, source, node.to, is_try=node.is_try, time_zone=node.time_zone)
+    except InvalidInputError as error:
+        if any(_OWN_NAME.fullmatch(path[0]) for path in columns(node)):
+            raise
+        raise InvalidInputError(f"{error}, in {to_sql(node)}") from error
 
 
 def _collate(node: nodes.Collate, data: Any) -> Datum:

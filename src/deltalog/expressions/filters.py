@@ -64,9 +64,15 @@ def as_expression(
     elif isinstance(predicate, pc.Expression):
         found = as_meant(from_arrow_expression(predicate, to_arrow_schema(schema)), schema)
     else:
+        given: Any = predicate  # callers may pass other types
+        hint = ""
+        if type(given).__module__.partition(".")[0] == "polars":
+            hint = "; a condition of Polars filters to_polars(lazy=True)"
+        elif callable(given):
+            hint = "; deltalog.col('name') > 1 is an expression"
         raise InvalidInputError(
             f"cannot use {predicate!r} as a condition: expected an expression, SQL, a list of "
-            "(column, operator, value) or a pyarrow expression"
+            f"(column, operator, value) or a pyarrow expression{hint}"
         )
     if isinstance(predicate, pc.Expression):
         # Engines that pass a pyarrow expression compare the bytes of strings.

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from deltalog.log.snapshot import Snapshot
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_NOT_SQL: Final = "values are SQL, in which a string has quotes; pass Python values as new_values"
 _GONE: Final = {
     "files": "file_uris()",
     "load_version": "load_as_version()",
@@ -385,9 +386,12 @@ def as_updates(
             )
         found[name] = value
         if isinstance(value, str):
-            found[name] = expressions.parse_sql(
-                value, parameters=named, columns=columns, quotes_names=True
-            )
+            try:
+                found[name] = expressions.parse_sql(
+                    value, parameters=named, columns=columns, quotes_names=True
+                )
+            except InvalidInputError as error:
+                raise InvalidInputError(f"{error}; {_NOT_SQL}") from error
     return found
 
 

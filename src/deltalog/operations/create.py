@@ -57,7 +57,8 @@ def as_schema(schema: Any) -> StructType:
         return from_arrow_schema(arrow, declared=True)
     raise InvalidInputError(
         f"cannot use a {type(schema).__name__} as a schema: expected a deltalog.Schema, a list "
-        "of fields, or an Arrow schema"
+        "of fields, such as [Field('id', 'long')], or an Arrow schema; deltalog.sql('CREATE TABLE "
+        "delta.`/path` (id BIGINT)') takes SQL"
     )
 
 

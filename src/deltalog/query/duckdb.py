@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 from collections.abc import Hashable
 from functools import cache
 from threading import Lock
@@ -460,8 +461,52 @@ def _problem(message: str, *, is_translated: bool) -> str:
     if not is_translated:
         return message
     problem, _, _ = message.partition("\n\nLINE ")
-    advice = _ADVICE.get(problem.partition(":")[0])
+    kind, _, text = problem.partition(": ")
+    if kind == "Binder Error":
+        return _in_words_of_spark(text)
+    if text.startswith(_MANY_ROWS):
+        return "a subquery that stands for one value has several rows"
+    advice = _ADVICE.get(kind)
     return f"{problem} ({advice})" if advice else problem
+
+
+_UNKNOWN_COLUMN = re.compile(r'Referenced column "(.*?)" not found in FROM clause!')
+_CANDIDATES = re.compile(r'\nCandidate bindings: "(.*?)"(?:, .*)?$', re.DOTALL)
+_IN_WORDS: Final = (
+    (
+        re.compile(r'column "(.*?)" must appear in the GROUP BY clause.*', re.DOTALL),
+        r"column '\1' is neither in GROUP BY nor aggregated; add it, or use any_value(\1)",
+    ),
+    (
+        re.compile(r'Ambiguous reference to column name "(.*?)" \(use: (.*)\)'),
+        r"column '\1' is in several tables; write \2",
+    ),
+    (
+        re.compile(r"WHERE clause cannot contain aggregates!"),
+        "WHERE chooses rows before they are grouped, so it cannot aggregate; write HAVING",
+    ),
+    (
+        re.compile(r"Set operations can only apply to expressions with the same number of .*"),
+        "the two sides have different numbers of columns",
+    ),
+    (
+        re.compile(r"aggregate function calls cannot be nested"),
+        "an aggregate function cannot be inside of another; use a subquery",
+    ),
+)
+_MANY_ROWS: Final = "More than one row returned by a subquery used as an expression"
+
+
+def _in_words_of_spark(text: str) -> str:
+    """Return what a query means wrongly, without names of DuckDB's parts."""
+    if unknown := _UNKNOWN_COLUMN.match(text):
+        near = _CANDIDATES.search(text)
+        hint = f"; did you mean {near[1]!r}?" if near else ""
+        return f"there is no column {unknown[1]!r}{hint}"
+    for pattern, words in _IN_WORDS:
+        if pattern.match(text):
+            return pattern.sub(words, text, count=1)
+    return text
 
 
 def _cause(watched: Mapping[str, Any], run: DuckDBRun | None, message: str) -> DeltaError | None:

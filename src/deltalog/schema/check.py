@@ -29,7 +29,7 @@ from deltalog.schema.types import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from deltalog._util.kernels import Array
     from deltalog.schema.columns import Path
@@ -40,7 +40,11 @@ _FORBIDDEN: Final = re.compile(r"[ ,;{}()\n\t=]")
 
 
 def check_new_schema(
-    schema: StructType, partition_columns: Sequence[str] = (), *, has_column_mapping: bool = False
+    schema: StructType,
+    partition_columns: Sequence[str] = (),
+    *,
+    has_column_mapping: bool = False,
+    consequences: Callable[[], str] = str,
 ) -> None:
     """Raise for a schema that a new table must not have.
 
@@ -49,6 +53,7 @@ def check_new_schema(
         partition_columns: the names of the partition columns, in any case.
         has_column_mapping: whether the table uses column mapping. If it does, any name is valid,
             because physical names are generated.
+        consequences: what column mapping means for other engines, for the advice to use it.
 
     Raises:
         InvalidInputError: a name is repeated or needs column mapping, a struct has no fields, a
@@ -69,6 +74,7 @@ def check_new_schema(
             raise InvalidInputError(
                 f"the name of column {'.'.join(path)!r} contains one of ' ,;{{}}()\\n\\t=': rename "
                 "it, or enable column mapping (delta.columnMapping.mode = name)"
+                + (f"; {effects}" if (effects := consequences()) else "")
             )
     for path, data_type in walk_types(schema):
         _check_type(path, data_type)

@@ -5,6 +5,7 @@ Protocol: none
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
@@ -53,7 +54,7 @@ from deltalog.transaction import CommitOptions
 from deltalog.transaction.properties import USUAL
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from deltalog.catalogs.protocol import CatalogTable
     from deltalog.expressions import Expression
@@ -95,6 +96,11 @@ class LocalSession:
         self._read: set[str] = set()
         # The locations in `tables` that were opened since `begin`.
         self._opened: set[tuple[str, ...]] = set()
+        if tables is not None and not isinstance(tables, Mapping):
+            raise InvalidInputError(
+                f"cannot connect to {tables!r}: expected a dictionary, name to table, such as "
+                "{'t': DeltaTable('/path')}; catalog= takes a directory of tables"
+            )
         for name, rows in (tables or {}).items():
             self.register(name, rows)
 
@@ -163,9 +169,10 @@ class LocalSession:
         if absence is not None:
             raise TableNotFoundError(f"cannot find the table {name}: {absence}")
         known = ", ".join(str(own) for own, _ in self._registered.values()) or "none"
+        passed = "" if self._registered else f"pass it, as in sql(query, {name.parts[-1]}=table); "
         raise TableNotFoundError(
-            f"cannot find the table {name}: it is not one of the registered tables ({known}); to "
-            "use a table without a name, write its location: delta.`/path`"
+            f"cannot find the table {name}: it is not one of the registered tables ({known}); "
+            f"{passed}to use a table without a name, write its location: delta.`/path`"
         )
 
     def place(self, name: QualifiedName, location: str | None) -> TablePlace:

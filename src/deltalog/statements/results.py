@@ -5,7 +5,7 @@ Protocol: none
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import pyarrow as pa
 
@@ -14,6 +14,7 @@ from deltalog._util.escaping import printable, printable_lines
 from deltalog.data.scan.rows import to_frame
 from deltalog.data.write.source import open_batches
 from deltalog.errors import InvalidInputError
+from deltalog.operations.arguments import similar_to
 from deltalog.schema.check import python_values, readable_tuples
 
 if TYPE_CHECKING:
@@ -25,6 +26,15 @@ if TYPE_CHECKING:
     from deltalog.statements.statement import StatementAnswer
 
 _SHOWN_ROWS: Final = 20
+_MEANT: Final = {
+    **dict.fromkeys(("fetchall", "fetchmany", "collect", "rows", "to_dicts"), "to_pylist()"),
+    **dict.fromkeys(("fetchone", "first", "show", "head", "limit"), "to_pylist()[0]"),
+    **dict.fromkeys(("df", "fetchdf", "toPandas"), "to_pandas()"),
+    **dict.fromkeys(("pl",), "to_polars()"),
+    **dict.fromkeys(("arrow", "fetch_arrow_table", "to_arrow_table", "read_all"), "to_arrow()"),
+    **dict.fromkeys(("columns", "description", "dtypes"), "schema"),
+}
+"""What the results of other libraries have under these names."""
 
 
 class SqlResult:
@@ -99,6 +109,13 @@ class SqlResult:
         found: Any = self.to_reader()
         stream: object = found.__arrow_c_stream__(requested_schema)
         return stream
+
+    if not TYPE_CHECKING:  # type checkers must report unknown attributes
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Say what to call instead of a method of other libraries."""
+            hint = f": use {_MEANT[name]}" if name in _MEANT else similar_to(name, dir(type(self)))
+            raise AttributeError(f"SqlResult has no attribute {name!r}{hint}")
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         """Iterate over the rows batch by batch."""

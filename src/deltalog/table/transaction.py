@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from deltalog._util.cached import name_methods_after
 from deltalog.errors import InvalidInputError
 from deltalog.operations.alter import SetDomainMetadata
-from deltalog.operations.arguments import as_updates, check_given, left_for_predicate
+from deltalog.operations.arguments import as_updates, check_given, left_for_predicate, similar_to
 from deltalog.operations.changes.file_options import FileOptions
 from deltalog.operations.changes.request import ChangeRequest
 from deltalog.operations.delete import Delete
@@ -291,6 +291,15 @@ class TableTransaction(StagedOperations):
     def __init__(self, table: LatestTable, options: CommitOptions) -> None:
         super().__init__(table)
         self._options = options
+
+    if not TYPE_CHECKING:  # type checkers must report unknown attributes
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Say how a transaction ends, which others do by a method."""
+            hint = similar_to(name, dir(type(self)))
+            if name in {"commit", "execute", "rollback", "abort"}:
+                hint = ": `with table.transaction() as tx:` commits at its end, unless it raises"
+            raise AttributeError(f"the transaction has no attribute {name!r}{hint}")
 
     def __enter__(self) -> Self:
         """Begin a transaction on the latest version."""

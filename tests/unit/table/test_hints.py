@@ -7,10 +7,12 @@ from typing import Any
 
 import duckdb
 import pandas as pd
+import polars as pl
 import pytest
 
-from deltalog import DeltaTable, write_deltalake
-from deltalog.errors import InvalidInputError
+import deltalog
+from deltalog import DeltaTable, Field, write_deltalake
+from deltalog.errors import DataFileMissingError, InvalidInputError, TableNotFoundError
 from deltalog.operations import arguments
 
 
@@ -144,3 +146,125 @@ def test_a_location_that_cannot_be_opened(
     monkeypatch.delenv("AZURE_STORAGE_CONNECTION_STRING", raising=False)
     with pytest.raises(InvalidInputError, match=hint):
         DeltaTable(location)
+
+
+@pytest.mark.parametrize("value", [5, None, ["x"], "bob smith"])
+def test_updates_with_a_plain_value(table: DeltaTable, value: Any) -> None:
+    with pytest.raises(InvalidInputError, match="pass Python values as new_values"):
+        table.update(updates={"name": value})
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda table: table.update({"id": "CAST(name AS INT)"}),
+        lambda table: table.scan(predicate="CAST(name AS INT) = 1").to_table(),
+        lambda table: deltalog.sql("SELECT CAST(name AS INT) FROM t", t=table).to_arrow(),
+    ],
+)
+def test_a_cast_that_fails_names_its_column(table: DeltaTable, act: Any) -> None:
+    with pytest.raises(InvalidInputError, match=r"cannot cast 'n1' .*, in CAST\(name AS INT\)"):
+        act(table)
+
+
+def test_a_cast_that_fails_names_no_column_that_users_do_not_know(table: DeltaTable) -> None:
+    with pytest.raises(InvalidInputError, match="cannot cast 'x'") as caught:
+        deltalog.sql("INSERT INTO t (id) SELECT 'x'", t=table)
+    assert "CAST(c0" not in str(caught.value)
+    assert caught.value.__notes__ == ["in the new value of column 'id'"]
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("SELECT nam FROM t", "there is no column 'nam'"),
+        ("SELECT name FROM t ORDER BY nme", "there is no column 'nme'; did you mean 'name'"),
+        (
+            "SELECT id, name FROM t GROUP BY id",
+            r"'name' is neither in GROUP BY .*any_value\(name\)",
+        ),
+        ("SELECT id FROM t a JOIN t b ON a.id = b.id", "in several tables; write 'a.id' or 'b.id'"),
+        ("SELECT id FROM t WHERE count(*) > 1", "write HAVING"),
+        ("SELECT id FROM t UNION SELECT id, name FROM t", "different numbers of columns"),
+        ("SELECT sum(count(*)) FROM t", "cannot be inside of another"),
+        ("SELECT (SELECT id FROM t) AS one", "a subquery that stands for one value has several"),
+    ],
+)
+def test_a_query_that_means_nothing(table: DeltaTable, query: str, words: str) -> None:
+    with pytest.raises(InvalidInputError, match=words) as caught:
+        deltalog.sql(query, t=table).to_arrow()
+    for word in ("Binder", "Candidate", "bindings", "FROM clause", "SET scalar"):
+        assert word not in str(caught.value)
+
+
+def test_a_table_that_was_not_passed() -> None:
+    with pytest.raises(TableNotFoundError, match=r"pass it, as in sql\(query, t=table\)"):
+        deltalog.sql("SELECT * FROM t")
+
+
+@pytest.mark.parametrize("name", ["fetchall", "df", "to_arrow_table", "to_panda", "columns"])
+def test_results_of_sql(table: DeltaTable, name: str) -> None:
+    result = deltalog.sql("SELECT id FROM t", t=table)
+    with pytest.raises(AttributeError, match=r": (use|did you mean) ") as caught:
+        getattr(result, name)
+    meant = str(caught.value).rpartition(" ")[2].partition("(")[0].strip("'?")
+    assert hasattr(result, meant)
+
+
+def read_by_rows(table: DeltaTable) -> object:
+    return table.to_pyarrow_table()
+
+
+def read_by_dataset(table: DeltaTable) -> object:
+    return table.to_pyarrow_dataset().to_table()
+
+
+def read_by_polars(table: DeltaTable) -> object:
+    frame = table.to_polars(lazy=True)
+    assert isinstance(frame, pl.LazyFrame)
+    return frame.collect()
+
+
+@pytest.mark.parametrize("read", [read_by_rows, read_by_dataset, read_by_polars])
+def test_a_file_that_a_vacuum_deleted(table: DeltaTable, read: Any) -> None:
+    write_deltalake(table, {"id": [3], "name": ["n3"]}, mode="overwrite")
+    table.vacuum(0, dry_run=False, enforce_retention_duration=False)
+    old = DeltaTable(table.table_uri, version=0)
+    with pytest.raises(
+        DataFileMissingError, match=r"vacuum .*deletedFileRetentionDuration.*doctor"
+    ):
+        read(old)
+    assert DeltaTable(table.table_uri).count() == 1  # as the advice says
+
+
+@pytest.mark.parametrize(
+    ("act", "hint"),
+    [
+        (
+            lambda table: table.alter.set_table_properties("delta.appendOnly"),
+            "a dictionary, key to",
+        ),
+        (lambda table: deltalog.connect(table.table_uri), "a dictionary, name to table"),
+        (lambda _: DeltaTable.create("x", {"id": "int"}), r"Field\('id', 'long'\)"),
+        (lambda _: DeltaTable.create("x", "id int"), "CREATE TABLE"),
+        (lambda _: Field("name", "varchar(20)"), r"did you mean 'string'\?$"),
+        (lambda table: table.scan(predicate=pl.col("id") > 1), r"to_polars\(lazy=True\)$"),
+        (lambda table: table.scan(predicate=lambda row: row["id"] > 1), r"deltalog\.col\("),
+    ],
+)
+def test_an_argument_of_another_kind(table: DeltaTable, act: Any, hint: str) -> None:
+    with pytest.raises(InvalidInputError, match=hint):
+        act(table)
+
+
+def test_a_transaction_that_is_ended_by_a_call(table: DeltaTable) -> None:
+    with pytest.raises(AttributeError, match="commits at its end"):
+        table.transaction().commit()  # type: ignore[attr-defined]
+
+
+def test_names_that_need_column_mapping(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInputError) as caught:
+        write_deltalake(tmp_path / "t", {"a b": [1]})
+    advice = str(caught.value).partition("enable column mapping")[2]
+    assert "(delta.columnMapping.mode = name); then deltalake 1.6 (to_pandas, " in advice
+    assert "Polars 2.1 cannot read it, and DuckDB 1.5 would write wrong rows" in advice

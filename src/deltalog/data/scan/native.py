@@ -482,8 +482,8 @@ def _stored(store: Store, path: str) -> StoredFile:
         state = local_state(native)
     except OSError as error:
         raise DataFileMissingError(
-            f"cannot read data file {path!r} of table {store.root!r}: {error}; restore the file, "
-            "or read a version that does not need it"
+            f"cannot read data file {path!r} of table {store.root!r}: {error}; "
+            f"{DataFileMissingError.ADVICE}"
         ) from error
     if (known := _FILES.get(state)) is not None:
         return known

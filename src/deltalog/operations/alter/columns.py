@@ -30,6 +30,12 @@ from deltalog.protocol.features.identity_columns import (
     identity_columns,
     with_high_water_marks,
 )
+from deltalog.protocol.features.support import (
+    asked_features,
+    engine_answers,
+    engines_misled,
+    shown_engines,
+)
 from deltalog.protocol.table_change.change import changed_table
 from deltalog.protocol.table_change.checks import engines_losing_access
 from deltalog.schema import StructType, as_type, canonical_path_of, evolve, find_field
@@ -108,17 +114,31 @@ def change_features(
 
 
 def who_loses_access(before: Protocol, after: Protocol) -> str:
-    """Describe which engines lose read or write access to the table; empty if no engine does."""
-    reading = engines_losing_access(before, after)
-    writing = [
-        engine
-        for engine in engines_losing_access(before, after, writing=True)
-        if engine not in reading
-    ]
-    parts = [f"{' and '.join(reading)} cannot read it any more"] if reading else []
-    if writing:
-        parts.append(f"{' and '.join(writing)} cannot write it any more")
+    """Describe which engines lose read or write access to the table; empty if no engine does.
+
+    Engines that would read or write wrong rows, instead of refusing the table, are named.
+    """
+    parts: list[str] = []
+    readers: list[str] = []
+    for verb in ("read", "write"):
+        writing = verb == "write"
+        misled = engines_misled(asked_features(after), writing=writing)
+        lost = engines_losing_access(before, after, writing=writing)
+        # Who cannot read a table in any way cannot write it either.
+        refused = [one for one in lost if one not in misled and one not in readers]
+        if refused:
+            parts.append(f"{shown_engines(refused)} cannot {verb} it any more")
+            readers = [
+                engine for engine in engine_answers(writing=True) if _all_in(engine, refused)
+            ]
+        if wrong := [one for one in lost if one in misled]:
+            parts.append(f"{shown_engines(wrong)} would {verb} wrong rows without an error")
     return ", ".join(parts)
+
+
+def _all_in(engine: str, ways: list[str]) -> bool:
+    """Return whether all ways by which an engine reads are among these."""
+    return all(way in ways for way in engine_answers() if way.partition(": ")[0] == engine)
 
 
 def _change(pending: PendingTransaction, **options: Any) -> TableConfiguration:

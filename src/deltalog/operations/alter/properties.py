@@ -69,6 +69,11 @@ class SetTableProperties(Alteration):
                 this table.
             UnsupportedFeatureError: deltalog could not write the table afterwards.
         """
+        if not isinstance(self.properties, Mapping):
+            raise InvalidInputError(
+                f"cannot set the properties {self.properties!r}: expected a dictionary, key to "
+                "string, such as {'delta.appendOnly': 'true'}"
+            )
         if not self.properties:
             raise InvalidInputError("there are no table properties to set")
         for key in self.properties:

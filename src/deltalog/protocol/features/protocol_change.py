@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 READER_FEATURES_VERSION: Final = 3
 WRITER_FEATURES_VERSION: Final = 7
+_MAPPING_VERSION: Final = 2  # that of readers, which implies column mapping
 NEW_TABLE: Final = Protocol(min_reader_version=1, min_writer_version=2)
 
 
@@ -69,7 +70,7 @@ def normalise(protocol: Protocol) -> Protocol:
     (2,3) becomes (1,3), and (3,7,[],[rowTracking]) becomes (1,7,[rowTracking]). Unknown features
     remain in their lists.
     """
-    return _weakest(_with_kinds(protocol))
+    return _weakest(_with_kinds(protocol), protocol)
 
 
 def merge(first: Protocol, *others: Protocol) -> Protocol:
@@ -82,7 +83,7 @@ def merge(first: Protocol, *others: Protocol) -> Protocol:
             for name, kind in _with_kinds(protocol).items()
             if canonical_name(name) not in known
         }
-    return _weakest(features)
+    return _weakest(features, first, *others)
 
 
 def with_features(protocol: Protocol, names: Iterable[str]) -> Protocol:
@@ -98,7 +99,7 @@ def with_features(protocol: Protocol, names: Iterable[str]) -> Protocol:
             if canonical_name(needed) not in present:
                 present.add(canonical_name(needed))
                 features[needed] = FEATURES[canonical_name(needed)].kind
-    return _weakest(features)
+    return _weakest(features, protocol)
 
 
 def without_feature(protocol: Protocol, name: str) -> Protocol:
@@ -120,7 +121,7 @@ def without_feature(protocol: Protocol, name: str) -> Protocol:
             raise InvalidInputError(
                 f"cannot drop table feature {name!r}: {spelled!r} requires it; drop that first"
             )
-    return _weakest(left)
+    return _weakest(left, protocol)
 
 
 def needed_features(properties: TableProperties, schema: StructType) -> tuple[str, ...]:
@@ -242,12 +243,22 @@ def _with_kinds(protocol: Protocol) -> dict[str, Kind]:
     return kinds
 
 
-def _weakest(features: Mapping[str, Kind]) -> Protocol:
+def _weakest(features: Mapping[str, Kind], *given: Protocol) -> Protocol:
+    """Return the weakest protocol with these features, that of tables with the `given` protocols.
+
+    Column mapping is a feature that readers know by its name, unless a given protocol has reader
+    version 2: there are readers that take this version, and ignore the mapping (ADR 45).
+    """
     versions = [_min_versions(name, kind) for name, kind in features.items()]
     reader = max((version for version, _ in versions), default=1)
     writer = max((version for _, version in versions), default=1)
-    if {canonical_name(name) for name in features} == implied_features(reader, writer):
+    by_version = max(one.min_reader_version for one in given) == _MAPPING_VERSION
+    if {canonical_name(name) for name in features} == implied_features(reader, writer) and (
+        reader < _MAPPING_VERSION or by_version
+    ):
         return Protocol(min_reader_version=reader, min_writer_version=writer)
+    if reader == _MAPPING_VERSION and not by_version:
+        reader = READER_FEATURES_VERSION
     return _listing(features, reader)
 
 

@@ -52,19 +52,6 @@ class Support(StrEnum):
     NONE = "none"
 
 
-class OtherEngine(StrEnum):
-    """Other engines, each with the version whose features were examined."""
-
-    SPARK = "Delta Spark 4.4"
-    KERNEL = "delta-kernel-rs 0.27"
-    DELTALAKE = "deltalake 1.6"
-
-
-_ALL: Final = tuple(OtherEngine)
-_SPARK: Final = (OtherEngine.SPARK,)
-_SPARK_KERNEL: Final = (OtherEngine.SPARK, OtherEngine.KERNEL)
-
-
 @dataclass(frozen=True, slots=True)
 class TableFeature:
     """One table feature.
@@ -81,8 +68,6 @@ class TableFeature:
             whenever the protocol lists it.
         read: support for reading such tables.
         write: support for writing such tables.
-        read_by: engines that read such tables.
-        written_by: engines that write such tables.
     """
 
     kind: Kind
@@ -96,8 +81,6 @@ class TableFeature:
     enabled_by: Activation | None = None
     read: Support = Support.FULL
     write: Support = Support.FULL
-    read_by: tuple[OtherEngine, ...] = _ALL
-    written_by: tuple[OtherEngine, ...] = _SPARK
 
     @property
     def min_versions(self) -> tuple[int, int]:
@@ -118,7 +101,6 @@ _TABLE: Final = (
         "Append-only Tables",
         legacy=(1, 2),
         enabled_by=lambda properties, _: properties.append_only,
-        written_by=_ALL,
     ),
     _writer(
         "invariants",
@@ -127,7 +109,6 @@ _TABLE: Final = (
         aliases=("columnInvariants",),
         legacy=(1, 2),
         enabled_by=lambda _, schema: has_invariants(schema),
-        written_by=(OtherEngine.SPARK, OtherEngine.DELTALAKE),
     ),
     _writer(
         "checkConstraints",
@@ -135,7 +116,6 @@ _TABLE: Final = (
         "CHECK Constraints",
         legacy=(1, 3),
         enabled_by=lambda properties, _: bool(properties.constraints),
-        written_by=(OtherEngine.SPARK, OtherEngine.DELTALAKE),
     ),
     _writer(
         "changeDataFeed",
@@ -143,7 +123,6 @@ _TABLE: Final = (
         "Add CDC File",
         legacy=(1, 4),
         enabled_by=lambda properties, _: properties.enable_change_data_feed,
-        written_by=_ALL,
     ),
     _writer(
         "generatedColumns",
@@ -151,7 +130,6 @@ _TABLE: Final = (
         "Generated Columns",
         legacy=(1, 4),
         enabled_by=lambda _, schema: has_generated_columns(schema),
-        written_by=(OtherEngine.SPARK, OtherEngine.DELTALAKE),
     ),
     _reader_writer(
         "columnMapping",
@@ -159,7 +137,6 @@ _TABLE: Final = (
         "Column Mapping",
         legacy=(2, 5),
         enabled_by=lambda properties, _: properties.column_mapping_mode != "none",
-        written_by=_ALL,
     ),
     _writer(
         "identityColumns",
@@ -174,7 +151,6 @@ _TABLE: Final = (
         "Bitmaps mark rows of data files as deleted.",
         "Deletion Vectors",
         enabled_by=lambda properties, _: properties.enable_deletion_vectors,
-        written_by=_SPARK_KERNEL,
     ),
     _reader_writer(
         "timestampNtz",
@@ -182,14 +158,12 @@ _TABLE: Final = (
         "Timestamp without timezone (TimestampNtz)",
         aliases=("timestampNTZ", "timestampWithoutTimezone"),
         enabled_by=lambda _, schema: has_types_of(schema, "timestampNtz"),
-        written_by=_ALL,
     ),
     _reader_writer(
         "v2Checkpoint",
         "Checkpoints with unique names and sidecar files.",
         "V2 Checkpoint Table Feature",
         enabled_by=lambda properties, _: properties.checkpoint_policy == "v2",
-        written_by=_SPARK_KERNEL,
     ),
     _reader_writer(
         "typeWidening",
@@ -197,7 +171,6 @@ _TABLE: Final = (
         "Type Widening",
         aliases=("typeWidening-preview",),
         enabled_by=lambda properties, _: properties.enable_type_widening,
-        read_by=_SPARK_KERNEL,
     ),
     _reader_writer(
         "variantType",
@@ -205,7 +178,6 @@ _TABLE: Final = (
         "Variant Data Type",
         aliases=("variantType-preview",),
         enabled_by=lambda _, schema: has_variant(schema),
-        written_by=_ALL,
     ),
     _reader_writer(
         "variantShredding",
@@ -214,14 +186,11 @@ _TABLE: Final = (
         aliases=("variantShredding-preview",),
         requires=("variantType",),
         enabled_by=lambda properties, _: properties.enable_variant_shredding,
-        read_by=_SPARK_KERNEL,
     ),
     _reader_writer(
         "vacuumProtocolCheck",
         "VACUUM checks reader and writer features before it deletes files.",
         "VACUUM Protocol Check",
-        read_by=_SPARK_KERNEL,
-        written_by=_SPARK_KERNEL,
     ),
     _reader_writer(
         "catalogManaged",
@@ -229,8 +198,6 @@ _TABLE: Final = (
         "Catalog-managed tables",
         aliases=("catalogManaged-preview", "catalogOwned", "catalogOwned-preview"),
         requires=("inCommitTimestamp",),
-        read_by=_SPARK_KERNEL,
-        written_by=_SPARK_KERNEL,
     ),
     _reader_writer(
         "geospatial",
@@ -240,7 +207,6 @@ _TABLE: Final = (
         enabled_by=lambda _, schema: has_types_of(schema, "geospatial"),
         read=Support.PREVIEW,
         write=Support.PREVIEW,
-        read_by=_SPARK,
     ),
     _reader_writer(
         "timestampNanos",
@@ -251,8 +217,6 @@ _TABLE: Final = (
         enabled_by=lambda _, schema: has_types_of(schema, "timestampNanos"),
         read=Support.PREVIEW,
         write=Support.PREVIEW,
-        read_by=(OtherEngine.DELTALAKE,),
-        written_by=(),
     ),
     _reader_writer(
         "intervalTypes",
@@ -261,8 +225,6 @@ _TABLE: Final = (
         enabled_by=lambda _, schema: has_types_of(schema, "intervalTypes"),
         read=Support.PREVIEW,
         write=Support.PREVIEW,
-        read_by=(),
-        written_by=(),
     ),
     _reader_writer(
         "adaptiveMetadata",
@@ -271,7 +233,6 @@ _TABLE: Final = (
         aliases=("adaptiveMetadata-preview",),
         read=Support.NONE,
         write=Support.NONE,
-        read_by=_SPARK,
     ),
     _reader_writer(
         "redirectReaderWriter-preview",
@@ -279,14 +240,12 @@ _TABLE: Final = (
         "Delta Spark",
         read=Support.NONE,
         write=Support.NONE,
-        read_by=_SPARK,
     ),
     # --- Writer features
     _writer(
         "domainMetadata",
         "Named configurations in the log.",
         "Domain Metadata",
-        written_by=_SPARK_KERNEL,
     ),
     _writer(
         "rowTracking",
@@ -294,7 +253,6 @@ _TABLE: Final = (
         "Row Tracking",
         requires=("domainMetadata",),
         enabled_by=lambda properties, _: properties.enable_row_tracking,
-        written_by=_SPARK_KERNEL,
     ),
     _writer(
         "rowIds",
@@ -302,7 +260,6 @@ _TABLE: Final = (
         "Row IDs (draft)",
         aliases=("delta.rowIds",),
         enabled_by=lambda properties, _: properties.enable_row_ids,
-        written_by=(),
     ),
     _writer(
         "inCommitTimestamp",
@@ -310,21 +267,18 @@ _TABLE: Final = (
         "In-Commit Timestamps",
         aliases=("inCommitTimestamp-preview",),
         enabled_by=lambda properties, _: properties.enable_in_commit_timestamps,
-        written_by=_SPARK_KERNEL,
     ),
     _writer(
         "clustering",
         "Rows with similar values in chosen columns are stored together.",
         "Clustered Table",
         requires=("domainMetadata",),
-        written_by=_SPARK_KERNEL,
     ),
     _writer(
         "allowColumnDefaults",
         "Columns may have default values.",
         "Default Columns",
         enabled_by=lambda _, schema: has_column_defaults(schema),
-        written_by=_SPARK_KERNEL,
     ),
     _writer(
         "checkpointProtection",
@@ -360,7 +314,6 @@ _TABLE: Final = (
         "RFC IcebergCompatV3",
         requires=("columnMapping", "rowTracking"),
         enabled_by=lambda properties, _: properties.enable_iceberg_compat_v3,
-        written_by=_SPARK_KERNEL,
     ),
     _writer(
         "icebergWriterCompatV1",
@@ -409,7 +362,6 @@ _TABLE: Final = (
         "Databricks' early form of clustering.",
         "Databricks",
         write=Support.NONE,
-        written_by=(),
     ),
 )
 

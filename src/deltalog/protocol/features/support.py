@@ -8,11 +8,14 @@ Protocol: Protocol Evolution, Table Features, Requirements for Readers
 
 from __future__ import annotations
 
+import functools
 from functools import partial
+from importlib.resources import files
 from typing import TYPE_CHECKING, Final, Protocol, TypedDict
 
 from deltalog import errors
 from deltalog._util.escaping import name_key
+from deltalog._util.json import loads
 from deltalog.errors import InvalidInputError
 from deltalog.protocol.actions.model import Protocol as ProtocolAction
 from deltalog.protocol.features.protocol_change import (
@@ -23,7 +26,6 @@ from deltalog.protocol.features.protocol_change import (
 from deltalog.protocol.features.registry import (
     PREVIEWS,
     Kind,
-    OtherEngine,
     Support,
     canonical_name,
     find_feature,
@@ -40,11 +42,15 @@ from deltalog.schema.primitives import PRIMITIVES
 from deltalog.schema.types import PrimitiveType, StructType, UnknownType
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from deltalog.protocol.actions.model import Metadata
     from deltalog.protocol.actions.properties import TableProperties
 
+DELTA_SPARK: Final = "Delta Spark 4.4"
+INVARIANTS_IN_USE: Final = "invariants in use"
+MAPPED_BY_VERSION: Final = "columnMapping by version 2"
+"""Column mapping where the reader version implies it: not all readers of version 2 know it."""
 _CATALOG_MANAGED: Final = "catalogManaged"
 _TYPE_FEATURES: Final[Mapping[str, Callable[[StructType], bool]]] = {
     **{
@@ -288,17 +294,92 @@ def writer_blockers(protocol: ProtocolAction) -> tuple[str, ...]:
     )
 
 
-def engines_for(features: tuple[str, ...], *, writing: bool = False) -> tuple[OtherEngine, ...]:
-    """Return the other engines that can read (or write) a table with these features."""
-    known = [find_feature(name) for name in features]
+def engine_answers(*, writing: bool = False) -> Mapping[str, Mapping[str, str]]:
+    """Return what became of reading (or writing) by other engines: engine → case → outcome.
+
+    The outcomes are `right`, `refuses` and `wrong`. `make interop` asks the engines. A case is a
+    table feature, `none`, a type, or `MAPPED_BY_VERSION`.
+    """
+    return _engine_answers()["write" if writing else "read"]
+
+
+@functools.cache
+def _engine_answers() -> Mapping[str, Mapping[str, Mapping[str, str]]]:
+    data = (files(__package__) / "engines.json").read_bytes()
+    found: Mapping[str, Mapping[str, Mapping[str, str]]] = loads(data, "engines.json")
+    return found
+
+
+def asked_features(
+    protocol: ProtocolAction, *, is_mapped: bool = True, has_invariants: bool = False
+) -> tuple[str, ...]:
+    """Return the features of a table, by the names under which engines were asked.
+
+    Args:
+        protocol: protocol of the table.
+        is_mapped: whether the table uses column mapping. Tables of reader version 2 that do not are
+            read by names.
+        has_invariants: whether a column has an invariant. Almost all protocols have the feature.
+    """
+    names = tuple(supported_features(protocol))
+    if protocol.min_reader_version < READER_FEATURES_VERSION and "columnMapping" in names:
+        others = tuple(name for name in names if name != "columnMapping")
+        names = (*others, MAPPED_BY_VERSION) if is_mapped else others
+    return (*names, INVARIANTS_IN_USE) if has_invariants else names
+
+
+def engines_for(features: tuple[str, ...], *, writing: bool = False) -> tuple[str, ...]:
+    """Return the other engines that read (or write) a table with these features correctly."""
     return tuple(
         engine
-        for engine in OtherEngine
-        if all(
-            feature is not None and engine in (feature.written_by if writing else feature.read_by)
-            for feature in known
-        )
+        for engine, answers in engine_answers(writing=writing).items()
+        if all(answers.get(canonical_name(name)) == "right" for name in features)
     )
+
+
+def engines_misled(features: tuple[str, ...], *, writing: bool = False) -> tuple[str, ...]:
+    """Return the engines that read (or write) wrong rows of a table, and do not refuse it."""
+    found = []
+    for engine, answers in engine_answers(writing=writing).items():
+        outcomes = {answers.get(canonical_name(name), "refuses") for name in features}
+        if "wrong" in outcomes and "refuses" not in outcomes:
+            found.append(engine)
+    return tuple(found)
+
+
+def engines_refusing(features: tuple[str, ...], *, writing: bool = False) -> tuple[str, ...]:
+    """Return the engines that neither read (or write) such a table, nor are misled by it."""
+    others = {
+        *engines_for(features, writing=writing),
+        *engines_misled(features, writing=writing),
+    }
+    return tuple(one for one in engine_answers(writing=writing) if one not in others)
+
+
+def shown_engines(engines: Sequence[str]) -> str:
+    """Return engines in words: `deltalake 1.6 (QueryBuilder, scan)`, or without all its ways."""
+    ways: dict[str, list[str]] = {}
+    for engine in engines:
+        name, _, way = engine.partition(": ")
+        ways.setdefault(name, []).append(way)
+    known: dict[str, int] = {}
+    for engine in engine_answers():
+        name = engine.partition(": ")[0]
+        known[name] = known.get(name, 0) + 1
+    shown = [
+        name if len(found) == known.get(name, 1) or not found[0] else f"{name} ({', '.join(found)})"
+        for name, found in ways.items()
+    ]
+    return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
+
+
+def mapping_consequences() -> str:
+    """Return who cannot read or write a table with column mapping, as the end of a sentence."""
+    names = ("columnMapping",)
+    parts = [f"{shown_engines(engines_refusing(names))} cannot read it"]
+    if misled := engines_misled(names, writing=True):
+        parts.append(f"{shown_engines(misled)} would write wrong rows")
+    return "then " + ", and ".join(parts)
 
 
 def misplaced_reader_features(protocol: ProtocolAction) -> tuple[str, ...]:
@@ -327,7 +408,7 @@ def _engines_hint(blockers: tuple[str, ...], *, writing: bool = False) -> str:
     if not engines:
         return "use an engine that supports it, or a newer deltalog"
     action = "write" if writing else "read"
-    return f"{' and '.join(engines)} can {action} it; or use a newer deltalog"
+    return f"{shown_engines(engines)} can {action} it; or use a newer deltalog"
 
 
 def _invalid(protocol: ProtocolAction, why: str) -> errors.InvalidProtocolError:

@@ -24,6 +24,7 @@ from deltalog.protocol.features.protocol_change import (
     with_features,
     without_requests,
 )
+from deltalog.protocol.features.support import misplaced_reader_features
 from deltalog.protocol.features.type_widening import changes_own_type, record_type_changes
 from deltalog.protocol.table_change import checks, columns
 from deltalog.schema import ArrayType, DataType, Field, MapType, StructType, encode_schema
@@ -150,6 +151,7 @@ def changed_table(
     new_protocol = _next_protocol(
         current.protocol,
         least_protocol(TableProperties(asked), wanted, current=base),
+        repairs=bool(features) or protocol is not None,
     )
     stored = checks.stored_configuration(without_requests(asked), new_protocol, before=current)
     if has_lost_names(current.schema, wanted):
@@ -182,12 +184,19 @@ def changed_table(
     return changed
 
 
-def _next_protocol(before: Protocol, least: Protocol) -> Protocol:
-    """Return the new protocol, or the current one if both support the same features."""
+def _next_protocol(before: Protocol, least: Protocol, *, repairs: bool) -> Protocol:
+    """Return the new protocol, or the current one if both support the same features.
+
+    A protocol that names column mapping, which the current one implies by its reader version, is
+    another one: only a request of reader version 3 leads to it. `repairs` is whether features or
+    versions were asked for: then a feature that is in one list alone gets into both.
+    """
     # Without a new feature, do not change the protocol, even if lower versions would suffice. A
     # protocol action would conflict with every concurrent commit.
     same = supported_features(before).keys() == supported_features(least).keys()
-    return before if same else least
+    if not same or least.min_reader_version > before.min_reader_version:
+        return least
+    return least if repairs and misplaced_reader_features(before) else before
 
 
 def _next_schema(

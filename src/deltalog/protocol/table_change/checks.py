@@ -29,8 +29,14 @@ from deltalog.protocol.features import iceberg_compat, iceberg_writer_compat
 from deltalog.protocol.features.clustering import check_clustering_columns, clustering_action
 from deltalog.protocol.features.declarations import check_declarations, dependents
 from deltalog.protocol.features.protocol_change import requested_protocol, supported_features
-from deltalog.protocol.features.registry import OtherEngine, canonical_name
-from deltalog.protocol.features.support import check_change_columns, check_writable, engines_for
+from deltalog.protocol.features.registry import canonical_name
+from deltalog.protocol.features.support import (
+    asked_features,
+    check_change_columns,
+    check_writable,
+    engines_for,
+    mapping_consequences,
+)
 from deltalog.protocol.table_change.columns import check_reserved
 from deltalog.schema.check import check_new_schema
 from deltalog.schema.columns import Path, canonical_path_of
@@ -68,7 +74,12 @@ def check(
     properties, schema = made.properties, made.schema
     if is_whole or before is None or schema != before.schema:
         is_mapped = made.column_mapping_mode is not Mode.NONE
-        check_new_schema(schema, made.metadata.partition_columns, has_column_mapping=is_mapped)
+        check_new_schema(
+            schema,
+            made.metadata.partition_columns,
+            has_column_mapping=is_mapped,
+            consequences=mapping_consequences,
+        )
     if before is None or properties.data_skipping_stats_columns != (
         before.properties.data_skipping_stats_columns
     ):
@@ -181,10 +192,10 @@ def check_usable(
 
 def engines_losing_access(
     before: Protocol, after: Protocol, *, writing: bool = False
-) -> tuple[OtherEngine, ...]:
+) -> tuple[str, ...]:
     """Return the engines that can read (or write) the current table, but not the new one."""
-    could = engines_for(tuple(supported_features(before).values()), writing=writing)
-    can = engines_for(tuple(supported_features(after).values()), writing=writing)
+    could = engines_for(asked_features(before), writing=writing)
+    can = engines_for(asked_features(after), writing=writing)
     return tuple(engine for engine in could if engine not in can)
 
 

@@ -294,7 +294,13 @@ _OF_PYTHON: Final = {
 }
 _OF_NAMES: Final = {kind.__name__.lower(): name for kind, name in _OF_PYTHON.items()}
 # Names of types that neither Arrow nor SQL has → the suggested type.
-_OTHERS: Final = {"object": "string", "text": "string", "datetime64[ns]": "timestamp"}
+_OTHERS: Final = {
+    **dict.fromkeys(("object", "text", "varchar", "char", "nvarchar", "utf8", "uuid"), "string"),
+    **dict.fromkeys(("number", "numeric"), "decimal(38,18)"),
+    **dict.fromkeys(("datetime64[ns]", "datetime64", "timestamptz"), "timestamp"),
+    **dict.fromkeys(("blob", "bytea", "varbinary"), "binary"),
+    "serial": "long",
+}
 
 # The type stubs of pyarrow accept only constant arguments.
 _arrow_type: Any = pa.type_for_alias
@@ -323,7 +329,7 @@ def _meant(value: object) -> str | None:
     in_sql = primitive_in_sql(name)
     if in_sql is not None:
         return in_sql.name
-    found = _OF_NAMES.get(name) or _OTHERS.get(name)
+    found = _OF_NAMES.get(name) or _OTHERS.get(name.partition("(")[0])
     if found is None:
         try:
             found = _of_arrow(_arrow_type(name))

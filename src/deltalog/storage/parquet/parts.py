@@ -204,7 +204,8 @@ def guarded(store: Store, path: str, act: Callable[[], _Result]) -> _Result:
         return act()
     except (ObjectNotFoundError, FileNotFoundError) as error:
         raise DataFileMissingError(
-            f"cannot read {join(store.root, path)!r}: there is no such file"
+            f"cannot read {join(store.root, path)!r}: there is no such file; "
+            f"{DataFileMissingError.ADVICE}"
         ) from error
     except (pa.ArrowException, UnicodeDecodeError) as error:
         raise _unreadable(store, path, error) from error

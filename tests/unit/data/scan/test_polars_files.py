@@ -114,7 +114,7 @@ def test_rows_are_counted_without_their_files(tmp_path: Path) -> None:
     for file in tmp_path.glob("*.parquet"):
         file.unlink()
     assert lazy.select(pl.len()).collect().item() == 3
-    with pytest.raises(DataFileMissingError, match="restore the file"):
+    with pytest.raises(DataFileMissingError, match="a vacuum deletes files"):
         lazy.collect()
 
 

@@ -15,7 +15,7 @@ from tests.support.altering import apply, last, make, told
 def test_features_are_added() -> None:
     table = make()
     with pytest.raises(
-        InvalidInputError, match=r"\(1, 2\) to \(3, 7\), and deltalake .* cannot write"
+        InvalidInputError, match=r"\(1, 2\) to \(3, 7\), and deltalake .* cannot read"
     ):
         apply(table, alter.AddFeature("deletionVectors"))
     after = apply(

@@ -71,7 +71,7 @@ def test_the_last_versions_before_lists() -> None:
         (protocol(2, 5), protocol(2, 5)),
         (
             protocol(3, 7, ["columnMapping"], ["columnMapping"]),
-            protocol(2, 7, None, ["columnMapping"]),
+            protocol(3, 7, ["columnMapping"], ["columnMapping"]),
         ),
         (
             protocol(3, 7, ["deletionVectors"], ["deletionVectors", "appendOnly", "invariants"]),
@@ -94,7 +94,7 @@ def test_the_listed_form() -> None:
     # The protocol's two examples of the same table.
     two = ["columnMapping", "identityColumns"]
     for_writers, for_both = protocol(2, 7, None, two), protocol(3, 7, ["columnMapping"], two)
-    assert normalise(for_both) == normalise(for_writers)
+    assert [normalise(for_both), normalise(for_writers)] == [for_both, for_writers]
     assert set(supported_features(for_both)) == set(supported_features(for_writers)) == set(two)
 
 
@@ -115,8 +115,15 @@ def test_what_a_feature_requires_comes_along() -> None:
     )
     listed = with_features(protocol(1, 1), ["icebergCompatV3"])
     assert listed == protocol(
-        2, 7, None, ["columnMapping", "domainMetadata", "icebergCompatV3", "rowTracking"]
+        *(3, 7, ["columnMapping"]),
+        ["columnMapping", "domainMetadata", "icebergCompatV3", "rowTracking"],
     )
+    # Column mapping stays as it was, or becomes what was asked for.
+    by_version = with_features(protocol(2, 5), ["rowTracking"])
+    assert (by_version.min_reader_version, by_version.reader_features) == (2, None)
+    by_name = merge(by_version, protocol(3, 7, [], []))
+    assert (by_name.min_reader_version, by_name.reader_features) == (3, ("columnMapping",))
+    assert merge(protocol(1, 2), protocol(2, 5)) == protocol(2, 5)
 
 
 @pytest.mark.protocol("B-10", "B-11", "B-63")
@@ -160,7 +167,7 @@ PLAIN = StructType([Field("a", PrimitiveType("long"))])
         (
             {"delta.columnMapping.mode": "name"},
             PLAIN,
-            protocol(2, 7, None, ["appendOnly", "columnMapping", "invariants"]),
+            protocol(3, 7, ["columnMapping"], ["appendOnly", "columnMapping", "invariants"]),
         ),
         (
             {},
@@ -171,9 +178,9 @@ PLAIN = StructType([Field("a", PrimitiveType("long"))])
             {"delta.enableIcebergCompatV3": "true"},
             PLAIN,
             protocol(
-                2,
+                3,
                 7,
-                None,
+                ["columnMapping"],
                 [
                     "appendOnly",
                     "columnMapping",

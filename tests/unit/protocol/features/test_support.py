@@ -21,11 +21,16 @@ from deltalog.protocol.features import (
     check_deletion_vectors,
     check_readable,
 )
-from deltalog.protocol.features.registry import OtherEngine
 from deltalog.protocol.features.support import (
+    MAPPED_BY_VERSION,
+    asked_features,
     check_writable,
+    engine_answers,
     engines_for,
+    engines_misled,
+    engines_refusing,
     misplaced_reader_features,
+    shown_engines,
     writer_blockers,
 )
 
@@ -210,11 +215,46 @@ def test_opening_shows_what_cannot_be_read() -> None:
 
 
 def test_the_message_names_engines_that_can() -> None:
-    assert engines_for(("typeWidening",)) == (OtherEngine.SPARK, OtherEngine.KERNEL)
+    assert engines_for(("typeWidening",)) == ("Delta Spark 4.4", "DuckDB 1.5")
     assert engines_for(("typeWidening", "unheardOf")) == ()
-    preview = ("adaptiveMetadata-preview",)
-    with pytest.raises(UnsupportedFeatureError, match=r"Delta Spark 4\.4 can read it"):
-        check_readable(table(3, 7, preview, preview), table="t")
+    unheard = ("unheardOf",)
+    with pytest.raises(UnsupportedFeatureError, match="use an engine that supports it"):
+        check_readable(table(3, 7, unheard, unheard), table="t")
+    compat = ("icebergWriterCompatV3",)
+    with pytest.raises(UnsupportedFeatureError, match="use an engine that supports it"):
+        check_writable(table(1, 7, None, compat), table="t")
+
+
+def test_who_is_misled() -> None:
+    by_name, by_version = ("columnMapping",), (MAPPED_BY_VERSION,)
+    assert engines_misled(by_name) == ()
+    assert shown_engines(engines_misled(by_version)) == ("deltalake 1.6 (to_pandas, to_pyarrow_*)")
+    assert engines_misled((*by_version, "typeWidening")) == ()  # that is refused
+    assert engines_misled(by_name, writing=True) == ("DuckDB 1.5",)
+    assert {*engines_for(by_name), *engines_refusing(by_name)} == set(engine_answers())
+
+
+def test_under_which_name_column_mapping_is_asked_for() -> None:
+    listed = ("columnMapping",)
+    assert asked_features(table(3, 7, listed, listed).protocol) == listed
+    assert asked_features(table(2, 7, None, listed).protocol) == (MAPPED_BY_VERSION,)
+    assert MAPPED_BY_VERSION in asked_features(table(2, 5).protocol)
+    assert MAPPED_BY_VERSION not in asked_features(table(2, 5).protocol, is_mapped=False)
+    assert MAPPED_BY_VERSION not in asked_features(table(1, 5).protocol)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "text"),
+    [
+        (("QueryBuilder", "scan"), "deltalake 1.6 (QueryBuilder, scan)"),
+        (("QueryBuilder", "scan", "to_pandas, to_pyarrow_*"), "deltalake 1.6"),
+    ],
+)
+def test_engines_in_words(chosen: tuple[str, ...], text: str) -> None:
+    ways = [f"deltalake 1.6: {way}" for way in chosen]
+    assert shown_engines(ways) == text
+    assert shown_engines([*ways, "DuckDB 1.5"]) == f"{text} and DuckDB 1.5"
+    assert shown_engines([]) == ""
 
 
 def widened(from_type: str, to_type: str) -> str:

@@ -36,7 +36,7 @@ from tests.support.table_changes import (
             {"configuration": {"delta.enableChangeDataFeed": "true"}},
             *(1, 7, None, {"changeDataFeed"}),
         ),
-        (PLAIN, {"configuration": MAPPED}, 2, 7, None, {"columnMapping"}),
+        (PLAIN, {"configuration": MAPPED}, 3, 7, {"columnMapping"}, {"columnMapping"}),
         (
             PLAIN,
             {"configuration": {"delta.enableDeletionVectors": "true"}},
@@ -65,7 +65,7 @@ from tests.support.table_changes import (
         (
             PLAIN,
             {"configuration": {"delta.enableIcebergCompatV2": "true"}},
-            *(2, 7, None, {"columnMapping", "icebergCompatV2"}),
+            *(3, 7, {"columnMapping"}, {"columnMapping", "icebergCompatV2"}),
         ),
         (
             PLAIN,

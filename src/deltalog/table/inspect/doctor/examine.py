@@ -22,13 +22,19 @@ from deltalog.protocol.features.declarations import (
     generation_expressions,
     table_checks,
 )
-from deltalog.protocol.features.registry import FEATURES, OtherEngine, find_feature
+from deltalog.protocol.features.registry import FEATURES, find_feature
 from deltalog.protocol.features.rule_sql import in_words_of_spark, is_of_delta_rs
+from deltalog.protocol.features.schema_needs import has_invariants
 from deltalog.protocol.features.support import (
+    DELTA_SPARK,
+    MAPPED_BY_VERSION,
+    asked_features,
     check_readable,
     check_writable,
     engines_for,
+    engines_misled,
     misplaced_reader_features,
+    shown_engines,
 )
 from deltalog.schema.columns import walk
 from deltalog.table.inspect.doctor.files import (
@@ -83,22 +89,46 @@ def check_access(patient: Patient) -> Iterator[Finding]:
         check_writable(configuration, table=table, has_log_tail=has_tail)
     except DeltaError as error:
         yield Finding(check="access", severity=Severity.WARNING, message=str(error))
-    names = tuple(configuration.features.values())
     foreign: list[Finding] = []
     try:
         foreign += _rules_of_delta_rs(configuration)
     except DeltaError as error:
         yield Finding(check="access", severity=Severity.WARNING, message=str(error))
     yield from foreign
-    for operation, writing in (("read", False), ("write", True)):
+    yield from _other_engines(configuration, cannot_write={DELTA_SPARK} if foreign else set())
+
+
+def _other_engines(
+    configuration: TableConfiguration, *, cannot_write: set[str]
+) -> Iterator[Finding]:
+    """Report which other engines read and write the table, and which would do so wrongly."""
+    is_mapped = configuration.column_mapping_mode is not column_mapping.Mode.NONE
+    names = asked_features(
+        configuration.protocol,
+        is_mapped=is_mapped,
+        has_invariants=has_invariants(configuration.schema),
+    )
+    for verb in ("read", "write"):
+        writing = verb == "write"
         engines = engines_for(names, writing=writing)
-        if writing and foreign:
-            engines = tuple(one for one in engines if one is not OtherEngine.SPARK)
+        if writing:
+            engines = tuple(one for one in engines if one not in cannot_write)
+        named = shown_engines(engines) or "none that is known"
         yield Finding(
             check="access",
             severity=Severity.INFO,
-            message=f"other engines that {operation} it: "
-            f"{', '.join(engines) or 'none that is known'}",
+            message=f"other engines that {verb} it: {named}",
+        )
+        misled = engines_misled(names, writing=writing)
+        if not misled:
+            continue
+        is_curable = not writing and MAPPED_BY_VERSION in names
+        cure = "alter.upgrade_protocol(3, 7): they refuse the table then"
+        yield Finding(
+            check="access",
+            severity=Severity.WARNING if is_curable else Severity.INFO,
+            message=f"{shown_engines(misled)} would {verb} wrong rows without an error",
+            advice=cure if is_curable else f"{verb} it by another engine",
         )
 
 
@@ -111,7 +141,7 @@ def _rules_of_delta_rs(configuration: TableConfiguration) -> Iterator[Finding]:
         yield Finding(
             check="access",
             severity=Severity.WARNING,
-            message=f"{OtherEngine.SPARK} cannot write it: the {_KINDS[rule.kind]} {rule.name!r} "
+            message=f"{DELTA_SPARK} cannot write it: the {_KINDS[rule.kind]} {rule.name!r} "
             f"({rule.text}) is in the SQL of delta-rs; Spark reads names in double quotes as "
             "strings, and has neither get_field nor arrow_cast",
             advice=_advice_to_respell(rule, in_words_of_spark(rule.text, schema)),
@@ -148,8 +178,7 @@ def check_features(patient: Patient) -> Iterator[Finding]:
             check="feature-misplaced",
             severity=Severity.WARNING,
             message=f"{name} is in one list of features only; readers and writers must support it",
-            advice="strict readers refuse the table; upgrade_table_protocol or add_feature "
-            "writes both lists",
+            advice=f"strict readers refuse the table; {_advice_to_add(name)} writes both lists",
         )
     for spelled in configuration.features.values():
         feature = find_feature(spelled)
@@ -167,7 +196,7 @@ def check_features(patient: Patient) -> Iterator[Finding]:
                     check="feature-needs",
                     severity=Severity.WARNING,
                     message=f"{spelled} needs the table feature {needed}, which is not supported",
-                    advice=f"add_feature({needed!r})",
+                    advice=_advice_to_add(needed),
                 )
     for name, feature in FEATURES.items():
         if feature.enabled_by is None or configuration.supports(name):
@@ -177,9 +206,13 @@ def check_features(patient: Patient) -> Iterator[Finding]:
                 check="feature-unsupported",
                 severity=Severity.WARNING,
                 message=f"properties or schema require {name}, but the protocol does not have it",
-                advice=f"it has no effect in one engine and breaks another: add_feature({name!r}) "
-                "or unset the property",
+                advice="it has no effect in one engine and breaks another: "
+                f"{_advice_to_add(name)}, or unset the property",
             )
+
+
+def _advice_to_add(feature: str) -> str:
+    return f"alter.add_feature({feature!r}, allow_protocol_versions_increase=True)"
 
 
 def check_properties(patient: Patient) -> Iterator[Finding]:

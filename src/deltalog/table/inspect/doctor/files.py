@@ -170,7 +170,7 @@ def check_vectors(patient: Patient) -> Iterator[Finding]:
             severity=Severity.ERROR,
             message=f"{files.num_rows} files have deletion vectors, but the protocol does not "
             "have the table feature",
-            advice="add_feature('deletionVectors')",
+            advice="alter.add_feature('deletionVectors', allow_protocol_versions_increase=True)",
         )
     # Reading a deletion vector costs a request, so only a sample of the vectors is read.
     chosen: list[dict[str, Any]] = patient.sample(files).to_pylist()

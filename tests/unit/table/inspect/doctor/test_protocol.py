@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import ast
+import re
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 
+from deltalog import DeltaTable, Field
 from deltalog._util.json import dumps, loads
+from deltalog.table.inspect import doctor
 from deltalog.table.inspect.doctor import Severity
-from tests.support.aging import FEATURES
+from tests.support.aging import FEATURES, AgingTable
 from tests.support.examining import commit, look, make, problems
-from tests.support.logs import Json
+from tests.support.logs import DictStore, Json
 
 
 def reader_feature_left_out(line: Json) -> Json:
@@ -149,3 +156,117 @@ def test_a_malformed_rule_hides_nothing_else() -> None:
         "invariant" in message for severity, message, _ in said if severity is Severity.WARNING
     )
     assert any("that read it" in message for _, message, _ in said)
+
+
+def engines_of(properties: dict[str, str]) -> list[tuple[Severity, str, str | None]]:
+    report = look(make(properties), checks=["access"])
+    return [
+        (one.severity, one.message, one.advice)
+        for one in report.findings
+        if not one.message.startswith("other engines")
+    ]
+
+
+def test_engines_that_would_read_wrong_rows() -> None:
+    old = {"delta.minReaderVersion": "2", "delta.minWriterVersion": "5"}
+    arrow = "deltalake 1.6 (to_pandas, to_pyarrow_*)"
+    ((severity, message, advice),) = engines_of({"delta.columnMapping.mode": "name", **old})
+    assert severity is Severity.WARNING
+    assert message == f"{arrow} would read wrong rows without an error"
+    assert advice == "alter.upgrade_protocol(3, 7): they refuse the table then"
+    assert engines_of(old) == []  # nothing is mapped
+    assert engines_of({}) == []
+
+
+def test_engines_that_would_write_wrong_rows() -> None:
+    ((severity, message, advice),) = engines_of({"delta.columnMapping.mode": "name"})
+    assert severity is Severity.INFO
+    assert message == "DuckDB 1.5 would write wrong rows without an error"
+    assert advice == "write it by another engine"
+
+
+def test_the_advice_about_column_mapping_is_followed() -> None:
+    properties = {
+        "delta.columnMapping.mode": "name",
+        "delta.minReaderVersion": "2",
+        "delta.minWriterVersion": "5",
+    }
+    table = DeltaTable.create(DictStore(), [Field("a b", "long")], configuration=properties)
+    assert not table.doctor(checks=["access"]).is_healthy
+    table.alter.upgrade_protocol(3, 7)
+    protocol = table.protocol()
+    assert (protocol.min_reader_version, protocol.reader_features) == (3, ("columnMapping",))
+    assert table.doctor(checks=["access"]).is_healthy
+    table.alter.set_table_properties({"delta.appendOnly": "true"})
+    assert table.protocol().min_reader_version == 3
+
+
+def with_properties(properties: dict[str, str]) -> AgingTable:
+    """A table whose protocol lacks what its properties need."""
+    table = make()
+
+    def ask(line: Json) -> Json:
+        if "metaData" in line:
+            line["metaData"]["configuration"] = properties
+        return line
+
+    commit(table, 0, ask)
+    return table
+
+
+def with_misplaced_feature() -> AgingTable:
+    table = make(FEATURES)
+    commit(table, 0, reader_feature_left_out)
+    return table
+
+
+def without_needed_feature() -> AgingTable:
+    def drop(line: Json) -> Json:
+        if "protocol" in line:
+            line["protocol"]["writerFeatures"].remove("domainMetadata")
+        return line
+
+    table = make({"delta.enableRowTracking": "true"})
+    commit(table, 0, drop)
+    return table
+
+
+@pytest.mark.parametrize(
+    "sick",
+    [
+        with_misplaced_feature,
+        without_needed_feature,
+        lambda: with_properties({"delta.enableDeletionVectors": "true"}),
+        lambda: with_properties({"delta.columnMapping.mode": "name"}),
+        lambda: with_properties({"delta.enableRowTracking": "true"}),
+        lambda: with_properties({"delta.enableChangeDataFeed": "true"}),
+    ],
+)
+def test_the_advice_about_features_is_followed(sick: Callable[[], AgingTable]) -> None:
+    made = sick()
+    table = DeltaTable(made.kept)
+    (finding,) = table.doctor(checks=["features"]).findings
+    call = re.search(
+        r"alter\.add_feature\('(\w+)', allow_protocol_versions_increase=True\)", str(finding)
+    )
+    assert call is not None
+    table.alter.add_feature(call[1], allow_protocol_versions_increase=True)
+    assert DeltaTable(made.kept).doctor(checks=["features"]).findings == ()
+    assert table.count() == 4
+
+
+def test_calls_that_are_advised_exist() -> None:
+    folder = Path(doctor.__file__).parent
+    called = set()
+    for module in folder.glob("*.py"):
+        for node in ast.walk(ast.parse(module.read_text("utf-8"))):
+            if isinstance(node, ast.keyword) and node.arg == "advice":
+                texts = [one for one in ast.walk(node.value) if isinstance(one, ast.Constant)]
+                for text in texts:
+                    called |= set(re.findall(r"((?:alter\.|optimize\.)?\w+)\(", str(text.value)))
+    table = DeltaTable(make().kept)
+    for name in called:
+        owner: object = table
+        for part in name.split("."):
+            owner = getattr(owner, part)
+    assert {"create_checkpoint", "cleanup_metadata", "optimize.purge", "vacuum"} <= called
