@@ -463,6 +463,8 @@ def _rows_of(file: str, kind: SourceKind) -> Iterator[Any]:
             path = Path(directory) / "stdin"
             with path.open("wb") as copy:
                 shutil.copyfileobj(sys.stdin.buffer, copy)
+        if not path.exists():
+            raise InvalidInputError(f"cannot read {file!r}: there is no such file")
         try:
             found = kinds.dataset(path, format=kind.value)
         except (pa.ArrowInvalid, OSError) as error:

@@ -127,7 +127,11 @@ def test_write_of_parquet_and_of_standard_input(tmp_path: Path) -> None:
 def test_write_of_what_is_no_such_file(tmp_path: Path) -> None:
     uri = str(tmp_path / "table")
     (tmp_path / "a.parquet").write_text("no")
-    for name, hint in (("a.parquet", "as parquet"), ("b.csv", "b.csv"), ("a.txt", "--from csv")):
+    for name, hint in (
+        ("a.parquet", "as parquet"),
+        ("b.csv", "b.csv': there is no such file"),
+        ("a.txt", "--from csv"),
+    ):
         assert hint in run("write", uri, str(tmp_path / name), code=2).stderr
     assert not Path(uri).exists()
 
