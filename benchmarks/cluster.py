@@ -114,8 +114,7 @@ def _drivers(cluster: Cluster, archive: Path) -> Iterator[dict[str, Driver]]:
     try:
         for name, needed in _SIDES.items():
             started[name] = Driver(
-                cluster, archive, name=name, environment={}, program=_PROGRAM,
-                **{**_SETTINGS, **needed},
+                cluster, archive, _PROGRAM, name=name, environment={}, **{**_SETTINGS, **needed}
             )  # fmt: skip
         yield started
     finally:

@@ -238,10 +238,11 @@ class Driver:
         self,
         cluster: Cluster,
         archive: Path,
+        program: Path = DRIVER,
+        /,
         *,
         name: str,
         environment: Mapping[str, str],
-        program: Path = DRIVER,
         **settings: str,
     ) -> None:
         self._log = cluster.place / f"driver-{name}.log"

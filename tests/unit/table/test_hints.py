@@ -177,7 +177,7 @@ def test_a_cast_that_fails_names_no_column_that_users_do_not_know(table: DeltaTa
 @pytest.mark.parametrize(
     ("query", "words"),
     [
-        ("SELECT nam FROM t", "there is no column 'nam'"),
+        ("SELECT nme FROM t", "there is no column 'nme'"),
         ("SELECT name FROM t ORDER BY nme", "there is no column 'nme'; did you mean 'name'"),
         (
             "SELECT id, name FROM t GROUP BY id",
