@@ -37,7 +37,6 @@ The package `deltalog.spark` defines further errors.
 
 from __future__ import annotations
 
-import copy
 import sys
 import traceback
 import unicodedata
@@ -135,10 +134,11 @@ class DeltaError(Exception):
         The message states what to do about the error; frames inside of deltalog and the errors that
         it handled do not. `traceback.print_exception(error)` prints all.
         """
-        shown = self if self._has_internal_frames else copy.copy(self)
-        frames = (
-            self.__traceback__ if self._has_internal_frames else _up_to_call(self.__traceback__)
-        )
+        shown, frames = self, self.__traceback__
+        if not self._has_internal_frames:
+            # `copy` would keep the cause if Dask has registered its pickling of exceptions.
+            shown = _rebuild(type(self), self.args, self.__dict__.copy())
+            frames = _up_to_call(frames)
         shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
         if shell is None:
             return traceback.format_exception(type(self), shown, frames)

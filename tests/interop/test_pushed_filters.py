@@ -107,7 +107,7 @@ def connection(store: CountingStore) -> Iterator[duckdb.DuckDBPyConnection]:
         ("n in (timestamp '2024-01-13', timestamp '2024-02-12')", 2),
         ("x = 6.0", 1),
         ("x > 40", 1),
-        ("x between 5 and 6.5", 1),
+        ("x between 5.0 and 6.5", 1),  # with `5`, DuckDB casts the column
         ("st.a = 12", 1),
         ("st.b.c = 12", 1),
         ("st.a in (12, 42)", 2),

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import copyreg
 import pickle
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -64,6 +66,16 @@ def test_an_error_survives_pickling_with_its_fields_and_notes(error: DeltaError)
     assert found.__notes__ == ["while testing"]
 
 
+def _with_cause(error: DeltaError) -> tuple[Any, ...]:
+    return _caused, (str(error), error.__cause__)
+
+
+def _caused(message: str, cause: BaseException | None) -> DeltaError:
+    made = DataFileMissingError(message)
+    made.__cause__ = cause
+    return made
+
+
 def _shown(error: DeltaError) -> str:
     return "".join(error._render_traceback_())
 
@@ -79,7 +91,11 @@ def test_a_mistake_in_a_notebook_shows_the_call_and_no_internal_frames(tmp_path:
     next(tmp_path.glob("*.parquet")).unlink()
     with pytest.raises(DataFileMissingError) as gone:  # raised in a thread, with a cause
         DeltaTable(tmp_path).scan().to_table()
+    registered = dict(copyreg.dispatch_table)
+    copyreg.pickle(DataFileMissingError, _with_cause)  # as tblib does, which Dask imports
     shown = _shown(gone.value)
+    copyreg.dispatch_table.clear()
+    copyreg.dispatch_table.update(registered)
     assert "to_table()" in shown
     assert "src/deltalog" not in shown
     assert "direct cause" not in shown
