@@ -148,7 +148,7 @@ class LocalSession:
         _, found = self._registered[name.key]
         if not isinstance(found, DeltaTable):
             return None
-        if name.key not in self._opened:
+        if name.key not in self._opened and not found.is_pinned:
             found.update_incremental(same_table=True)
         return found
 

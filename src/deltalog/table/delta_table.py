@@ -283,6 +283,11 @@ class DeltaTable:
         """Return the number of the version that this object shows."""
         return self._snapshot.version
 
+    @property
+    def is_pinned(self) -> bool:
+        """Whether this object was opened at a version or timestamp, which SQL then reads, too."""
+        return self._travelled
+
     def load_as_version(self, version: Version) -> None:
         """Load another version, which this object shows from now on.
 

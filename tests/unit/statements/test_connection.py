@@ -279,3 +279,20 @@ def test_a_statement_sees_one_version_of_a_table(db: SqlTables) -> None:
     other.sql("INSERT INTO t VALUES (2)")
     assert result.to_arrow().num_rows == 1
     assert db.values("SELECT id FROM t") == [1, 2]
+
+
+def test_a_table_that_was_opened_at_a_version_is_read_there(db: SqlTables) -> None:
+    db.create("t", "AS SELECT 1 AS id")
+    db.run("INSERT INTO t VALUES (2)")
+    old = deltalog.DeltaTable(db.table("t").table_uri, version=0)
+    travelled = deltalog.DeltaTable(db.table("t").table_uri)
+    travelled.load_as_version(0)
+    for table in (old, travelled):
+        for session in (connect({"o": table}), connect()):
+            session.register("o", table)
+            assert session.sql("SELECT id FROM o").to_arrow()["id"].to_pylist() == [1]
+            found = session.sql("SELECT id FROM o VERSION AS OF 1 ORDER BY id").to_arrow()
+            assert found["id"].to_pylist() == [1, 2]
+            with pytest.raises(InvalidInputError, match="was opened at this version"):
+                session.sql("DELETE FROM o")
+        assert table.version() == 0
