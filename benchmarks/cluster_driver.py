@@ -108,10 +108,10 @@ def main(settings: str) -> None:
             call = WORKS[work](spark, form, **arguments)
             began = time.perf_counter()
             call()
-            told: dict[str, object] = {"answer": time.perf_counter() - began}
+            answer: dict[str, object] = {"answer": time.perf_counter() - began}
         except Exception:  # noqa: BLE001  # the page says that it fails
-            told = {"error": traceback.format_exc()[-6000:]}
-        print(f"> {json.dumps(told)}", flush=True)
+            answer = {"error": traceback.format_exc()[-6000:]}
+        print(f"> {json.dumps(answer)}", flush=True)
 
 
 if __name__ == "__main__":

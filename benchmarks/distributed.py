@@ -300,8 +300,8 @@ class Subjects:
             self._running[subject] = (process, here)
         _, asked = self._running[subject]
         asked.send((case, str(path), kills))
-        told: tuple[Took, dict[str, Any]] = asked.recv()
-        return told
+        answer: tuple[Took, dict[str, Any]] = asked.recv()
+        return answer
 
     def close(self) -> None:
         """End all processes."""

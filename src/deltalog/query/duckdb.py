@@ -463,7 +463,7 @@ def _problem(message: str, *, is_translated: bool) -> str:
     problem, _, _ = message.partition("\n\nLINE ")
     kind, _, text = problem.partition(": ")
     if kind == "Binder Error":
-        return _in_words_of_spark(text)
+        return _binder_problem(text)
     if text.startswith(_MANY_ROWS):
         return "a subquery that stands for one value has several rows"
     advice = _ADVICE.get(kind)
@@ -472,7 +472,7 @@ def _problem(message: str, *, is_translated: bool) -> str:
 
 _UNKNOWN_COLUMN = re.compile(r'Referenced column "(.*?)" not found in FROM clause!')
 _CANDIDATES = re.compile(r'\nCandidate bindings: "(.*?)"(?:, .*)?$', re.DOTALL)
-_IN_WORDS: Final = (
+_BINDER_ERRORS: Final = (
     (
         re.compile(r'column "(.*?)" must appear in the GROUP BY clause.*', re.DOTALL),
         r"column '\1' is neither in GROUP BY nor aggregated; add it, or use any_value(\1)",
@@ -497,15 +497,15 @@ _IN_WORDS: Final = (
 _MANY_ROWS: Final = "More than one row returned by a subquery used as an expression"
 
 
-def _in_words_of_spark(text: str) -> str:
-    """Return what a query means wrongly, without names of DuckDB's parts."""
+def _binder_problem(text: str) -> str:
+    """Return a binder error of DuckDB in terms of the query."""
     if unknown := _UNKNOWN_COLUMN.match(text):
         near = _CANDIDATES.search(text)
         hint = f"; did you mean {near[1]!r}?" if near else ""
         return f"there is no column {unknown[1]!r}{hint}"
-    for pattern, words in _IN_WORDS:
+    for pattern, meaning in _BINDER_ERRORS:
         if pattern.match(text):
-            return pattern.sub(words, text, count=1)
+            return pattern.sub(meaning, text, count=1)
     return text
 
 

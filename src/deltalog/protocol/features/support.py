@@ -357,7 +357,10 @@ def engines_refusing(features: tuple[str, ...], *, writing: bool = False) -> tup
 
 
 def shown_engines(engines: Sequence[str]) -> str:
-    """Return engines in words: `deltalake 1.6 (QueryBuilder, scan)`, or without all its ways."""
+    """Format engine names, such as `deltalake 1.6 (QueryBuilder, scan)`.
+
+    An engine all of whose ways to read are given appears without them.
+    """
     ways: dict[str, list[str]] = {}
     for engine in engines:
         name, _, way = engine.partition(": ")
