@@ -146,12 +146,12 @@ def rounded(array: Array, to: Any) -> Array | None:
         value, sign = low[: len(block)], signs[: len(block)]
         np.copyto(value, block[:, 0])
         np.right_shift(value, 63, out=sign)
-        is_short = bool(np.array_equal(block[:, 1], sign))
         np.bitwise_xor(value, sign, out=value)  # with the subtraction: the absolute value
         np.subtract(value, sign, out=value)
         if not array.null_count:
             # The absolute value of the smallest number of 64 bits is negative.
-            largest = int(value.max()) if is_short and value.min() >= 0 else _MOST
+            is_short = np.array_equal(block[:, 1], sign) and value.min() >= 0
+            largest = int(value.max()) if is_short else _MOST
             if not _fits(largest, unit, to):
                 return None
         np.add(value, unit // 2, out=value)
