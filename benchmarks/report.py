@@ -77,19 +77,19 @@ def kept(found: Mapping[str, Mapping[str, Any]]) -> dict[str, Result]:
 _PAGE = """\
 # Benchmarks
 
-`make bench` builds the tables with pyarrow and the standard library (data files have page indexes,
-and dictionaries for texts alone, as deltalog writes them), asks each library in a process of its
-own, in turns, and rewrites this page. Times are medians of {turns} runs or more, without imports;
-memory is the peak above what the imports took. The quickest way of the other library counts. A
-ratio above 1 means that deltalog is quicker.
+`make bench` rewrites this page. It creates the tables with pyarrow and the standard library, without
+deltalog; the data files have page indexes, and dictionaries only for strings, as those of deltalog. Each
+library runs in a process of its own, in turns. Times are medians of {turns} runs or more and do not
+include imports. Memory is the peak in addition to the memory after the imports. If the other library
+has several ways, the fastest one counts. A ratio above 1 means that deltalog is faster.
 
-![How many times quicker deltalog is, by workload](benchmarks.svg)
+![The ratios by workload](benchmarks.svg)
 
 | workload | deltalog | other | ratio | goal | met |
 |---|---|---|---|---|---|
 {rows}
-Measured on {machine} with Python {python}, {versions}. Machines and their days differ: a row that
-is within a tenth of its goal may be on the other side of it elsewhere.
+Measured on {machine} with Python {python}, {versions}. Results vary between
+machines and runs: a ratio within 10 % of its goal can be on the other side of it in another run.
 {reasons}"""
 
 
@@ -134,7 +134,7 @@ def _reasons(results: list[Result], size: Size) -> str:
     if not missed:
         return ""
     lines = [f"- {_title(result, size)}: {result.workload.why}." for result in missed]
-    return "\n## Where a goal is not met\n\n" + "\n".join(lines) + "\n"
+    return "\n## Missed goals\n\n" + "\n".join(lines) + "\n"
 
 
 def _title(result: Result, size: Size) -> str:
