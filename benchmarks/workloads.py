@@ -248,8 +248,8 @@ WORKLOADS = (
         goal=5,
         why=(
             "each commit waits for the disk; deltalake does not wait. Creating its two files takes "
-            "at least 0.3 ms. The rest is 15 million instructions, most of them in Python, of which "
-            "the data file and the checkpoint of every tenth commit take a third each"
+            "at least 0.3 ms. The rest is 15 million instructions, mostly in Python, of which the "
+            "data file and the checkpoint of every tenth commit take a third each"
         ),
     ),
     Workload(
