@@ -276,3 +276,18 @@ def test_large_row_groups_are_decoded_side_by_side(tmp_path: Path) -> None:
     assert reader.read([("b",)], [2, 0]).equals(
         pa.concat_tables([rows.select(["b"]).slice(400_000), rows.select(["b"]).slice(0, 200_000)])
     )
+
+
+@pytest.mark.parametrize(
+    ("num_columns", "num_rows", "parses"), [(40, 5_000, False), (2, 100_000, True)]
+)
+def test_sizes_of_many_small_columns_are_not_parsed(
+    num_columns: int, num_rows: int, parses: bool, tmp_path: Path
+) -> None:
+    # Python needs more time to parse the sizes of their chunks than Arrow needs to decode them.
+    numbers = pa.array(range(num_rows), pa.int64())
+    rows = pa.table({f"c{number}": numbers for number in range(num_columns)})
+    pq.write_table(rows, tmp_path / "f.parquet", use_dictionary=False, compression="none")
+    reader = open_parquet(open_store(str(tmp_path)), "f.parquet")
+    assert reader.read().equals(rows)
+    assert bool(reader.footer.chunks) == parses

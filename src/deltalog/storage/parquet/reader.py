@@ -47,7 +47,8 @@ if TYPE_CHECKING:
 
 _THREADED_BYTES: Final = 1024 * 1024
 _CHUNK_GAP_BYTES: Final = 1024 * 1024
-_MOST_CHUNKS: Final = 5_000  # the maximum number of column chunks whose sizes are read
+_CHUNK_BYTES: Final = 64 * 1024
+"""The minimum mean size of the column chunks that several threads decode."""
 
 
 def open_parquet(
@@ -427,7 +428,9 @@ class ParquetReader:
 
     def _decode(self, groups: list[int], indices: list[int], texts: list[str]) -> pa.Table:
         """Decode row groups; `texts` are read as dictionaries, then converted to strings."""
-        if self.footer.total_bytes(groups) <= _THREADED_BYTES:
+        # Opening the file again, and parsing the sizes of its chunks, takes time for each column.
+        num_chunks = len(self.leaf_paths) * len(groups)
+        if self.footer.total_bytes(groups) <= max(_THREADED_BYTES, num_chunks * _CHUNK_BYTES):
             file = self._file
             if texts:
                 file = self._open(self.metadata, self.footer.whole, *texts)
@@ -443,9 +446,7 @@ class ParquetReader:
         )
 
     def _leaf_bytes(self, groups: Sequence[int], indices: Sequence[int]) -> list[int]:
-        """Return the size of each column in these row groups; 1 for all of very many columns."""
-        if len(self.leaf_paths) * len(groups) > _MOST_CHUNKS:
-            return [1] * len(indices)
+        """Return the size of each column in these row groups."""
         chunks = self._column_chunks(indices)
         return [
             sum(chunks[group][index].stored_bytes or 0 for group in groups) for index in indices
