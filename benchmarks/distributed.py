@@ -357,15 +357,19 @@ def _row(subjects: Subjects, names: list[str], case: str, directory: Path, repea
 def _page(subjects: list[str], repeats: int, rows: list[str]) -> str:
     head = f"""# Benchmarks: Dask and Ray
 
-`python -m benchmarks.distributed` changes tables of {ROWS:,} rows by tasks of two workers, each of
-which has one core. Beside them are the local engine with all cores, and the local engine with one
-core, which is what the client of two such workers has. Half of the rows of the small source match
-rows of all files. The processes stay; times are medians of {repeats} runs in turns after one
-that is not counted: of the clock, and of the processor on that core which is busy longest, which is
-a lower bound of the time on an idle machine: without waiting, transfers, and Ray's own processes.
-In brackets: the speed in relation to the
-local engine with one core. All
-subjects give the same rows and metrics, and so they do when a worker is killed in the midst.
+`python -m benchmarks.distributed` changes tables of {ROWS:,} rows in tasks of two workers with one
+core each. For comparison, it runs the local engine with all cores, and with one core, which is what
+the client of two such workers has. Half of the rows of the small source match rows, in all files.
+
+The processes keep running between the runs. Times are medians of {repeats} runs in turns, after one
+run that is not counted. A cell contains:
+
+- the elapsed time;
+- the processor time of the core that was busy longest. It is a lower bound of the elapsed time on
+  an idle machine: it does not include waiting, transfers, and Ray's own processes;
+- in brackets, how many times faster this is than the local engine with one core.
+
+All engines return the same rows and metrics, even if a worker is killed during the operation.
 Measured on {platform.machine()} with {os.cpu_count()} cores.
 
 | work | {" | ".join(subjects)} |

@@ -167,15 +167,17 @@ def main() -> None:
             print(rows[-1], flush=True)
     head = f"""# Benchmarks: tables that grow
 
-`python -m benchmarks.sizes` makes tables whose V2 checkpoint has a sidecar for each
-{SIDECAR_FILES:,} files, with statistics as JSON and as columns. Each question is asked in a process
-of its own, in turns; times are medians of {REPEATS} runs without imports, memory is the peak above
-what the imports took. Files are sorted by `id`: the footers of nearly all sidecars rule out
-`id = x`, and those are not read. They are not sorted by `mixed`, of which all statistics are read.
-Measured on {platform.machine()} with {os.cpu_count()} cores; deltalake is asked up to
+`python -m benchmarks.sizes` creates tables with a V2 checkpoint. The checkpoint has a sidecar for
+each {SIDECAR_FILES:,} files, with statistics as JSON and as columns. Each operation runs in a
+process of its own, and the libraries take turns. Times are medians of {REPEATS} runs, without imports.
+Memory is the peak above the memory after the imports.
+
+Files are sorted by `id`, so the footers of nearly all sidecars exclude `id = x`, and these sidecars
+are not read. Files are not sorted by `mixed`, so all statistics of `mixed` are read. Measured on
+{platform.machine()} with {os.cpu_count()} cores. deltalake was measured with up to
 {asked.peers_up_to:,} files.
 
-| files | question | deltalog | deltalake | ratio |
+| files | operation | deltalog | deltalake | ratio |
 |---|---|---|---|---|
 """
     asked.report.write_text(head + "\n".join(rows) + "\n", "utf-8")

@@ -282,7 +282,7 @@ def report(title: str, medians: Mapping[str, Mapping[int, float]]) -> list[str]:
     lines = [
         f"## {title}",
         "",
-        "| side | geometric mean | worst query | total s |",
+        "| engine | geometric mean | worst query | total s |",
         "|---|---|---|---|",
     ]
     for name, times in answered.items():
@@ -304,13 +304,13 @@ def report(title: str, medians: Mapping[str, Mapping[int, float]]) -> list[str]:
 def main(scale: str, parts: tuple[tuple[str, str], ...]) -> None:
     """Measure parts, and write the page."""
     about = (
-        f"Scale {scale}; milliseconds, medians of {_TURNS} runs in turns after one run that is not "
-        f"counted; a side that takes over {_LONG_SECONDS} s runs once. Ratios are to DuckDB on the "
-        "Parquet files of plain tables. All answers are right."
+        f"Times are in milliseconds, at scale {scale}. They are medians of {_TURNS} runs in turns, "
+        f"after one run that is not counted. A query that takes over {_LONG_SECONDS} s runs once. "
+        "Ratios are relative to DuckDB on the Parquet files of plain tables. All results are right."
     )
     lines = ["# TPC-H and TPC-DS", "", about, "", "`make bench-tpc` writes this page.", ""]
     picture = _PAGE.with_suffix(".svg")
-    lines += [f"![How many times quicker deltalog.sql is, by side]({picture.name})", ""]
+    lines += [f"![How many times faster deltalog.sql is, by engine]({picture.name})", ""]
     drawn: list[Bar] = []
     for kind, variant in parts:
         place = find_scale(kind, scale)

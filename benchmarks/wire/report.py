@@ -71,39 +71,40 @@ class Answered:
 _PAGE = """\
 # Benchmarks on the wire
 
-`make bench-wire` serves tables from an S3 server on this machine (versitygw, which checks
-signatures and creates conditionally) through a proxy that makes every request wait, passes at most
-100 MB/s on each connection, and counts. Each library is asked in a process of its own, in turns;
-times are medians of {turns} turns, without imports, and begin before the table is opened. Requests,
-bytes, rounds and memory are of the turn whose time is the median. A ratio above 1 means that
-deltalog is quicker than that library.
+`make bench-wire` measures tables on an S3 server on this machine (versitygw, which checks
+signatures and supports conditional puts). A proxy in front of the server delays every request,
+limits each connection to 100 MB/s, and counts requests and bytes. Each library runs in a process of
+its own, and the libraries take turns. Times are medians of {turns} turns. They include opening the
+table, but not the imports. Requests, bytes, rounds and memory are those of the turn with the median
+time. A ratio above 1 means that deltalog is faster than that library.
 
-- **latency**: what a request waits for before the server gets it. A client that asks for leave to
-  send a body (`Expect: 100-continue`) waits twice. Opening a connection costs nothing extra here.
-- **waiting**: the part of the time in which at least one request was under way; the rest is the
-  client's own work.
-- **at once**: most requests under way at one moment. A request is under way from its last header's
-  arrival at the proxy to the moment at which the last byte of its answer has left.
-- **rounds**: the length of the longest chain of requests of which each started when the one before
-  it had ended. That is also the least number of waves into which the requests can be divided such
-  that those of a wave were under way at one moment. A request that waited for a place in a pool
-  counts like one that needed an answer.
-- **connections**: how many of the client's connections carried the requests.
+- **latency** (the title of a section): the time by which the proxy delays each request. If a client
+  waits for permission to send a body (`Expect: 100-continue`), the request is delayed twice.
+  Opening a connection adds no delay.
+- **waiting**: the time during which at least one request was in progress. The rest of the time is
+  the client's own work.
+- **at once**: the maximum number of concurrent requests. A request is in progress from the arrival
+  of its last header at the proxy until the last byte of its response has left the proxy.
+- **rounds**: the length of the longest chain of requests in which each request started after the
+  previous one had ended. This is also the minimum number of groups into which the requests can be
+  divided so that all requests of a group were in progress at the same moment. A request that waited
+  for a free connection counts like a request that depended on a response.
+- **connections**: the number of the client's connections that carried requests.
 
-`deltalake` answers queries by its own engine, `deltalake_arrow` by pyarrow over its file system;
-`pyarrow` reads the files that a listing gives through its own S3 client, without a log.
+`deltalake` runs queries with its own engine, `deltalake_arrow` with pyarrow on deltalake's file
+system. `pyarrow` lists and reads the files with its own S3 client, without a log.
 
-{tables}## What is in the way
+{tables}## Limits of the setup
 
-The server is one Go program that serves a directory: tables are built and copied by the file
-system. Of the servers that can be installed from a registry it was the first that was tried, and it
-has what both libraries need: ranges, listings from a name on, conditional creation, parts of
-uploads, checked signatures. No other was measured.
+The server is a Go program that serves a directory. The benchmark creates and copies tables in this
+directory. The server supports everything that both libraries need: range requests, listings from a
+given name, conditional puts, multipart uploads, and checked signatures. It was the first
+installable server that was tried; no other was measured.
 
-The server alone gave {server}; through the proxy without
-latency or bound it gave {unbounded}, with the bound and 16
-connections {bounded}. Who comes near these figures waits
-for the server or the proxy.
+Without the proxy, the server handled {server}. Through the
+proxy without latency and limit, it handled {unbounded};
+with the limit and 16 connections, {bounded}. A library
+that comes near these figures is limited by the server or the proxy.
 
 Measured on {machine} with Python {python}, {versions};
 `--size {size_name}`. Clients, proxy and server shared these cores.
