@@ -169,8 +169,8 @@ def main() -> None:
 
 `python -m benchmarks.sizes` creates tables with a V2 checkpoint. The checkpoint has a sidecar for
 each {SIDECAR_FILES:,} files, with statistics as JSON and as columns. Each operation runs in a
-process of its own, and the libraries take turns. Times are medians of {REPEATS} runs, without imports.
-Memory is the peak above the memory after the imports.
+process of its own, and the libraries take turns. Times are medians of {REPEATS} runs, without
+imports. Memory is the peak above the memory after the imports.
 
 Files are sorted by `id`, so the footers of nearly all sidecars exclude `id = x`, and these sidecars
 are not read. Files are not sorted by `mixed`, so all statistics of `mixed` are read. Measured on
