@@ -77,11 +77,12 @@ def kept(found: Mapping[str, Mapping[str, Any]]) -> dict[str, Result]:
 _PAGE = """\
 # Benchmarks
 
-`make bench` rewrites this page. It creates the tables with pyarrow and the standard library, without
-deltalog; the data files have page indexes, and dictionaries only for strings, as those of deltalog. Each
-library runs in a process of its own, in turns. Times are medians of {turns} runs or more and do not
-include imports. Memory is the peak in addition to the memory after the imports. If the other library
-has several ways, the fastest one counts. A ratio above 1 means that deltalog is faster.
+`make bench` rewrites this page. It creates the tables with pyarrow and the standard library,
+without deltalog; the data files have page indexes, and dictionaries only for strings, as those of
+deltalog. Each library runs in a process of its own, in turns. Times are medians of {turns} runs or
+more and do not include imports. Memory is the peak in addition to the memory after the imports. If
+the other library has several ways, the fastest one counts. A ratio above 1 means that deltalog is
+faster.
 
 ![The ratios by workload](benchmarks.svg)
 

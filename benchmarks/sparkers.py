@@ -141,19 +141,19 @@ def deltalog_spark_point(path: Path, needle: int) -> Call:
     return lambda: _found(_ours(session, path), needle)
 
 
-def deltalog_spark_door_count(path: Path, needle: int) -> Call:
+def deltalog_spark_format_count(path: Path, needle: int) -> Call:
     del needle
     reader = _door(path)
     return lambda: _answer(reader.load(str(path)), "count(*)")
 
 
-def deltalog_spark_door_column(path: Path, needle: int) -> Call:
+def deltalog_spark_format_column(path: Path, needle: int) -> Call:
     del needle
     reader = _door(path)
     return lambda: _answer(reader.load(str(path)), "sum(id)")
 
 
-def deltalog_spark_door_point(path: Path, needle: int) -> Call:
+def deltalog_spark_format_point(path: Path, needle: int) -> Call:
     reader = _door(path)
     return lambda: _found(reader.load(str(path)), needle)
 
@@ -346,9 +346,9 @@ SPARKERS: Mapping[str, Callable[[Path, int], Call]] = {
         deltalog_spark_column,
         deltalog_spark_count,
         deltalog_spark_point,
-        deltalog_spark_door_count,
-        deltalog_spark_door_column,
-        deltalog_spark_door_point,
+        deltalog_spark_format_count,
+        deltalog_spark_format_column,
+        deltalog_spark_format_point,
         deltalog_spark_feed,
         delta_spark_feed,
         deltalog_spark_append,

@@ -247,8 +247,8 @@ WORKLOADS = (
         others=("deltalake_small_commits",),
         goal=5,
         why=(
-            "each commit waits for the disk; deltalake does not wait. Creating its two files takes at "
-            "least 0.3 ms. The rest is 15 million instructions, most of them in Python, of which the "
+            "each commit waits for the disk; deltalake does not wait. Creating its two files takes "
+            "at least 0.3 ms. The rest is 15 million instructions, mostly in Python, of which the "
             "data file and the checkpoint of every tenth commit take a third each"
         ),
     ),
@@ -617,36 +617,36 @@ WORKLOADS = (
         goal=1 / 0.9,
     ),
     Workload(
-        name="spark-door-count",
+        name="spark-read-format-count",
         title=(
             "Spark: count three times {rows:,} rows with `spark.read.format`, compared with "
             "`deltalog.spark.read`"
         ),
         table="thrice",
-        ours="deltalog_spark_door_count",
+        ours="deltalog_spark_format_count",
         others=("deltalog_spark_count",),
         goal=1 / 1.15,
         scale=3,
     ),
     Workload(
-        name="spark-door-column",
+        name="spark-read-format-column",
         title=(
             "Spark: sum one column with `spark.read.format`, compared with `deltalog.spark.read`"
         ),
         table="thrice",
-        ours="deltalog_spark_door_column",
+        ours="deltalog_spark_format_column",
         others=("deltalog_spark_column",),
         goal=1 / 1.15,
         scale=3,
     ),
     Workload(
-        name="spark-door-point",
+        name="spark-read-format-point",
         title=(
             "Spark: find one row by its id with `spark.read.format`, compared with "
             "`deltalog.spark.read`"
         ),
         table="thrice",
-        ours="deltalog_spark_door_point",
+        ours="deltalog_spark_format_point",
         others=("deltalog_spark_point",),
         goal=1 / 1.15,
         scale=3,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import email
 import importlib.util
+import re
 import tarfile
 import tomllib
 import zipfile
@@ -10,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hatchling.build import prepare_metadata_for_build_wheel
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -78,3 +81,38 @@ def test_a_leftover_of_another_version_is_named(
     (tmp_path / "deltalog-0.0.1.tar.gz").touch()
     assert checker.main(tmp_path) == 1
     assert "deltalog-0.0.1.tar.gz is no part of" in capsys.readouterr().err
+
+
+def _metadata(directory: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], str]:
+    """The URLs and the README of the package's metadata, as hatchling writes them."""
+    monkeypatch.chdir(ROOT)
+    name = prepare_metadata_for_build_wheel(str(directory))
+    found = email.message_from_bytes((directory / name / "METADATA").read_bytes())
+    return found.get_all("Project-URL", []), str(found.get_payload())
+
+
+def test_links_of_the_published_readme_lead_to_the_tag(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GITHUB_SERVER_URL", "https://example.org")
+    monkeypatch.setenv("GITHUB_REPOSITORY", "some/fork")
+    monkeypatch.setenv("GITHUB_REF_NAME", "v1.2.3")
+    urls, readme = _metadata(tmp_path, monkeypatch)
+    links = re.findall(r"\]\(([^)#\s]+)", readme)
+    assert "https://example.org/some/fork/blob/v1.2.3/docs/features.md" in links
+    assert not [link for link in links if not link.startswith("https://")]
+    for image in re.findall(r"!\[[^\]]*\]\(([^)\s]+)", readme):
+        assert image.startswith("https://example.org/some/fork/raw/v1.2.3/")
+    assert urls == [
+        "Issues, https://example.org/some/fork/issues",
+        "Source, https://example.org/some/fork",
+    ]
+
+
+def test_elsewhere_the_readme_is_packaged_unchanged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("GITHUB_REPOSITORY", raising=False)
+    urls, readme = _metadata(tmp_path, monkeypatch)
+    assert "](docs/features.md)" in readme
+    assert urls == []

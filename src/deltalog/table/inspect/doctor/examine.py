@@ -207,7 +207,7 @@ def check_features(patient: Patient) -> Iterator[Finding]:
                 severity=Severity.WARNING,
                 message=f"properties or schema require {name}, but the protocol does not have it",
                 advice="it has no effect in one engine and breaks another: "
-                f"{_advice_to_add(name)}, or unset the property",
+                f"{_advice_to_add(name)}, or remove the property",
             )
 
 
@@ -227,15 +227,20 @@ def check_properties(patient: Patient) -> Iterator[Finding]:
                 check="property-value",
                 severity=Severity.WARNING,
                 message=str(error),
-                advice="set it to a value that engines understand, or unset it",
+                advice=f"set it to a valid value, or remove it: {_advice_to_unset(key)}",
             )
         except InvalidInputError as error:
             yield Finding(
                 check="property-unknown",
                 severity=Severity.INFO,
                 message=str(error),
-                advice="it has no effect here; unset it, or leave it to the engine that uses it",
+                advice="it has no effect in deltalog; if no other engine uses it, remove it: "
+                f"{_advice_to_unset(key)}",
             )
+
+
+def _advice_to_unset(key: str) -> str:
+    return f"alter.unset_table_properties({key!r}, raise_if_not_exists=False)"
 
 
 def check_schema(patient: Patient) -> Iterator[Finding]:

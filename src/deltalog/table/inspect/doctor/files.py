@@ -17,10 +17,13 @@ from deltalog.data.scan.reader import read_task
 from deltalog.data.scan.task import read_spec
 from deltalog.data.scan.transform import load_bitmap
 from deltalog.errors import DataFileMissingError, DeltaError, UnsupportedFeatureError
+from deltalog.expressions.render import quote_name
 from deltalog.log.context import MaintenanceOperation
 from deltalog.operations.engine import LocalEngine
 from deltalog.operations.vacuum import TEMPORARY, existing, plan_vacuum
 from deltalog.protocol.column_mapping import physical_path
+from deltalog.protocol.features.declarations import generation_expressions
+from deltalog.protocol.features.identity_columns import IDENTITY_STEP_KEY
 from deltalog.protocol.partition_values import extract, parse_column
 from deltalog.protocol.stats.ranges import correction
 from deltalog.protocol.stats.schema import has_bounds, stats_schema
@@ -39,6 +42,7 @@ from deltalog.transaction.maintenance.checksum import allows_maintenance
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from deltalog.protocol.configuration import TableConfiguration
     from deltalog.schema import Field
 
 _NUM_RECORDS: Final = "numRecords"
@@ -327,7 +331,6 @@ def _check(store: Store, path: str, size_bytes: int | None) -> None:
 # --- Checks of statistics against the rows of sampled files
 
 
-_ADVICE: Final = "queries may lose rows: optimize.compact or an update of all rows rewrites it"
 
 
 @dataclass(slots=True)
@@ -382,6 +385,7 @@ def check_statistics(patient: Patient) -> Iterator[Finding]:
     chosen = patient.sample(numbers).column("number")
     files = snapshot.files(TASK_COLUMNS).take(chosen).to_pylist()
     found = stats.take(chosen)
+    advice = _advice_to_rewrite(configuration)
     for number, row in enumerate(files):
         leaves = [_Leaf(path, physical, field) for path, physical, field in columns]
         path = decode_path(row["path"])
@@ -397,9 +401,23 @@ def check_statistics(patient: Patient) -> Iterator[Finding]:
                 check="statistics",
                 severity=Severity.ERROR,
                 message=f"{path}: {message}",
-                advice=_ADVICE,
+                advice=advice,
                 path=path,
             )
+
+
+def _advice_to_rewrite(configuration: TableConfiguration) -> str:
+    """Return the advice for files with wrong statistics, with an update that changes no value."""
+    computed = generation_expressions(configuration.schema)
+    names = [
+        field.name
+        for field in configuration.schema
+        if field.name not in computed and IDENTITY_STEP_KEY not in field.metadata
+    ]
+    advice = "queries may lose rows; an update of all rows rewrites the files"
+    if not names:
+        return advice
+    return f"{advice}: update(updates={{{names[0]!r}: {quote_name(names[0])!r}}})"
 
 
 def _read(patient: Patient, row: dict[str, Any], leaves: Sequence[_Leaf]) -> int:

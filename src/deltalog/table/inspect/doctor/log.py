@@ -321,7 +321,8 @@ def check_compactions(patient: Patient) -> Iterator[Finding]:
                 check="compaction",
                 severity=Severity.WARNING,
                 message=f"{file.info.name} {message}",
-                advice="readers may trust it: delete it, compact_logs() rewrites it",
+                advice="readers may trust it: delete it; "
+                f"compact_logs({file.version}, {file.end_version}) writes it again",
                 path=file.info.path,
                 version=file.version,
             )
