@@ -74,9 +74,11 @@ _PAGE = """\
 `make bench-wire` measures tables on an S3 server on this machine (versitygw, which checks
 signatures and supports conditional puts). A proxy in front of the server delays every request,
 limits each connection to 100 MB/s, and counts requests and bytes. Each library runs in a process of
-its own, and the libraries take turns. Times are medians of {turns} turns. They include opening the
-table, but not the imports. Requests, bytes, rounds and memory are those of the turn with the median
-time. A ratio above 1 means that deltalog is faster than that library.
+its own, and the libraries take turns.
+
+Times are medians of {turns} turns. They include opening the table, but not the imports. Requests,
+bytes, rounds and memory are those of the turn with the median time. A ratio above 1 means that
+deltalog is faster than that library.
 
 - **latency** (the title of a section): the time by which the proxy delays each request. If a client
   waits for permission to send a body (`Expect: 100-continue`), the request is delayed twice.
