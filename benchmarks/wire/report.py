@@ -1,4 +1,4 @@
-"""What was found over the wire, as a page of the documentation."""
+"""The page of the documentation with the results over the network."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from benchmarks.wire.traffic import Exchange, Traffic
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """One library's turns: the times of all, the rest of the turn whose time is the median."""
+    """The turns of a library: all times, and the other results of the turn with the median time."""
 
     library: str
     times_s: tuple[float, ...]
@@ -26,7 +26,7 @@ class Asked:
 
     @property
     def seconds(self) -> float:
-        """The median; of an even number of turns the lower of the middle two."""
+        """The median time; for an even number of turns, the lower one of the middle two."""
         return sorted(self.times_s)[(len(self.times_s) - 1) // 2]
 
     def to_json(self) -> dict[str, object]:
@@ -42,7 +42,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered:
-    """One operation at one latency: deltalog first, then the others."""
+    """The results of one operation at one latency: deltalog first, then the other libraries."""
 
     operation: str
     latency_ms: float
@@ -50,11 +50,11 @@ class Answered:
 
     @property
     def name(self) -> str:
-        """Unique."""
+        """The unique name."""
         return f"{self.operation}@{self.latency_ms:g}"
 
     def ratio(self, other: Asked) -> float:
-        """How many times quicker than that one deltalog is."""
+        """Return how many times as fast as another library deltalog is."""
         return other.seconds / self.asked[0].seconds
 
     def to_json(self) -> dict[str, object]:
@@ -130,7 +130,7 @@ _COLUMNS = (
 def render(
     answered: Sequence[Answered], capacities: Mapping[str, Capacity], size_name: str, size: WireSize
 ) -> str:
-    """The page, in Markdown."""
+    """Return the page in Markdown."""
     packages = ("deltalog", "deltalake", "pyarrow", "obstore", "s3fs")
     tables = []
     for latency_ms in sorted({one.latency_ms for one in answered}):
@@ -155,7 +155,7 @@ def render(
 
 
 def summary(answered: Answered) -> str:
-    """A few lines for whoever waits."""
+    """Return a short summary for the terminal."""
     return "\n".join(
         f"    {one.library}: {one.seconds:.3f} s ({answered.ratio(one):.2f}), "
         f"{one.traffic.busy_s:.3f} s waiting, "
@@ -166,7 +166,7 @@ def summary(answered: Answered) -> str:
 
 
 def listing(exchanges: Sequence[Exchange], root: str) -> str:
-    """Requests in the order in which they started, a line each; times in ms since the first."""
+    """Return a line for each request, in the order of their start; times in ms since the first."""
     first = min((one.start_s for one in exchanges), default=0)
     lines = [
         f"{(one.start_s - first) * 1_000:9.1f} {(one.end_s - first) * 1_000:9.1f}  "
