@@ -115,8 +115,8 @@ def rounds(spans: Iterable[tuple[float, float]]) -> int:
 
     In a chain, each request starts when the previous one has ended, or later. The length is also
     the minimum number of groups into which the requests can be divided so that all requests of a
-    group were in progress at the same moment: time spans are an interval order, for which the longest
-    chain and the smallest division into such groups have the same size.
+    group were in progress at the same moment: time spans are an interval order, for which the
+    longest chain and the smallest division into such groups have the same size.
 
     A request that waits for a free connection of a pool counts like one that depends on a response,
     because their times look the same.
