@@ -1,8 +1,8 @@
 """`python -m benchmarks.sizes [--files N …] [--directory DIR] [--report FILE]`: tables that grow.
 
-How opening, planning and appending grow with the number of files. The checkpoints are V2, with a
-sidecar for each 100,000 files and typed statistics beside the texts; files are sorted by `id` and
-not by `mixed`, so that footers rule sidecars out for the one and not for the other.
+It measures how opening, planning and appending depend on the number of files. The checkpoints are
+V2, with a sidecar for each 100,000 files, and statistics as JSON and as columns. Files are sorted
+by `id`, so footers exclude sidecars, and are not sorted by `mixed`.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _PROTOCOL = {
 
 
 def build(directory: Path, num_files: int) -> Path:
-    """The table with that many files; made anew unless it was finished before."""
+    """Return the path of a table with this number of files; build it unless it is complete."""
     path = directory / f"sizes-{num_files}"
     log = path / "_delta_log"
     if (path / "finished").exists():
@@ -152,7 +152,7 @@ def _row(path: Path, num_files: int, question: str, peers_up_to: int) -> str:
 
 
 def main() -> None:
-    """Build the tables, ask the questions, and write the page."""
+    """Build the tables, measure, and write the page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--files", type=int, nargs="+", default=list(FILES))
     parser.add_argument("--directory", type=Path, default=Path(tempfile.gettempdir()) / "bench")

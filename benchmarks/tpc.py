@@ -1,12 +1,12 @@
-"""TPC-H and TPC-DS beside other engines: `python -m benchmarks.tpc SCALE [KIND VARIANT]`.
+"""TPC-H and TPC-DS, compared with other engines: `python -m benchmarks.tpc SCALE [KIND VARIANT]`.
 
 For plain tables of TPC-H, the other engines include `delta_scan` of DuckDB and deltalake, and
-Polars answers five queries over `lineitem`.
+Polars runs five queries on `lineitem`.
 
-The tables and queries come from `make .cache/tpc/…`. Each query is answered once by each side, then
-five times in turns; the page `docs/benchmarks-tpc.md` has the medians, and a chart. Answers of
-`deltalog.sql` are compared with the answers of DuckDB's extension. The tables are written beside
-those of the generator, unless they are there. Three queries are measured over a slow network, too
+The tables and queries come from `make .cache/tpc/…`. Each engine runs each query once, then five
+times in turns. The page `docs/benchmarks-tpc.md` contains the medians, and a chart. Results of
+`deltalog.sql` are compared with those of DuckDB's extension. The tables are written to the
+generator's directory, unless they exist. Three queries are also measured over a slow network
 (`benchmarks.tpc_wire`).
 """
 
