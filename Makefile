@@ -21,13 +21,13 @@ say = @printf '\n==> %s\n'
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1	/p' Makefile
-demo: $(BIN)/.ready-demo ## real flights: read from other writers, written for other readers
+demo: $(BIN)/.ready-demo ## run the examples with real data
 	@! command -v java >/dev/null || ! command -v mvn >/dev/null || $(MAKE) --no-print-directory reference
 	$(BIN)/python -m examples.demo
-test: $(BIN)/.ready-dev ## the quick tests: everything but Spark, emulators, tables of other writers and what takes long
+test: $(BIN)/.ready-dev ## the quick tests: without Spark, emulators, tables of other writers and slow tests
 	$(say) "quick tests"
 	HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-quick} $(BIN)/python -m pytest -n 2 --dist worksteal -m "not ($(SPARK) or $(STORES) or $(SLOW) or cluster)" $(PYTEST)
-test-spark: $(BIN)/.ready-dev ## tests on Spark, and beside Delta Spark (needs a JVM and Maven)
+test-spark: $(BIN)/.ready-dev ## tests on Spark, and comparisons with Delta Spark (needs a JVM and Maven)
 	$(say) "tests of Spark"
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "$(SPARK) and not cluster" $(PYTEST)
 test-stores: $(BIN)/.ready-dev $(AZURITE)/.ready ## tests on servers that are compatible with S3 and Azure (needs npm)
@@ -40,29 +40,29 @@ test-cluster: $(BIN)/.ready-dev ## tests on a Spark cluster of a master and two 
 	$(say) "tests on a cluster"
 	$(BIN)/python -m pytest -m "$(CLUSTER)" tests/cluster tests/spark/test_workers.py $(PYTEST)
 test-all: CLUSTER := cluster and not slow
-test-all: test-spark test-stores test-slow test-cluster ## what `make test` leaves out, but for most tests on a cluster
+test-all: test-spark test-stores test-slow test-cluster ## all tests that `make test` does not run, except most tests on a cluster
 test-package: $(BIN)/.ready-dev ## the tests of one package: make test-package PACKAGE=data
 	HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-quick} $(BIN)/python -m pytest -n 2 --dist worksteal tests/unit/$(PACKAGE) \
 	$$(grep -l "deltalog\.$(PACKAGE)" tests/property/test_*.py) $(PYTEST)
-test-long: $(BIN)/.ready-dev $(AZURITE)/.ready $(REFERENCE)/.ready .cache/daft/.ready $(TPC)/.ready ## the suite with all comparisons, statements and rules: an hour
+test-long: $(BIN)/.ready-dev $(AZURITE)/.ready $(REFERENCE)/.ready .cache/daft/.ready $(TPC)/.ready ## the suite with all comparisons, statements and rules; takes an hour
 	$(say) "running all tests" && DELTALOG_REFERENCE_FULL=1 DELTALOG_PARITY=all DELTALOG_RULES=all DELTALOG_HISTORIES=1000 HYPOTHESIS_PROFILE=long \
 	$(BIN)/python -m pytest -n 2 --dist worksteal $(PYTEST)
 soak: $(BIN)/.ready-dev $(AZURITE)/.ready ## 10,000 histories of failing stores, races of 32 processes and through a catalog
 	$(say) "interleaving writers" && DELTALOG_HISTORIES=10000 $(BIN)/python -m pytest -q -n 2 tests/stateful/test_histories.py tests/stateful/test_simulation.py tests/stateful/test_catalog_transactions.py
 	$(say) "racing through a catalog" && DELTALOG_CATALOG_RACE=16x50 $(BIN)/python -m pytest -q -n 2 tests/catalogs/test_unity_commits.py -k race
 	$(say) "racing processes" && DELTALOG_RACE=32x100 $(BIN)/python -m pytest -q -s tests/stateful/test_races.py
-mutants: $(BIN)/.ready-dev ## small changes of the source that no test notices
+mutants: $(BIN)/.ready-dev ## make small changes in the source, and report those that no test detects
 	$(BIN)/python -m tests.mutation $(MUTANTS)
-reference: $(REFERENCE)/.ready ## set up Delta Spark, to which the tests compare (needs a JVM and Maven)
+reference: $(REFERENCE)/.ready ## install Delta Spark for comparisons (needs a JVM and Maven)
 	$(say) "Delta Spark is in $(REFERENCE)"
-reference-full: $(BIN)/.ready-dev $(REFERENCE)/.ready ## every comparison with Delta Spark, long ones too
+reference-full: $(BIN)/.ready-dev $(REFERENCE)/.ready ## all comparisons with Delta Spark, including slow ones
 	DELTALOG_REFERENCE_FULL=1 $(BIN)/python -m pytest tests/reference $(PYTEST)
 matrix: $(SPARKS:%=.cache/spark-%/.ready) ## the Spark tests on every PySpark, and on Spark Connect
 	@for version in $(SPARKS); do for connect in "" 1; do \
 	printf '\n==> PySpark %s%s\n' $$version "$${connect:+ through Connect}"; \
 	DELTALOG_SPARK_CONNECT=$$connect .cache/spark-$$version/bin/python -m pytest -q -n 2 --dist worksteal tests/spark $(PYTEST) || exit 1; \
 	done; done
-check: lint doctest docs ## everything but the tests
+check: lint doctest docs ## all checks except the tests
 lint: $(BIN)/.ready-dev ## format, lint, types, import contracts, spelling
 	$(say) "format, lint" && $(BIN)/ruff format --check . && $(BIN)/ruff check .
 	$(say) "types" && $(BIN)/mypy
@@ -73,25 +73,25 @@ doctest: $(BIN)/.ready-dev ## the examples in docstrings, README and docs
 	$(say) "running the examples" && $(BIN)/python -m pytest -q --doctest-modules src docs/test_examples.py
 docs: $(BIN)/.ready-docs ## build the documentation; a warning is an error
 	$(say) "building docs/_build/html" && $(BIN)/sphinx-build -q -W --keep-going -n docs docs/_build/html
-outputs: $(BIN)/.ready-dev ## run the pages, and write below each block what it prints
+outputs: $(BIN)/.ready-dev ## run the examples of the pages, and update their outputs
 	DOCS_OUTPUTS=write $(BIN)/python -m pytest -q docs/test_examples.py
-pictures: $(BIN)/.ready-dev ## draw the pictures of the documentation anew
+pictures: $(BIN)/.ready-dev ## draw the pictures of the documentation
 	$(BIN)/python -m docs.drawings && $(BIN)/python -m docs.plots
-board: $(BIN)/.ready-dev ## score deltalog and its peers by the tables of DELTALOG_CORPUS; rewrites docs/conformance-board.md
+board: $(BIN)/.ready-dev ## score deltalog and its peers with the tables of DELTALOG_CORPUS; rewrites docs/conformance-board.md
 	$(BIN)/python -m deltalog.testing.conformance $(DELTALOG_CORPUS) --peer deltalake --peer deltalake-pyarrow --peer polars --markdown docs/conformance-board.md
-interop: $(BIN)/.ready-dev $(REFERENCE)/.ready $(TPC)/.ready ## ask other engines what they read and write; rewrites engines.json
+interop: $(BIN)/.ready-dev $(REFERENCE)/.ready $(TPC)/.ready ## test what other engines can read and write; rewrites engines.json
 	$(BIN)/python -m tests.support.interop $(ENGINES)
-release: $(BIN)/.ready-release ## build what a tag publishes, and check it; publishing is the workflow's
+release: $(BIN)/.ready-release ## build the files of a release, and check them; the workflow publishes them
 	rm -rf dist
 	$(say) "building" && SOURCE_DATE_EPOCH=$$(git log -1 --pretty=%ct) $(BIN)/python -m hatchling build
 	$(say) "checking" && $(BIN)/python -m twine check --strict dist/* && $(BIN)/python .ci/check_dist.py dist
-bench: $(BIN)/.ready-dev ## measure beside deltalake; rewrites docs/benchmarks.md
+bench: $(BIN)/.ready-dev ## compare with deltalake; rewrites docs/benchmarks.md
 	$(BIN)/python -m benchmarks $(BENCH)
-bench-tpc: $(BIN)/.ready-dev $(TPC)/h-$(SCALE)/.ready $(TPC)/ds-$(SCALE)/.ready $(WIRE)/versitygw ## TPC-H and TPC-DS at scale 1 beside other engines (needs Go); rewrites docs/benchmarks-tpc.md
+bench-tpc: $(BIN)/.ready-dev $(TPC)/h-$(SCALE)/.ready $(TPC)/ds-$(SCALE)/.ready $(WIRE)/versitygw ## compare TPC-H and TPC-DS at scale 1 with other engines (needs Go); rewrites docs/benchmarks-tpc.md
 	$(BIN)/python -m benchmarks.tpc $(SCALE)
 bench-wire: $(BIN)/.ready-dev $(WIRE)/versitygw ## measure over a slow network (needs Go); rewrites docs/benchmarks-wire.md
 	$(BIN)/python -m benchmarks --wire $(BENCH)
-clean: ## remove what the targets made
+clean: ## remove the files that the targets created
 	rm -rf $(VENV) .cache docs/_build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
 
 $(BIN)/.ready-%: pyproject.toml constraints.txt

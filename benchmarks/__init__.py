@@ -1,4 +1,4 @@
-"""deltalog beside its peers: workloads as data, every measurement in a process of its own.
+"""Comparisons of deltalog with its peers: workloads as data, each measurement in its own process.
 
 `python -m benchmarks` builds the tables once, measures, and rewrites `docs/benchmarks.md`.
 """

@@ -1,11 +1,11 @@
 """`python -m benchmarks [--size SIZE] [--only NAME …] [--turns N] [--report FILE]`.
 
-With `--wire [--latency-ms MS …]` the operations of `benchmarks.wire` are measured instead: through
-an S3 server behind a slow network.
+With `--wire [--latency-ms MS …]`, the operations of `benchmarks.wire` are measured instead, on an
+S3 server with a slow network.
 
-What was found stays in the directory: the page has a row for each workload that was ever measured
-there, so one can be measured anew alone. Those who are compared have always run in turns; who is
-asked the same in several workloads runs once a turn for all of them.
+Results are kept in the directory. The page has a row for each workload that was measured there,
+so a single workload can be measured again. The subjects of a comparison always run in turns. A
+subject that several workloads share runs once in each turn.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ def _measure(subject: str, path: Path, needle: int) -> dict[str, object]:
 
 
 def _asked(workload: Workload) -> dict[str, str]:
-    """The subjects of a workload, ours first, each with the table that it is asked about."""
+    """Return the subjects of a workload with their tables, deltalog's first."""
     others = dict.fromkeys(workload.others, workload.other_table or workload.table)
     return {workload.ours: workload.table} | others
 
 
 def _together(workloads: Iterable[Workload]) -> list[list[Workload]]:
-    """Workloads that have a subject in common, in the order of the first: it is measured once."""
+    """Group workloads with a common subject, in the order of the first: it is measured once."""
     groups: list[list[Workload]] = []
     for workload in workloads:
         mine = _asked(workload).items()
@@ -71,7 +71,7 @@ def _result(workload: Workload, medians: Mapping[tuple[str, str], Measured]) -> 
 
 
 def _medians(subject: str, runs: list[dict[str, object]]) -> Measured:
-    """The answer is that of the run in the middle, as counts differ from run to run."""
+    """Return medians; the result is that of the median run, because counts differ between runs."""
     by_time = sorted(runs, key=lambda run: float(str(run["seconds"])))
     return Measured(
         subject=subject,
@@ -83,7 +83,7 @@ def _medians(subject: str, runs: list[dict[str, object]]) -> Measured:
 
 
 def main() -> None:
-    """Measure all workloads, or those that are named."""
+    """Measure all workloads, or the named ones."""
     parser = argparse.ArgumentParser(prog="benchmarks")
     parser.add_argument("--size", choices=SIZES, default="full")
     parser.add_argument("--only", nargs="*", default=[], help="names of workloads")

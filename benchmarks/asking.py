@@ -1,4 +1,4 @@
-"""Ask a subject in a process of its own."""
+"""Run a subject in a process of its own."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ _Asked = TypeVar("_Asked")
 
 
 def in_turns(asked: Sequence[_Asked], count: int) -> Iterator[_Asked]:
-    """Yield each one `count` times, in turns, so that what else the machine does hits all alike.
+    """Yield each item `count` times, in turns, so that other work of the machine affects all alike.
 
-    Every second turn goes backwards, so that nobody has always the same one before.
+    Every second turn is reversed, so that an item does not always follow the same other one.
     """
     for turn in range(count):
         yield from reversed(asked) if turn % 2 else asked
 
 
 def ask(subject: str, path: Path, needle: int, scratch: str) -> dict[str, Any]:
-    """What `benchmarks.measure` says of a subject.
+    """Return the results of `benchmarks.measure` for a subject.
 
     Args:
-        subject: its name.
-        path: of the table.
-        needle: what is looked for.
-        scratch: a directory that the subject may fill.
+        subject: name of the subject.
+        path: path of the table.
+        needle: the value to search.
+        scratch: a directory for temporary files of the subject.
     """
     result = subprocess.run(
         [sys.executable, "-m", "benchmarks.measure", subject, str(path), str(needle)],

@@ -1,6 +1,6 @@
-"""All ratios as one picture: a bar per workload on a logarithmic scale, its goal as a tick.
+"""A chart of all ratios: a bar for each workload on a logarithmic scale, with its goal as a tick.
 
-SVG by hand, as it is a list of rectangles: nothing has to be installed to read or to make it.
+The SVG is a list of rectangles and is written without a library.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ class Bar:
     """One workload.
 
     Args:
-        title: of the row.
-        ratio: how many times quicker than the other library.
-        goal: the ratio that is wanted.
-        is_met: whether the goal is met, that of memory, too.
+        title: title of the row.
+        ratio: how many times as fast as the other library.
+        goal: the ratio to reach.
+        is_met: whether the goal is reached, including that of memory.
     """
 
     title: str
@@ -46,7 +46,7 @@ class Bar:
 
 
 def draw(bars: list[Bar]) -> str:
-    """The picture, as SVG."""
+    """Return the chart as SVG."""
     numbers = [number for bar in bars for number in (bar.ratio, bar.goal)]
     low = max((step for step in _STEPS if step <= min(*numbers, 0.5)), default=_STEPS[0])
     high = min((step for step in _STEPS if step >= max(numbers)), default=max(numbers))

@@ -1,9 +1,9 @@
-"""deltalog beside Delta Spark on one cluster: `python -m benchmarks.cluster [SIZE]`.
+"""deltalog and Delta Spark on one cluster: `python -m benchmarks.cluster [SIZE]`.
 
-A master and two workers run on this machine, in directories of their own. The Python of the workers
-has only the archive that `deltalog spark-archive` makes. Each side has a driver with two executors
-of one core. Each work is done once by each side, then three times in turns, each time on a fresh
-copy of the table; `docs/benchmarks-cluster.md` has the medians. It needs `make reference`.
+A master and two workers run on this machine, in directories of their own. The Python of the
+workers has only the archive of `deltalog spark-archive`. Each side has a driver with two
+executors of one core. Each side runs each task once, then three times in turns, each time on a
+new copy of the table; `docs/benchmarks-cluster.md` has the medians. It needs `make reference`.
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ class Work:
     """One row of the page.
 
     Args:
-        title: what is done.
+        title: the title of the row.
         function: its name in `cluster_driver`.
         table: the name of a table that is copied for each run, or read.
-        goal: how many times as quick as Delta Spark deltalog should be.
+        goal: how many times as fast as Delta Spark deltalog should be.
     """
 
     title: str
@@ -95,7 +95,7 @@ _WORKS: Final = (
 
 
 def _partitioned(place: Path, partitions: int) -> Path:
-    """Return a table with so many partitions of eight files."""
+    """Return a table with a number of partitions of eight files."""
     path = place / f"{partitions}-partitions"
     if not path.exists():
         rows = partitions * _ROWS_PER_FILE

@@ -1,7 +1,7 @@
-"""What a driver of `benchmarks.cluster` does on one cluster: with deltalog, or with Delta Spark.
+"""The driver program of `benchmarks.cluster`, with deltalog or with Delta Spark.
 
-It is a program: `python cluster_driver.py SETTINGS`. It reads lines of JSON, `[work, arguments]`,
-and answers each with a line `> {"answer": seconds}`. What prepares a work is not timed.
+Usage: `python cluster_driver.py SETTINGS`. The program reads lines of JSON, `[work, arguments]`,
+and writes a line `> {"answer": seconds}` for each. Preparations are not timed.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ WORKS: dict[str, Callable[..., Callable[[], object]]] = {
 
 
 def main(settings: str) -> None:
-    """Start the session, and work."""
+    """Start the session, and process the input."""
     warnings.simplefilter("ignore")
     from pyspark.sql import SparkSession
 

@@ -1,4 +1,4 @@
-"""Answer queries by `delta_scan` of DuckDB's delta extension: `delta_scan.py DIRECTORY`.
+"""Run queries with `delta_scan` of DuckDB's delta extension: `delta_scan.py DIRECTORY`.
 
 Runs in the environment of `make .cache/tpc/.ready`, whose DuckDB is the one for which the extension
 is built. The directory has a Delta table in each directory. Each line of the input is a file with a
@@ -16,7 +16,7 @@ import duckdb
 
 
 def main(directory: Path) -> None:
-    """Answer queries until the input ends."""
+    """Run queries until the input ends."""
     (extension,) = Path(str(files("duckdb_extension_delta"))).rglob("*.duckdb_extension")
     database = duckdb.connect()
     database.execute(f"LOAD '{extension}'")

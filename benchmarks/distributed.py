@@ -1,8 +1,8 @@
-"""MERGE and OPTIMIZE by two workers of Dask and Ray, beside the local engine.
+"""MERGE and OPTIMIZE with two workers of Dask and Ray, compared with the local engine.
 
-Each subject is a process that stays: the local engine with all cores, the local engine with one
-core, and clients of two workers, each of which has one core; the client shares the first of them.
-So two workers have as many cores as the local engine has with all, and the client alone has one.
+Each subject is a process that keeps running: the local engine with all cores, the local engine with
+one core, and clients of two workers, each of which has one core; the client shares the first one.
+So two workers have as many cores as the local engine with all cores, and the client has one.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def rows_from(first: int, count: int) -> pa.Table:
 
 
 def build(path: Path, num_files: int, *, vectors: bool, num_partitions: int = 0) -> None:
-    """Write a table of `ROWS` rows in so many files, of equal size."""
+    """Write a table of `ROWS` rows in a number of files of equal size."""
     if path.exists():
         return
     size = ROWS // num_files
@@ -127,24 +127,24 @@ CASES: Final[Mapping[str, tuple[str, Act]]] = {
 
 
 def pin(process: int, core: int) -> None:
-    """Let all threads of a process run on one core only."""
+    """Restrict all threads of a process to one core."""
     for thread in Path(f"/proc/{process}/task").iterdir():
         os.sched_setaffinity(int(thread.name), {core})
 
 
 def pin_all(workers: Collection[int]) -> None:
-    """Let each worker have a core of its own."""
+    """Restrict each worker to a core of its own."""
     for core, worker in enumerate(workers):
         pin(worker, core % MOST_CORES)
 
 
 class Took(NamedTuple):
-    """How long a case took.
+    """The times of a case.
 
     Args:
-        seconds: of the clock.
-        busy_s: the processor time on that core that had most of it, a lower bound of the time of
-            the clock. Other users of the machine hardly change it.
+        seconds: the elapsed time.
+        busy_s: the processor time of the busiest core, a lower bound of the elapsed time. Other
+            programs on the machine hardly change it.
     """
 
     seconds: float
@@ -257,7 +257,7 @@ def _busy_s(processes: Collection[int]) -> float:
 
 @contextmanager
 def _killing(workers: Collection[int]) -> Iterator[None]:
-    """Kill workers in the midst of the block."""
+    """Kill workers during the block."""
     timers = [Timer(KILLED_AFTER_S, os.kill, (worker, signal.SIGKILL)) for worker in workers]
     for timer in timers:
         timer.start()
@@ -282,7 +282,7 @@ def _answer(table: DeltaTable, found: Any) -> dict[str, Any]:
 
 
 class Subjects:
-    """Processes of the subjects, which start when they are first asked."""
+    """The processes of the subjects, which are started when they are first used."""
 
     def __init__(self) -> None:
         self._context = multiprocessing.get_context("spawn")
@@ -291,7 +291,7 @@ class Subjects:
     def ask(
         self, subject: str, case: str, path: Path, *, kills: bool = False
     ) -> tuple[Took, dict[str, Any]]:
-        """Return how long a case took, and its answer."""
+        """Return the times of a case, and its result."""
         if subject not in self._running:
             here, there = self._context.Pipe()
             process = self._context.Process(target=_serve, args=(subject, there))
@@ -357,15 +357,19 @@ def _row(subjects: Subjects, names: list[str], case: str, directory: Path, repea
 def _page(subjects: list[str], repeats: int, rows: list[str]) -> str:
     head = f"""# Benchmarks: Dask and Ray
 
-`python -m benchmarks.distributed` changes tables of {ROWS:,} rows by tasks of two workers, each of
-which has one core. Beside them are the local engine with all cores, and the local engine with one
-core, which is what the client of two such workers has. Half of the rows of the small source match
-rows of all files. The processes stay; times are medians of {repeats} runs in turns after one
-that is not counted: of the clock, and of the processor on that core which is busy longest, which is
-a lower bound of the time on an idle machine: without waiting, transfers, and Ray's own processes.
-In brackets: the speed in relation to the
-local engine with one core. All
-subjects give the same rows and metrics, and so they do when a worker is killed in the midst.
+`python -m benchmarks.distributed` changes tables of {ROWS:,} rows in tasks of two workers with one
+core each. For comparison, it runs the local engine with all cores, and with one core, which is what
+the client of two such workers has. Half of the rows of the small source match rows, in all files.
+
+The processes keep running between the runs. Times are medians of {repeats} runs in turns, after one
+run that is not counted. A cell contains:
+
+- the elapsed time;
+- the processor time of the core that was busy longest. It is a lower bound of the elapsed time on
+  an idle machine: it does not include waiting, transfers, and Ray's own processes;
+- in brackets, how many times faster this is than the local engine with one core.
+
+All engines return the same rows and metrics, even if a worker is killed during the operation.
 Measured on {platform.machine()} with {os.cpu_count()} cores.
 
 | work | {" | ".join(subjects)} |

@@ -1,4 +1,4 @@
-"""Load what the first use of deltalog's operations loads: imports are not measured."""
+"""Import the modules that operations import at first use, because imports are not measured."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PACKAGES = (
 
 
 def load_packages() -> None:
-    """Import every file between the facade and the log, and parse a first text of SQL."""
+    """Import all modules between the facade and the log, and parse a SQL string."""
     for name in _PACKAGES:
         package = import_module(f"deltalog.{name}")
         for module in pkgutil.walk_packages(package.__path__, f"deltalog.{name}."):

@@ -1,7 +1,7 @@
-"""One measurement, in this process: `python -m benchmarks.measure SUBJECT PATH NEEDLE`.
+"""Run one measurement in this process: `python -m benchmarks.measure SUBJECT PATH NEEDLE`.
 
-Prints a JSON object with seconds, the peak of resident memory above what the imports took, and the
-answer.
+It prints a JSON object with seconds, the peak of resident memory above the memory after the
+imports, and the result.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _FETCHED_BYTES = 1 << 30
 
 
 def memory_bytes(name: str) -> int:
-    """A line of the process's status, in bytes; 0 where the system has none."""
+    """Return a line of the process's status in bytes; 0 if the system has none."""
     if not _STATUS.exists():
         return 0
     lines = dict(line.split(":", 1) for line in _STATUS.read_text("utf-8").splitlines())
@@ -39,9 +39,9 @@ def memory_bytes(name: str) -> int:
 
 
 def fetch_memory(num_bytes: int) -> None:
-    """Use memory and free it, so that the machine has it when the measured call asks for it.
+    """Use memory and free it, so that it is available to the measured call.
 
-    A virtual machine's host takes free memory back, and gives it again page by page: clearing 2.5
+    The host of a virtual machine reclaims free memory, and returns it page by page: clearing 2.5
     GB took one process 0.23 s where another had just used it, and the next one up to 5.7 s.
     """
     if not hasattr(mmap, "MADV_HUGEPAGE"):
@@ -53,13 +53,13 @@ def fetch_memory(num_bytes: int) -> None:
 
 
 def forget_peak() -> None:
-    """Let the peak that the status tells begin anew."""
+    """Reset the peak in the process's status."""
     if _STATUS.exists():
         Path("/proc/self/clear_refs").write_text("5", "utf-8")
 
 
 def main() -> None:
-    """Measure one subject and print what was found."""
+    """Measure one subject, and print the result."""
     subject, path, needle = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
     pa.scalar(0)  # pyarrow imports pandas with the first scalar of a process
     if subject.startswith("deltalog_"):

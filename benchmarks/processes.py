@@ -1,4 +1,4 @@
-"""What a process takes that begins: to import, and to write its first rows."""
+"""The start of a process: the time of imports, and of the first write."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ write_deltalake(sys.argv[1], pa.table({{"id": [1, 2, 3]}}))
 
 
 class Told(NamedTuple):
-    """What a call measured itself."""
+    """The measurements that a call returns."""
 
     seconds: float
     answer: object

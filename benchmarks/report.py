@@ -1,4 +1,4 @@
-"""What was found, as a page of the documentation."""
+"""The page of the documentation with the results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from benchmarks.workloads import WORKLOADS, Size, Workload
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """Medians of one subject, over so many turns."""
+    """Medians of one subject over a number of turns."""
 
     subject: str
     turns: int
@@ -27,7 +27,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """One workload: ours, and the quickest of the others, if there are any."""
+    """One workload: deltalog, and the fastest of the others, if there are any."""
 
     workload: Workload
     ours: Measured
@@ -35,13 +35,13 @@ class Result:
 
     @property
     def ratio(self) -> float:
-        """How many times quicker we are: than the other, or than the goal."""
+        """How many times as fast deltalog is as the other library, or as the goal."""
         theirs = self.workload.most_seconds if self.other is None else self.other.seconds
         return (theirs or 0) / self.ours.seconds
 
     @property
     def memory_ratio(self) -> float:
-        """Our memory as a part of theirs."""
+        """The memory of deltalog relative to that of the other library."""
         theirs = 0 if self.other is None else self.other.memory_bytes
         return self.ours.memory_bytes / max(1, theirs)
 
@@ -57,13 +57,13 @@ class Result:
         )
 
     def to_json(self) -> dict[str, object]:
-        """For the next run; the workload goes by its name."""
+        """Return the result for the next run, with the name of the workload."""
         other = None if self.other is None else asdict(self.other)
         return {"ours": asdict(self.ours), "other": other}
 
 
 def kept(found: Mapping[str, Mapping[str, Any]]) -> dict[str, Result]:
-    """What `to_json` gave, of the workloads that there still are."""
+    """Return the results of `to_json` for workloads that still exist."""
     results = {}
     for workload in WORKLOADS:
         if (one := found.get(workload.name)) is not None:
@@ -95,7 +95,7 @@ machines and runs: a ratio within 10 % of its goal can be on the other side of i
 
 
 def render(results: list[Result], size: Size) -> str:
-    """The page, in Markdown."""
+    """Return the page in Markdown."""
     packages = ("deltalog", "deltalake", "pyarrow")
     return _PAGE.format(
         turns=min(result.ours.turns for result in results),
@@ -108,7 +108,7 @@ def render(results: list[Result], size: Size) -> str:
 
 
 def picture(results: list[Result], size: Size) -> str:
-    """All ratios, as SVG."""
+    """Return a chart of all ratios as SVG."""
     return draw(
         [
             Bar(_title(one, size), one.ratio, one.workload.goal, one.is_met)
@@ -119,7 +119,7 @@ def picture(results: list[Result], size: Size) -> str:
 
 
 def summary(result: Result) -> str:
-    """One line for whoever waits."""
+    """Return a summary line for the terminal."""
     theirs = (
         "" if result.other is None else f", {result.other.subject} {result.other.seconds:.4f} s"
     )
@@ -130,7 +130,7 @@ def summary(result: Result) -> str:
 
 
 def _reasons(results: list[Result], size: Size) -> str:
-    """Why a goal is not met, where it is not."""
+    """Return the reasons why goals are not reached."""
     missed = [result for result in results if not result.is_met]
     if not missed:
         return ""

@@ -1,4 +1,4 @@
-"""Who is measured about sharing: the clients, and the server, in processes of their own."""
+"""The subjects of sharing: clients and the server, in processes of their own."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _run_server(path: str, config: str, port: int) -> None:
 
 
 def _start(path: Path) -> int:
-    """The port of a server that shares the table; it ends with this process."""
+    """Start a server that shares the table and ends with this process; return its port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = int(probe.getsockname()[1])
@@ -132,7 +132,7 @@ def deltalog_serve_lines(path: Path, needle: int) -> Call:
 
 
 def _lines(port: int, most: int | None) -> int:
-    """How many lines of a query's answer were read: all, or the first ones."""
+    """Read all or the first lines of a query's response; return their number."""
     connection = http.client.HTTPConnection("127.0.0.1", port)
     headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"}
     connection.request("POST", QUERY, "{}", headers)

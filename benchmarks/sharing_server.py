@@ -1,8 +1,8 @@
-"""What the sharing server bears: `python -m benchmarks.sharing_server [SECONDS]`.
+"""Load test of the sharing server: `python -m benchmarks.sharing_server [SECONDS]`.
 
-200 clients over loopback that list, query and download all the time: errors, requests, and the
-server's memory at the beginning and at the end. How fast lines come is measured by the workloads
-`share-first-line` and `share-lines`.
+200 clients on this machine list, query and download continuously. The results are the errors, the
+number of requests, and the server's memory at the beginning and at the end. The workloads
+`share-first-line` and `share-lines` measure the speed of responses.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ HEADERS = {"Authorization": f"Bearer {TOKEN}"}
 
 
 def write_config(directory: Path) -> Path:
-    """A configuration that shares the table."""
+    """Write a configuration that shares the table."""
     tables = [{"name": "small", "location": str(directory / "small")}]
     config = {
         "port": PORT,
@@ -44,13 +44,13 @@ def write_config(directory: Path) -> Path:
 
 
 def resident_mebibytes(process: int) -> int:
-    """Memory of a process."""
+    """Return the memory of a process."""
     status = Path(f"/proc/{process}/status").read_text().splitlines()
     return next(int(line.split()[1]) // 1024 for line in status if line.startswith("VmRSS"))
 
 
 async def load(seconds: float, process: int) -> None:
-    """`CLIENTS` clients for a while."""
+    """Run `CLIENTS` clients for a time."""
     done: Counter[str] = Counter()
     memory: list[int] = []
     end = time.monotonic() + seconds
@@ -92,7 +92,7 @@ async def one_round(session: aiohttp.ClientSession, number: int, done: Counter[s
 
 
 def wait_for_server() -> None:
-    """Until it answers."""
+    """Wait until the server responds."""
     for _ in range(400):
         with contextlib.suppress(OSError):
             connection = http.client.HTTPConnection("127.0.0.1", PORT, timeout=5)

@@ -1,8 +1,8 @@
 """`python -m benchmarks.sizes [--files N …] [--directory DIR] [--report FILE]`: tables that grow.
 
-How opening, planning and appending grow with the number of files. The checkpoints are V2, with a
-sidecar for each 100,000 files and typed statistics beside the texts; files are sorted by `id` and
-not by `mixed`, so that footers rule sidecars out for the one and not for the other.
+It measures how opening, planning and appending depend on the number of files. The checkpoints are
+V2, with a sidecar for each 100,000 files, and statistics as JSON and as columns. Files are sorted
+by `id`, so footers exclude sidecars, and are not sorted by `mixed`.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _PROTOCOL = {
 
 
 def build(directory: Path, num_files: int) -> Path:
-    """The table with that many files; made anew unless it was finished before."""
+    """Return the path of a table with this number of files; build it unless it is complete."""
     path = directory / f"sizes-{num_files}"
     log = path / "_delta_log"
     if (path / "finished").exists():
@@ -152,7 +152,7 @@ def _row(path: Path, num_files: int, question: str, peers_up_to: int) -> str:
 
 
 def main() -> None:
-    """Build the tables, ask the questions, and write the page."""
+    """Build the tables, measure, and write the page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--files", type=int, nargs="+", default=list(FILES))
     parser.add_argument("--directory", type=Path, default=Path(tempfile.gettempdir()) / "bench")
@@ -167,15 +167,17 @@ def main() -> None:
             print(rows[-1], flush=True)
     head = f"""# Benchmarks: tables that grow
 
-`python -m benchmarks.sizes` makes tables whose V2 checkpoint has a sidecar for each
-{SIDECAR_FILES:,} files, with statistics as JSON and as columns. Each question is asked in a process
-of its own, in turns; times are medians of {REPEATS} runs without imports, memory is the peak above
-what the imports took. Files are sorted by `id`: the footers of nearly all sidecars rule out
-`id = x`, and those are not read. They are not sorted by `mixed`, of which all statistics are read.
-Measured on {platform.machine()} with {os.cpu_count()} cores; deltalake is asked up to
+`python -m benchmarks.sizes` creates tables with a V2 checkpoint. The checkpoint has a sidecar for
+each {SIDECAR_FILES:,} files, with statistics as JSON and as columns. Each operation runs in a
+process of its own, and the libraries take turns. Times are medians of {REPEATS} runs, without
+imports. Memory is the peak above the memory after the imports.
+
+Files are sorted by `id`, so the footers of nearly all sidecars exclude `id = x`, and these sidecars
+are not read. Files are not sorted by `mixed`, so all statistics of `mixed` are read. Measured on
+{platform.machine()} with {os.cpu_count()} cores. deltalake was measured with up to
 {asked.peers_up_to:,} files.
 
-| files | question | deltalog | deltalake | ratio |
+| files | operation | deltalog | deltalake | ratio |
 |---|---|---|---|---|
 """
     asked.report.write_text(head + "\n".join(rows) + "\n", "utf-8")

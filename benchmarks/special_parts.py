@@ -1,7 +1,7 @@
-"""`python -m benchmarks.special_parts`: what two large special parts of the source are good for.
+"""`python -m benchmarks.special_parts`: the benefit of two large special parts of the source.
 
 - Java's arithmetic (`expressions/java_math`): how many results of C's library differ from
-  `StrictMath` in the last bit, and what a value costs.
+  `StrictMath` in the last bit, and the time for a value.
 - Pages instead of row groups (`data/write/patched_groups`, `storage/parquet/patch`): a DELETE that
   rewrites files, with and without, in seconds of processor time.
 
@@ -47,7 +47,7 @@ FUNCTIONS: dict[str, tuple[Callable[[float], float], Callable[[float], float], f
 
 
 def arithmetic() -> Iterator[str]:
-    """Lines of a table: the share of values that differ, and microseconds a value."""
+    """Return lines of a table: the share of values that differ, and microseconds per value."""
     yield "| function | differs from C's library | µs a value, ours | C's |"
     yield "|---|---|---|---|"
     chance = random.Random(1)
@@ -66,14 +66,14 @@ def arithmetic() -> Iterator[str]:
 
 
 def _numbers() -> pa.Table:
-    """Rows of nine numbers, in one file of four row groups."""
+    """Write rows of nine numbers, in one file of four row groups."""
     chance = np.random.default_rng(7)
     values = {f"v{number}": pa.array(chance.random(4 * GROUP_ROWS)) for number in range(8)}
     return pa.table({"id": pa.array(np.arange(4 * GROUP_ROWS)), **values})
 
 
 def _strings() -> pa.Table:
-    """Rows of a number and of a string of 600 characters."""
+    """Write rows of a number and a string of 600 characters."""
     chance = np.random.default_rng(7)
     return pa.table(
         {
@@ -84,7 +84,7 @@ def _strings() -> pa.Table:
 
 
 def _delete(table: Path, *, pages: bool) -> tuple[float, float]:
-    """Seconds of processor time and of the clock, of a DELETE of ten rows of a copy."""
+    """Return processor time and elapsed time in seconds of a DELETE of ten rows of a copy."""
     with tempfile.TemporaryDirectory() as directory:
         copy = Path(shutil.copytree(table, Path(directory) / "table"))
         opened = DeltaTable(copy, storage_options={"fsync": "false"})
@@ -97,7 +97,7 @@ def _delete(table: Path, *, pages: bool) -> tuple[float, float]:
 
 
 def pages() -> Iterator[str]:
-    """Lines of a table: a DELETE that rewrites a file, with row groups or with pages."""
+    """Return lines of a table: a DELETE that rewrites a file, with row groups or with pages."""
     yield "| rows | row groups, processor s (clock) | pages, processor s (clock) | ratio |"
     yield "|---|---|---|---|"
     for rows in (_numbers(), _strings()):

@@ -1,7 +1,7 @@
-"""Who is measured: one function per library and question, in the library's best way.
+"""The subjects: one function for each library and operation, with the library's best method.
 
-A subject prepares (not measured: its imports, a warm table where the workload says so) and returns
-the call that is measured; the call returns its answer, so that nobody is quick by being wrong.
+A subject prepares the call (its imports, and an open table if the workload requires it) and returns
+it. Only the call is measured. It returns its result, which must be the same for all subjects.
 """
 
 from __future__ import annotations

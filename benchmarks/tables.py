@@ -1,6 +1,6 @@
-"""The tables that are measured, made with pyarrow and the standard library alone.
+"""The tables for the measurements, built with pyarrow and the standard library only.
 
-Neither of the compared libraries writes them, so neither reads what it likes best.
+None of the compared libraries writes them, so none has an advantage.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MAGIC = 1681511377
 
 
 def build(name: str, directory: Path, size: Size) -> Path:
-    """The table of that name; made anew unless it was finished before."""
+    """Return the path of a table; build it unless it is complete."""
     path = directory / f"{name}-{abs(hash_of(size)):08x}"
     if not (path / "finished").exists():
         shutil.rmtree(path, ignore_errors=True)
@@ -38,7 +38,7 @@ def build(name: str, directory: Path, size: Size) -> Path:
 
 
 def hash_of(size: Size) -> int:
-    """A number that changes when what is built changes."""
+    """Return a number that changes if the built tables change."""
     return zlib.crc32(f"3 {size}".encode())
 
 
@@ -61,7 +61,7 @@ def metadata_action(
 
 
 def name_of(index: int) -> str:
-    """Where the file of that number would be; most of them are not there."""
+    """Return the path of a file by its number; most files do not exist."""
     return f"day={index % 100}/part-{index:08d}-c000.snappy.parquet"
 
 
@@ -97,7 +97,7 @@ _FILES_SCHEMA = schema_text(
 
 
 def _build_checkpointed(path: Path, size: Size) -> None:
-    """One checkpoint with an add per file, and one commit after it."""
+    """Build a checkpoint with an add action for each file, and one commit after it."""
     version = 10
     adds = pa.table(
         {
@@ -115,7 +115,7 @@ def _build_checkpointed(path: Path, size: Size) -> None:
 
 
 def _build_shown(path: Path, size: Size) -> None:
-    """A checkpoint with an add per file, shown as Iceberg, which only deltalog itself can make."""
+    """Build a checkpoint of add actions, with Iceberg metadata, which only deltalog writes."""
     from deltalog import DeltaTable
 
     _build_checkpointed(path, size)
@@ -148,7 +148,7 @@ def write_checkpoint(
     files: Mapping[str, pa.Table],
     metadata: dict[str, object] | None = None,
 ) -> None:
-    """The protocol, the metadata, and then one kind of file actions after the other."""
+    """Write protocol and metadata, and then one kind of file actions after the other."""
     metadata = {
         **(metadata or metadata_action(_FILES_SCHEMA, ["day"])),
         "configuration": [],
@@ -172,7 +172,7 @@ def write_checkpoint(
 
 
 def _build_commits(path: Path, size: Size) -> None:
-    """Commits alone: eleven adds each, and a remove of a file of the commit before."""
+    """Build only commits: eleven adds each, and a remove of a file of the previous commit."""
     start: list[dict[str, object]] = [
         PROTOCOL,
         {"metaData": metadata_action(_FILES_SCHEMA, ["day"])},
@@ -195,7 +195,7 @@ def _removed(index: int) -> dict[str, object]:
 
 
 def _build_tombstones(path: Path, size: Size) -> None:
-    """A table that was written anew again and again: the old files lie there, and may go."""
+    """Build a table that was overwritten repeatedly, with old files for vacuum."""
     per_commit = size.tombstones // 100
     start: list[dict[str, object]] = [
         PROTOCOL,
@@ -252,10 +252,10 @@ ROWS_SCHEMA = schema_text(
 def add_file(
     path: Path, number: int, table: pa.Table, *, group_rows: int = 128_000
 ) -> dict[str, object]:
-    """Write a data file; the action that adds it.
+    """Write a data file, and return its add action.
 
-    As deltalog writes one: with page indexes, pages of as many rows, and dictionaries where values
-    repeat.
+    Like a file of deltalog, it has page indexes, pages of the same number of rows, and dictionaries
+    for repeated values.
     """
     name = f"part-{number:05d}.snappy.parquet"
     pq.write_table(
@@ -290,7 +290,7 @@ def _build_rows(
     is_maskable: bool = False,
     is_fed: bool = False,
 ) -> None:
-    """Data files that exist, in id order."""
+    """Build existing data files in the order of ids."""
     protocol = PROTOCOL
     configuration = {}
     if is_fed:
@@ -314,7 +314,7 @@ def _build_rows(
 
 
 def _build_wide(path: Path, size: Size) -> None:
-    """Ten files of a thousand rows; the columns behind `id` are numbers."""
+    """Build ten files of a thousand rows; the columns after `id` are numbers."""
     del size
     names = [f"value_{number:04d}" for number in range(1, WIDE_COLUMNS)]
     schema = schema_text(("id", "long"), *((name, "double") for name in names))
@@ -328,7 +328,7 @@ def _build_wide(path: Path, size: Size) -> None:
 
 
 def _build_trickle(path: Path, size: Size) -> None:
-    """As many commits as there are small files, a thousand rows each."""
+    """Build a commit for each small file of a thousand rows."""
     metadata = metadata_action(ROWS_SCHEMA, [])
     start: list[dict[str, object]] = [PROTOCOL, {"metaData": metadata}]
     rows = ROWS_PER_FILE * size.small_files
@@ -338,7 +338,7 @@ def _build_trickle(path: Path, size: Size) -> None:
 
 
 def _build_vectors(path: Path, size: Size) -> None:
-    """The same rows; one in a thousand of each file is deleted."""
+    """Build the same rows; one in a thousand of each file is deleted."""
 
     def vector(num_rows: int) -> object:
         bits = BitMap(range(0, num_rows, DELETED_EVERY)).serialize()

@@ -1,12 +1,12 @@
-"""TPC-H and TPC-DS beside other engines: `python -m benchmarks.tpc SCALE [KIND VARIANT]`.
+"""TPC-H and TPC-DS, compared with other engines: `python -m benchmarks.tpc SCALE [KIND VARIANT]`.
 
 For plain tables of TPC-H, the other engines include `delta_scan` of DuckDB and deltalake, and
-Polars answers five queries over `lineitem`.
+Polars runs five queries on `lineitem`.
 
-The tables and queries come from `make .cache/tpc/…`. Each query is answered once by each side, then
-five times in turns; the page `docs/benchmarks-tpc.md` has the medians, and a chart. Answers of
-`deltalog.sql` are compared with the answers of DuckDB's extension. The tables are written beside
-those of the generator, unless they are there. Three queries are measured over a slow network, too
+The tables and queries come from `make .cache/tpc/…`. Each engine runs each query once, then five
+times in turns. The page `docs/benchmarks-tpc.md` contains the medians, and a chart. Results of
+`deltalog.sql` are compared with those of DuckDB's extension. The tables are written to the
+generator's directory, unless they exist. Three queries are also measured over a slow network
 (`benchmarks.tpc_wire`).
 """
 
@@ -282,7 +282,7 @@ def report(title: str, medians: Mapping[str, Mapping[int, float]]) -> list[str]:
     lines = [
         f"## {title}",
         "",
-        "| side | geometric mean | worst query | total s |",
+        "| engine | geometric mean | worst query | total s |",
         "|---|---|---|---|",
     ]
     for name, times in answered.items():
@@ -304,13 +304,13 @@ def report(title: str, medians: Mapping[str, Mapping[int, float]]) -> list[str]:
 def main(scale: str, parts: tuple[tuple[str, str], ...]) -> None:
     """Measure parts, and write the page."""
     about = (
-        f"Scale {scale}; milliseconds, medians of {_TURNS} runs in turns after one run that is not "
-        f"counted; a side that takes over {_LONG_SECONDS} s runs once. Ratios are to DuckDB on the "
-        "Parquet files of plain tables. All answers are right."
+        f"Times are in milliseconds, at scale {scale}. They are medians of {_TURNS} runs in turns, "
+        f"after one run that is not counted. A query that takes over {_LONG_SECONDS} s runs once. "
+        "Ratios are relative to DuckDB on the Parquet files of plain tables. All results are right."
     )
     lines = ["# TPC-H and TPC-DS", "", about, "", "`make bench-tpc` writes this page.", ""]
     picture = _PAGE.with_suffix(".svg")
-    lines += [f"![How many times quicker deltalog.sql is, by side]({picture.name})", ""]
+    lines += [f"![How many times faster deltalog.sql is, by engine]({picture.name})", ""]
     drawn: list[Bar] = []
     for kind, variant in parts:
         place = find_scale(kind, scale)

@@ -1,7 +1,7 @@
-"""Queries of TPC-H over a store that is 25 ms away, for the page of `benchmarks.tpc`.
+"""Queries of TPC-H on a store with a latency of 25 ms, for the page of `benchmarks.tpc`.
 
 The tables are links to the files that the local comparison wrote, in the directory that the S3
-server of `benchmarks.wire` serves. Each query opens its tables anew, so its time includes the log.
+server of `benchmarks.wire` serves. Each query opens its tables, so its time includes the log.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ QUERIES: Final[Mapping[int, tuple[str, ...]]] = {
 
 @contextmanager
 def sides(made: Benchmark) -> Iterator[dict[str, Callable[[int], pa.Table]]]:
-    """Return the engines over the tables in the store; each answers the query with a number.
+    """Return the engines for the tables in the store; each runs the query with a number.
 
     Args:
         made: the local tables.

@@ -1,4 +1,4 @@
-"""What is measured: tables, questions and goals, as data."""
+"""The workloads: tables, operations and goals, as data."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
-    """How big the tables are."""
+    """The sizes of the tables."""
 
     files: int
     commits: int
@@ -59,22 +59,22 @@ SIZES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """One question to one table, asked of several subjects.
+    """One operation on one table, for several subjects.
 
     Args:
         name: short, unique.
         title: one line for the report.
-        table: which table of `benchmarks.tables`.
+        table: name of the table in `benchmarks.tables`.
         ours: function of `benchmarks.subjects`.
-        others: functions that answer the same; the quickest of them is compared with.
-        goal: least times that we are quicker than the others.
-        memory_goal: most of the others' memory, or None.
-        most_seconds: what counts in place of `goal` where there is nobody to compare with.
-        most_bytes: of memory, whatever the others take.
-        scale: how many times the rows of the size the table has.
-        same_answer: whether all subjects must return the same.
-        other_table: where the others work if not on `table`: they cannot write deletion vectors.
-        why: what stands in the way where the goal is not met.
+        others: functions of other libraries with the same result; the fastest is compared.
+        goal: minimum ratio of the time of the others to that of deltalog.
+        memory_goal: maximum ratio of deltalog's memory to that of the others, or None.
+        most_seconds: the maximum time, instead of `goal`, if there is no other library.
+        most_bytes: maximum memory, regardless of the others.
+        scale: factor for the size's number of rows.
+        same_answer: whether all subjects must return the same result.
+        other_table: the table of the others, if not `table`: they cannot write deletion vectors.
+        why: the reason why the goal is not reached.
     """
 
     name: str

@@ -1,7 +1,7 @@
-"""Who is measured at writing: one function per library and job, like `benchmarks.subjects`.
+"""The subjects of writes: one function for each library and operation, as in `subjects`.
 
-Each works on a copy of the table, made before the clock starts. Data files are linked, not
-copied: no library ever writes into one that is there.
+Each uses a copy of the table, which is created before the measurement. Data files are hard links,
+because no library changes existing files.
 """
 
 from __future__ import annotations
@@ -216,7 +216,7 @@ def deltalog_appender(path: Path, needle: int) -> Call:
 
 
 def append_by_threads(table: Any, row: pa.Table, times: int) -> None:
-    """Append a row many times, by threads that wait for the version of each."""
+    """Append single rows in threads that wait for the version of each."""
     with table.appender() as appender, ThreadPoolExecutor(APPENDERS) as threads:
         list(threads.map(lambda _: appender.append(row).result(), range(times)))
 
@@ -238,7 +238,7 @@ def deltalake_checkpoint(path: Path, needle: int) -> Call:
 
 
 def _range(path: Path, needle: int) -> str:
-    """A condition on ids that two files have."""
+    """Return a condition on ids in two files."""
     rows = needle * 3 // 2
     files = len(list(path.glob("*.parquet")))
     count = rows // CHANGED_PART
@@ -288,7 +288,7 @@ def deltalake_update(path: Path, needle: int) -> Call:
 
 
 def _changes(path: Path, needle: int, *, spread: bool) -> pa.Table:
-    """Half of the rows are there already: everywhere, or side by side."""
+    """Return rows, half of which exist in the table: spread over all files, or adjacent."""
     table = ds.dataset(sorted(map(str, path.glob("*.parquet"))))
     half = min(table.count_rows() // MERGED_PART, MERGED_ROWS) // 2
     # No more than these rows may be in memory: what a merge takes is measured on top.
@@ -336,7 +336,7 @@ def deltalake_merge_near(path: Path, needle: int) -> Call:
 
 
 def _ranges(needle: int) -> pa.Table:
-    """Ranges of ten ids, as far from each other as they can be."""
+    """Return ranges of ten ids, evenly spread."""
     step = needle * 3 // 2 // RANGES
     lows = range(0, RANGES * step, step)
     quantities = pa.array(range(len(lows)), pa.int32())
@@ -414,7 +414,7 @@ def deltalake_compact(path: Path, needle: int) -> Call:
 
 
 def pyarrow_compact(path: Path, needle: int) -> Call:
-    """What is left if there is no table: its files are read, and their rows written to one."""
+    """Compact without a table: read its files, and write their rows to one file."""
     del needle
     target, files = _scratch() / "rows.parquet", sorted(map(str, path.glob("*.parquet")))
 

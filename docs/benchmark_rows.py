@@ -1,4 +1,4 @@
-"""What `benchmarks.md` measured against one other library; where that is quicker stands out."""
+"""What `benchmarks.md` measured against one other library; rows in which it is faster are bold."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def rows_against(prefix: str) -> str:
     ]
     if not rows:
         raise LookupError(f"docs/benchmarks.md has no row of a subject {prefix!r}")
-    head = "| workload | deltalog | the other | times quicker |\n|---|---|---|---|\n"
+    head = "| workload | deltalog | other library | times as fast |\n|---|---|---|---|\n"
     return head + "".join(rows)
 
 
 def _rows() -> Iterator[tuple[str, str, str, str, float]]:
-    """Title, the other's subject, both measures, and how many times deltalog is quicker."""
+    """Title, the other's subject, both measures, and how many times as fast deltalog is."""
     before = ""
     for line in _PAGE.read_text("utf-8").splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]

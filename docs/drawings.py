@@ -100,7 +100,7 @@ class Drawing:
 
 
 def overview() -> Drawing:
-    """Who reads and writes through what."""
+    """The readers and writers of tables."""
     drawing = Drawing("overview", 780, 262)
     users = [
         ("in one process", "pandas, Polars, DuckDB, pyarrow, SQL"),
@@ -130,12 +130,12 @@ def overview() -> Drawing:
 
 # The outermost folder of each band of the picture, from the outside to the inside.
 BANDS: Final = (
-    ("__main__", "edges"),
+    ("__main__", "interfaces"),
     ("dask", "for users"),
-    ("statements", "one table, several"),
-    ("transaction", "one version"),
+    ("statements", "tables"),
+    ("transaction", "versions"),
     ("protocol", "rules, no I/O"),
-    ("storage", "ground"),
+    ("storage", "foundation"),
 )
 
 
@@ -162,7 +162,7 @@ def bands() -> list[tuple[str, list[list[str]]]]:
 
 
 def folders() -> Drawing:
-    """The folders of the source, from the contract that the checks hold."""
+    """The folders of the source, from the import contract."""
     drawing = Drawing("folders", 780, 0)
     left, right, step = 150, 768, 28
     y = 16.0
@@ -186,7 +186,7 @@ def folders() -> Drawing:
     drawing.parts = [part for part in drawing.parts if part]
     drawing.arrow((774, 20), (774, y - 12))
     drawing.height = round(y + 22)
-    drawing.text(768, y + 12, "imports go down, never up", "s", "end")
+    drawing.text(768, y + 12, "imports go down only", "s", "end")
     return drawing
 
 
@@ -208,36 +208,36 @@ def commit() -> Drawing:
     for number, who in enumerate(("your writer", "another writer")):
         y = 20 + 190 * number
         drawing.labelled(10, y, 124, 44, who, style="h")
-        drawing.labelled(160, y, 150, 44, "data files", "nobody sees them yet")
+        drawing.labelled(160, y, 150, 44, "data files", "not visible yet")
         drawing.arrow((134, y + 22), (158, y + 22))
     drawing.arrow((310, 42), (352, 42), (352, 130), (400, 130))
     drawing.arrow((310, 232), (352, 232), (352, 152), (400, 152))
-    drawing.text(362, 96, "put …012.json,", "s")
-    drawing.text(362, 112, "if it is not there", "s")
-    drawing.labelled(402, 118, 130, 46, "the store", "lets one win", kind="f")
+    drawing.text(362, 96, "create …012.json", "s")
+    drawing.text(362, 112, "if it does not exist", "s")
+    drawing.labelled(402, 118, 130, 46, "the store", "accepts one", kind="f")
     drawing.arrow((532, 130), (582, 130), (582, 42), (610, 42))
     drawing.labelled(612, 20, 158, 44, "version 12", "readers see all of it", kind="f")
     drawing.arrow((691, 64), (691, 92))
-    drawing.labelled(612, 94, 158, 44, "after it", "checksum, checkpoint")
+    drawing.labelled(612, 94, 158, 44, "after the commit", "checksum, checkpoint")
     drawing.arrow((532, 152), (582, 152), (582, 232), (610, 232))
-    drawing.labelled(612, 206, 158, 52, "who was too late", "reads what has won")
-    drawing.labelled(402, 276, 160, 44, "rules allow both", "version 13", kind="f")
-    drawing.labelled(612, 276, 158, 44, "they do not", "again, or an error")
+    drawing.labelled(612, 206, 158, 52, "the other writer", "reads version 12")
+    drawing.labelled(402, 276, 160, 44, "no conflict", "commit version 13", kind="f")
+    drawing.labelled(612, 276, 158, 44, "conflict", "run again, or error")
     drawing.arrow((640, 258), (640, 268), (482, 268), (482, 275))
     drawing.arrow((691, 258), (691, 275))
     return drawing
 
 
 def merge_on_read() -> Drawing:
-    """A delete that writes a deletion vector, beside one that writes the file once more."""
+    """A delete that writes a deletion vector, and a delete that rewrites the file."""
     drawing = Drawing("merge-on-read", 780, 300)
     values = ["UA", "AA", "DL", "UA", "B6", "AA"]
     deleted = {2}
     drawing.text(10, 24, "DELETE … WHERE carrier = 'DL'", "m")
     drawing.text(10, 60, "merge on read", "h")
-    drawing.text(10, 78, "the table has deletion vectors", "s")
+    drawing.text(10, 78, "with deletion vectors", "s")
     drawing.text(10, 196, "copy on write", "h")
-    drawing.text(10, 214, "the table has none", "s")
+    drawing.text(10, 214, "without deletion vectors", "s")
 
     def column(x: float, y: float, names: list[str], marked: set[int], kind: str) -> None:
         for number, name in enumerate(names):
@@ -247,33 +247,34 @@ def merge_on_read() -> Drawing:
     for y, file in ((52, "part-1.parquet"), (188, "part-1.parquet")):
         drawing.text(240, y - 8, file, "s")
         column(240, y, values, set(), "b")
-    # A vector of positions beside the file that stays.
-    drawing.text(240, 100, "stays as it is", "s")
+    # A vector of positions for the unchanged file.
+    drawing.text(240, 100, "not changed", "s")
     drawing.arrow((450, 65), (486, 65))
-    drawing.text(492, 44, "+ a few bytes: positions that are gone", "s")
+    drawing.text(492, 44, "+ a few bytes: positions of deleted rows", "s")
     for number in range(len(values)):
         is_gone = number in deleted
         drawing.box(492 + 34 * number, 52, 30, 26, "f" if is_gone else "b")
         drawing.text(492 + 34 * number + 15, 69, "1" if is_gone else "0", "m", "middle")
     drawing.arrow((597, 80), (597, 104))
-    drawing.text(492, 120, "a read leaves the marked row out", "s")
+    drawing.text(492, 120, "reads skip the marked row", "s")
     column(492, 126, values, deleted, "f")
-    # The whole file once more.
-    drawing.text(240, 236, "leaves the table; vacuum deletes it", "s")
+    # The rewritten file.
+    drawing.text(240, 236, "removed; vacuum deletes it later", "s")
     drawing.arrow((450, 201), (486, 201))
-    drawing.text(492, 180, "part-2.parquet: all other rows, written again", "s")
+    drawing.text(492, 180, "part-2.parquet: the other rows, rewritten", "s")
     column(492, 188, [value for value in values if value != "DL"], set(), "f")
     drawing.text(
-        10, 272, "Either way one commit says both: which file or vector comes, and which goes.", "s"
+        10,
+        272,
+        "In both cases, one commit adds the new file or vector and removes the old one.",
+        "s",
     )
-    drawing.text(
-        10, 290, "compact() and purge() write marked files anew later, off the way of readers.", "s"
-    )
+    drawing.text(10, 290, "Later, compact() and purge() rewrite files with marked rows.", "s")
     return drawing
 
 
 def shared_query() -> Drawing:
-    """Who asks whom when a recipient reads a shared table."""
+    """The requests of a recipient that reads a shared table."""
     drawing = Drawing("shared-query", 780, 296)
     for x, who, what in (
         (10, "recipient", "client, or Spark"),
@@ -286,15 +287,15 @@ def shared_query() -> Drawing:
     steps = (
         (80, 390, "1  query: columns, predicate, limit, token"),
         (390, 700, "2  the table's log: which files may match"),
-        (390, 80, "3  files with statistics, and URLs that end soon"),
-        (80, 700, "4  only the bytes of the columns, from many files at once"),
+        (390, 80, "3  files with statistics, and short-lived URLs"),
+        (80, 700, "4  only the bytes of the columns, from several files at once"),
     )
     for number, (start, end, words) in enumerate(steps):
         y = 96 + 46 * number
         away = 4 if end > start else -4
         drawing.arrow((start + away, y), (end - away, y), kind="l")
         drawing.text((start + end) / 2, y - 8, words, "s", "middle")
-    drawing.labelled(10, 248, 290, 36, "5  predicate and limit once more, here", style="s")
+    drawing.labelled(10, 248, 290, 36, "5  predicate and limit are applied again", style="s")
     return drawing
 
 

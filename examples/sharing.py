@@ -1,7 +1,7 @@
-"""The flights shared: a server on loopback, two recipients, and who may read what.
+"""Share the flights: a server on this machine, and two recipients with different rights.
 
-One recipient sees the whole table; the other a share of one airline's flights, without the tail
-numbers. The official client, ours and Spark read them.
+One recipient sees the whole table. The other one sees only the flights of one airline, without the
+tail numbers. The official client, deltalog's client and Spark read the shared tables.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ recipients:
 
 
 def share(directory: Path, table: Path) -> None:
-    """Serve a table, and read it as two recipients."""
+    """Share a table, and read it as two recipients."""
     directory.mkdir()
     config = directory / "shares.yaml"
     config.write_text(CONFIG.format(location=table, **TOKENS), "utf-8")
@@ -66,18 +66,20 @@ def share(directory: Path, table: Path) -> None:
             shown = [
                 f"{t.share}.{t.schema}.{t.name}" for t in SharingClient(profile).list_all_tables()
             ]
-            print(f"  {name} may see {', '.join(shown)}")
+            print(f"  {name} can read {', '.join(shown)}")
         whole, own = (
             f"{profiles['analyst']}#flights.nyc.all",
             f"{profiles['airline']}#hawaiian.nyc.own",
         )
-        official = timed("the official client", lambda: delta_sharing.load_as_pandas(whole))
+        official = timed(
+            "reading with the official client", lambda: delta_sharing.load_as_pandas(whole)
+        )
         print(f"  {len(official):,} flights")
         shared = SharedTable(whole)
-        ours = timed("ours", shared.to_pyarrow_table)
+        ours = timed("reading with deltalog's client", shared.to_pyarrow_table)
         print(f"  {ours.num_rows:,} flights")
         june = timed(
-            "ours, the longest delays of June only",
+            "reading only the longest delays of June with deltalog's client",
             lambda: shared.scan(
                 ["carrier", "dep_delay"], "month = 6 AND dep_delay > 600"
             ).to_table(),
@@ -85,17 +87,17 @@ def share(directory: Path, table: Path) -> None:
         print(f"  {june.num_rows} flights")
         if pipeline.has_jvm():
             with pipeline.session(directory) as spark:
-                timed("Spark, without a jar", lambda: show_delays(spark, whole))
-        say("what the airline gets: its rows, and no other columns")
+                timed("reading with Spark, without a jar", lambda: show_delays(spark, whole))
+        say("the airline's share: only its rows, and only some columns")
         print(SharedTable(own).to_pandas().tail(3).to_string(index=False))
         try:
             SharedTable(f"{profiles['airline']}#flights.nyc.all").version()
         except DeltaError as error:
-            print(f"  asked for everything: {error}")
+            print(f"  the airline cannot read the whole table: {error}")
 
 
 def show_delays(spark: SparkSession, url: str) -> None:
-    """How late airlines left in June; Spark tells of the month, which may leave out files."""
+    """Print the delays of airlines in June. Spark pushes the month down, which may skip files."""
     import deltalog.spark  # noqa: PLC0415  # only with a JVM
 
     deltalog.spark.register(spark)
@@ -108,7 +110,7 @@ def show_delays(spark: SparkSession, url: str) -> None:
 
 @contextmanager
 def serving(config: Path) -> Iterator[int]:
-    """A server as a process of its own, for as long as the block lasts."""
+    """Run a server in a process of its own, for the duration of the block."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = int(probe.getsockname()[1])
@@ -125,7 +127,7 @@ def serving(config: Path) -> Iterator[int]:
 
 
 def wait_for(port: int, server: subprocess.Popen[bytes]) -> None:
-    """Until the server answers."""
+    """Wait until the server responds."""
     for _ in range(300):
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
         try:
@@ -138,14 +140,14 @@ def wait_for(port: int, server: subprocess.Popen[bytes]) -> None:
             time.sleep(0.1)
         finally:
             connection.close()
-    raise RuntimeError("the sharing server does not answer")
+    raise RuntimeError("the sharing server does not respond")
 
 
 def write_profile(directory: Path, name: str, port: int) -> Path:
-    """The file that a recipient is given."""
+    """Write the profile of a recipient."""
     path = directory / f"{name}.share"
     endpoint = f"http://127.0.0.1:{port}/delta-sharing"
     profile = {"shareCredentialsVersion": 1, "endpoint": endpoint, "bearerToken": TOKENS[name]}
-    path.touch(mode=0o600)  # it holds a secret
+    path.touch(mode=0o600)  # it contains a secret
     path.write_text(json.dumps(profile), "utf-8")
     return path

@@ -1,4 +1,4 @@
-"""Delta Spark reads the table: run with the reference's own Python, which lacks deltalog."""
+"""Read the table with Delta Spark, in the reference's own Python, which does not have deltalog."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The flights once more, written by deltalog and read by everybody else.
+"""Write the flights with deltalog, and read them with other libraries.
 
-Partitioned and constrained, with a generated column and column mapping; the load is run twice and
-counts once, a column is renamed, and two processes append at the same time.
+The table has partitions, a constraint, a generated column and column mapping. The load runs twice
+but is committed once, a column is renamed, and two processes append at the same time.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ APPENDS = 5
 
 
 def write_and_read(path: Path, flights: pd.DataFrame) -> None:
-    """Create, load twice, break a rule, rename, race; then let others read."""
+    """Create, load twice, violate a rule, rename, append concurrently; read with others."""
     data = pa.Table.from_pandas(flights, preserve_index=False)
     say("creating a table: partitions, a constraint, a generated column, column mapping")
     table = create(path, data.schema)
@@ -42,20 +42,20 @@ def write_and_read(path: Path, flights: pd.DataFrame) -> None:
     print(f"  {table.protocol()}")
     timed("loading the flights", lambda: load(table, data))
     load(table, data)
-    print(f"  the same load once more changes nothing: {table.count():,} flights")
+    print(f"  repeating the load changes nothing: {table.count():,} flights")
     break_the_rule(table, data)
-    say("renaming a column: no file is touched")
+    say("renaming a column: no file is rewritten")
     table.alter.rename_column("dep_delay", "departure_delay")
     race(path, flights.head(3))
     table.update_incremental()
     for entry in reversed(table.history()):
         print(f"  version {entry['version']}: {entry['operation']}")
-    say("what others read of it")
+    say("reading the table with other libraries")
     read_with_others(path)
 
 
 def create(path: Path, columns: pa.Schema) -> DeltaTable:
-    """An empty table of the data's columns and one that is computed."""
+    """Create an empty table with the data's columns and a generated column."""
     flown = Field("flown_on", "date").generated_as("CAST(time_hour AS DATE)")
     return DeltaTable.create(
         path,
@@ -67,13 +67,13 @@ def create(path: Path, columns: pa.Schema) -> DeltaTable:
 
 
 def load(table: DeltaTable, data: pa.Table) -> None:
-    """A load that may be repeated: its application transaction is committed once."""
+    """Load data. A repeated load is skipped, because it has the same application transaction."""
     write_deltalake(table, data, mode="append", commit_properties=NIGHTLY)
 
 
 def break_the_rule(table: DeltaTable, data: pa.Table) -> None:
-    """Rows that the constraint refuses: nothing is written."""
-    say("breaking the constraint")
+    """Append rows that violate the constraint: nothing is written."""
+    say("violating the constraint")
     nowhere = data.slice(0, 2).set_column(
         data.schema.get_field_index("distance"), "distance", pa.array([0.0, -1.0])
     )
@@ -84,7 +84,7 @@ def break_the_rule(table: DeltaTable, data: pa.Table) -> None:
 
 
 def race(path: Path, flights: pd.DataFrame) -> None:
-    """Two processes append at the same time; both get in."""
+    """Append from two processes at the same time; all appends succeed."""
     say(f"two processes append {APPENDS} times each")
     before = DeltaTable(path).count()
     context = multiprocessing.get_context("spawn")
@@ -93,18 +93,18 @@ def race(path: Path, flights: pd.DataFrame) -> None:
         runner.start()
     for runner in runners:
         runner.join()
-    print(f"  {DeltaTable(path).count() - before} flights more")
+    print(f"  {DeltaTable(path).count() - before} flights were added")
 
 
 def append_often(path: Path, flights: pd.DataFrame) -> None:
-    """One of the processes."""
+    """Append several times, in one of the processes."""
     rows = flights.rename(columns={"dep_delay": "departure_delay"})
     for _ in range(APPENDS):
         write_deltalake(path, rows, mode="append")
 
 
 def read_with_others(path: Path) -> None:
-    """Counts and a mean, by DuckDB, deltalake and, with a JVM, Delta Spark."""
+    """Count rows with DuckDB, deltalake and, if there is a JVM, Delta Spark."""
     mine = DeltaTable(path).scan(predicate=col("month") == 6)
     print(f"  deltalog: {mine.count():,} flights in June")
     with duckdb.connect() as connection:
@@ -116,7 +116,7 @@ def read_with_others(path: Path) -> None:
     print(f"  deltalake: {answer['n'][0].as_py():,}")
     python = REFERENCE / "venv" / "bin" / "python"
     if not (REFERENCE / ".ready").exists() or shutil.which("java") is None:
-        print("  Delta Spark: not here; `make reference` sets it up where a JVM and Maven are")
+        print("  Delta Spark: not installed (`make reference` needs a JVM and Maven)")
         return
     script = Path(__file__).with_name("spark_reader.py")
     subprocess.run(  # noqa: S603  # our own script, our own paths

@@ -1,4 +1,4 @@
-"""deltalog and its peers over a network: an S3 server behind a proxy that is slow on purpose.
+"""Benchmarks over a network: an S3 server behind a proxy that delays requests.
 
 `python -m benchmarks --wire` starts both, measures, and rewrites `docs/benchmarks-wire.md`.
 """

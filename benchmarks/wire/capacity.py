@@ -1,6 +1,6 @@
-"""What the server and the proxy can do, so that one sees what is measured when they are in the way.
+"""The capacity of the server and the proxy, to recognise measurements that are limited by them.
 
-Signed addresses are asked for over plain sockets, 16 at once: the client costs as little as it can.
+Signed URLs are requested over plain sockets, 16 at once, so that the client needs little time.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _LARGE_REQUESTS = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capacity:
-    """What one port gives.
+    """The capacity of one port.
 
     Args:
-        requests_per_second: objects of 1,000 bytes, whole.
-        bytes_per_second: objects of 100 MB, whole.
+        requests_per_second: with objects of 1,000 bytes.
+        bytes_per_second: with objects of 100 MB.
     """
 
     requests_per_second: float
@@ -37,7 +37,7 @@ class Capacity:
 
 
 def capacity(directory: Path, port: int) -> Capacity:
-    """What that port gives of objects that are put into the served directory."""
+    """Measure a port with objects that are created in the served directory."""
     small, large = directory / "capacity-small", directory / "capacity-large"
     small.write_bytes(os.urandom(_SMALL_BYTES))
     large.write_bytes(os.urandom(_LARGE_BYTES // 100) * 100)
@@ -54,7 +54,7 @@ def capacity(directory: Path, port: int) -> Capacity:
 
 
 def _signed(name: str, port: int) -> str:
-    """Path and query of a signed address."""
+    """Return path and query of a signed URL."""
     import botocore.session
     from botocore.config import Config
 
@@ -92,7 +92,7 @@ def _ask(port: int, request: bytes, times: int) -> None:
 
 
 def _missing(data: bytes) -> int:
-    """How many bytes of the answer that begins so are still to come."""
+    """Return the number of missing bytes of a response that begins with these bytes."""
     head, _, body = data.partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 200"), head[:200]
     lines = dict(line.lower().split(b":", 1) for line in head.split(b"\r\n")[1:])

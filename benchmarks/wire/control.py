@@ -1,4 +1,4 @@
-"""The door by which whoever measures tells the proxy what to do and asks what it has seen.
+"""The control connection to the proxy: settings, and the requests that passed through it.
 
 One connection, one JSON object a line in each direction.
 """
@@ -37,19 +37,19 @@ class Control:
         self._socket.close()
 
     def set_latency(self, latency_ms: float) -> None:
-        """From now on each request waits that long."""
+        """Set the delay of later requests."""
         self._ask({"latency_ms": latency_ms})
 
     def set_bandwidth(self, bytes_per_second: float) -> None:
-        """From now on a connection passes on at most so much, each way; 0 for no bound."""
+        """Limit the bytes per second of a connection in each direction; 0 removes the limit."""
         self._ask({"bytes_per_second": bytes_per_second})
 
     def reset(self) -> None:
-        """Forget what was seen. Requests that are under way will be seen when they end."""
+        """Forget all finished requests. Requests in progress are recorded when they end."""
         self._ask({"reset": True})
 
     def exchanges(self) -> list[Exchange]:
-        """What has ended since the last reset, in the order in which it started."""
+        """Return the requests that ended since the last reset, in the order of their start."""
         found = [Exchange(**one) for one in self._ask({"exchanges": True})["exchanges"]]
         return sorted(found, key=lambda one: one.start_s)
 

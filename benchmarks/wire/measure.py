@@ -1,7 +1,8 @@
-"""One measurement over the wire, in this process: `python -m benchmarks.wire.measure QUESTION`.
+"""Run one measurement over the network in this process.
 
-The question is a JSON object; so is what is printed: seconds, the peak of resident memory above
-what the imports took, and the answer. What the proxy sees is of the call alone.
+`python -m benchmarks.wire.measure QUESTION` expects a JSON object, and prints another one: seconds,
+the peak of resident memory above the memory after the imports, and the result. The proxy only
+records requests of the measured call.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from benchmarks.wire.subjects import Place, prepared
 
 
 def main() -> None:
-    """Measure one subject and print what was found."""
+    """Measure one subject, and print the result."""
     question = json.loads(sys.argv[1])
     pa.scalar(0)  # pyarrow imports pandas with the first scalar of a process
     call = prepared(question["library"], question["subject"], Place(**question["place"]))

@@ -1,4 +1,4 @@
-"""What is measured over the wire: sizes, tables and questions, as data."""
+"""The operations that are measured over the network, and the sizes of tables, as data."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ LATENCIES_MS = (5.0, 25.0, 100.0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WireSize:
-    """How big the tables are, and how often they are asked.
+    """The sizes of the tables, and the numbers of repetitions.
 
     Args:
-        files: of the table whose data files are small and exist.
-        file_rows: rows of each; 4,500 take about 135 KB.
-        large_files: of the table whose data files are large.
-        large_file_rows: rows of each; 4,850,000 take about 100 MB.
-        log_files: of the table that is a log alone.
-        removed_files: of the table that is vacuumed.
-        appends: by one writer, one after the other.
-        many_appends: by 16 threads of one process.
-        turns: of each subject; their median counts.
+        files: number of data files of the table with small files.
+        file_rows: rows of each small file; 4,500 rows are about 135 KB.
+        large_files: number of data files of the table with large files.
+        large_file_rows: rows of each large file; 4,850,000 rows are about 100 MB.
+        log_files: number of files in the table that has only a log.
+        removed_files: number of removed files of the table for vacuum.
+        appends: number of appends by one writer, one after the other.
+        many_appends: number of appends by 16 threads of one process.
+        turns: number of turns of each subject, of which the median is reported.
     """
 
     files: int
@@ -35,7 +35,7 @@ class WireSize:
 
     @property
     def needle(self) -> int:
-        """An id in the middle of a file in the middle of the table of small files."""
+        """Return an id in the middle of a file in the middle of the table of small files."""
         return self.files // 2 * self.file_rows + self.file_rows // 2
 
 
@@ -79,17 +79,17 @@ WIRE_SIZES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """One question to one table, asked of several subjects.
+    """One operation on one table, for several subjects.
 
     Args:
         name: short, unique.
         title: one line for the page.
-        table: which table of `benchmarks.wire.tables`.
-        subject: what follows the library's name in `benchmarks.wire.subjects`.
-        libraries: who are asked, deltalog first.
+        table: name of the table in `benchmarks.wire.tables`.
+        subject: name in `benchmarks.wire.subjects`, without the library.
+        libraries: the libraries to measure, deltalog first.
         writes: whether each turn gets a copy of the table.
-        times: the field of `WireSize` that says how often something is done.
-        latencies_ms: where it is measured unless it is named; None for everywhere.
+        times: the field of `WireSize` with the number of repetitions.
+        latencies_ms: the latencies at which it is measured by default; None for all.
     """
 
     name: str
@@ -102,11 +102,11 @@ class Operation:
     latencies_ms: tuple[float, ...] | None = None
 
     def repeats(self, size: WireSize) -> int:
-        """How often something is done in one turn, where the subject does it more than once."""
+        """Return the number of repetitions in one turn, for subjects that repeat a call."""
         return int(getattr(size, self.times))
 
     def is_usual_at(self, latency_ms: float) -> bool:
-        """Whether it is measured at this latency without having been named."""
+        """Return whether it is measured at this latency by default."""
         return self.latencies_ms is None or latency_ms in self.latencies_ms
 
 

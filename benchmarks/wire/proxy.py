@@ -1,12 +1,12 @@
-"""A proxy that makes a server on this machine as far away as an object store.
+"""A proxy that gives a server on this machine the latency and bandwidth of an object store.
 
-`python -m benchmarks.wire.proxy HOST:PORT` prints its ports as JSON and ends when its standard
-input does. Bytes pass unchanged, headers too: a signature covers `Host`, so the server must get the
-client's. Each request waits for the latency before the server gets it; each connection passes on a
-bounded number of bytes a second, each way. Opening a connection costs nothing extra.
+`python -m benchmarks.wire.proxy HOST:PORT` prints its ports as JSON, and ends when its standard
+input is closed. All bytes pass unchanged, including headers: a signature covers `Host`, so the
+server must receive the client's value. Each request is delayed by the latency. The bytes per second
+of each connection are limited in each direction. Opening a connection adds no delay.
 
-It speaks what clients of object stores speak: HTTP/1.1 without pipelining, bodies with a length, in
-chunks or up to the end of the connection, interim answers.
+The proxy supports the features that clients of object stores use: HTTP/1.1 without pipelining,
+bodies with a length, in chunks or until the end of the connection, and interim responses.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _WITHOUT_BODY = frozenset({204, 304})
 
 
 class Disconnected(Exception):  # noqa: N818  # nothing went wrong: they went
-    """One side went away."""
+    """A side closed its connection."""
 
 
 @dataclass(slots=True)
 class Network:
-    """How slow it is, and what has passed."""
+    """The settings of the network, and the requests that passed."""
 
     latency_s: float = 0.0
     bytes_per_second: float = BYTES_PER_SECOND
@@ -44,10 +44,10 @@ class Network:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """A first line and headers: as they came, and what they say about the body.
+    """The first line and the headers of a message, with their statements about the body.
 
     Args:
-        raw: with the empty line at the end.
+        raw: the bytes, including the empty line at the end.
         first: the words of the first line.
         headers: by lower-case name.
     """
@@ -58,29 +58,29 @@ class Head:
 
     @property
     def status(self) -> int:
-        """Of an answer."""
+        """The status of a response."""
         return int(self.first[1])
 
     @property
     def body_bytes(self) -> int | None:
-        """The body's length; None if it comes in chunks, -1 if no header tells."""
+        """The length of the body; None if it is sent in chunks, -1 if no header states it."""
         if "chunked" in self.headers.get("transfer-encoding", "").lower():
             return None
         return int(self.headers.get("content-length", "-1"))
 
     @property
     def asks_leave(self) -> bool:
-        """Whether the body comes only after an interim answer."""
+        """Whether the client sends the body only after an interim response."""
         return self.headers.get("expect", "").lower() == "100-continue"
 
     @property
     def is_last(self) -> bool:
-        """Whether the connection ends afterwards."""
+        """Whether the connection is closed after this message."""
         return self.headers.get("connection", "").lower() == "close"
 
 
 def parse_head(raw: bytes) -> Head:
-    """What the bytes up to and including the empty line say."""
+    """Parse the bytes up to and including the empty line."""
     first, *lines = raw.decode("latin-1").split("\r\n")
     pairs = (line.split(":", 1) for line in lines if line)
     headers = {name.strip().lower(): value.strip() for name, value in pairs}
@@ -88,7 +88,7 @@ def parse_head(raw: bytes) -> Head:
 
 
 class Pace:
-    """Lets bytes pass at the network's pace: a bucket that fills while nothing does."""
+    """Limits the bytes per second, as a token bucket."""
 
     def __init__(self, network: Network) -> None:
         self._network = network
@@ -106,7 +106,7 @@ class Pace:
 
 
 class Side:
-    """One end: what was read of a socket and not yet passed on, and the pace of what is read."""
+    """One end of a connection: its unprocessed bytes, and the limit for its reads."""
 
     def __init__(self, end: socket.socket, network: Network) -> None:
         self.socket = end
@@ -116,7 +116,7 @@ class Side:
         self._loop = asyncio.get_running_loop()
 
     async def head(self) -> Head | None:
-        """The next head; None if the end of the connection comes first."""
+        """Return the next head; None if the connection ends before it."""
         while (at := self._rest.find(b"\r\n\r\n")) < 0:
             if len(self._rest) > _MOST_HEAD_BYTES:
                 raise Disconnected
@@ -131,10 +131,10 @@ class Side:
         await self._loop.sock_sendall(self.socket, data)
 
     async def pieces(self, count: int | None) -> AsyncIterator[tuple[bytes | memoryview, int]]:
-        """A body of that length, in chunks (None) or up to the end (-1).
+        """Yield a body with a length, in chunks (None) or until the end (-1).
 
-        Each piece comes with how many bytes of it are not the chunks' frame, and must be used
-        before the next is asked for.
+        Each piece has the number of its bytes without the framing of chunks. Use a piece before
+        the next one is requested.
         """
         if count is None:
             async for found in self._chunks():
@@ -173,7 +173,7 @@ class Side:
         return self._taken(at + 2)
 
     async def _some(self, most: int) -> bytes | memoryview:
-        """Up to so many bytes, empty at the end; to be used before anything else is read."""
+        """Read at most this many bytes; empty at the end. Use them before the next read."""
         if self._rest:
             data: bytes | memoryview = self._taken(most)
         else:
@@ -189,7 +189,7 @@ class Side:
 
 
 class Link:
-    """One client's connection and the server's that belongs to it."""
+    """The connection of a client, and the corresponding connection to the server."""
 
     def __init__(
         self, client: socket.socket, server: tuple[str, int], network: Network, number: int
@@ -202,7 +202,7 @@ class Link:
         self._loop = asyncio.get_running_loop()
 
     async def serve(self) -> None:
-        """Pass requests and answers on until a side goes away."""
+        """Forward requests and responses until a side closes its connection."""
         try:
             with contextlib.suppress(Disconnected, OSError):
                 while (request := await self._client.head()) is not None:
@@ -214,7 +214,7 @@ class Link:
                 self._server.socket.close()
 
     async def _exchange(self, request: Head) -> bool:
-        """Whether another request may follow."""
+        """Forward a request and its response; return whether another request may follow."""
         now = self._loop.time()
         method, target, *_ = request.first
         passing = Exchange(
@@ -272,7 +272,7 @@ class Link:
         raise Disconnected
 
     async def _connected(self) -> Side:
-        """The server's side, opened anew if the server closed it while nothing was asked."""
+        """Return the server's side; open it again if the server closed the idle connection."""
         if self._server is not None and _is_closed(self._server.socket):
             self._server.socket.close()
             self._server = None
@@ -288,7 +288,7 @@ def _has_body(request: Head, answer: Head) -> bool:
 
 
 def _ends_with(request: Head, answer: Head) -> bool:
-    """Whether the answer's body is what comes up to the end of the connection."""
+    """Return whether the body of a response ends with the connection."""
     return _has_body(request, answer) and answer.body_bytes == -1
 
 
@@ -315,10 +315,10 @@ def _listening() -> socket.socket:
 
 
 class Proxy:
-    """Both ports.
+    """The proxy, with both ports.
 
     Args:
-        server: host and port of whom requests are passed to.
+        server: host and port of the server.
     """
 
     def __init__(self, server: tuple[str, int]) -> None:

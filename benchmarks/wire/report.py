@@ -1,4 +1,4 @@
-"""What was found over the wire, as a page of the documentation."""
+"""The page of the documentation with the results over the network."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from benchmarks.wire.traffic import Exchange, Traffic
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """One library's turns: the times of all, the rest of the turn whose time is the median."""
+    """The turns of a library: all times, and the other results of the turn with the median time."""
 
     library: str
     times_s: tuple[float, ...]
@@ -26,7 +26,7 @@ class Asked:
 
     @property
     def seconds(self) -> float:
-        """The median; of an even number of turns the lower of the middle two."""
+        """The median time; for an even number of turns, the lower one of the middle two."""
         return sorted(self.times_s)[(len(self.times_s) - 1) // 2]
 
     def to_json(self) -> dict[str, object]:
@@ -42,7 +42,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered:
-    """One operation at one latency: deltalog first, then the others."""
+    """The results of one operation at one latency: deltalog first, then the other libraries."""
 
     operation: str
     latency_ms: float
@@ -50,11 +50,11 @@ class Answered:
 
     @property
     def name(self) -> str:
-        """Unique."""
+        """The unique name."""
         return f"{self.operation}@{self.latency_ms:g}"
 
     def ratio(self, other: Asked) -> float:
-        """How many times quicker than that one deltalog is."""
+        """Return how many times as fast as another library deltalog is."""
         return other.seconds / self.asked[0].seconds
 
     def to_json(self) -> dict[str, object]:
@@ -71,39 +71,42 @@ class Answered:
 _PAGE = """\
 # Benchmarks on the wire
 
-`make bench-wire` serves tables from an S3 server on this machine (versitygw, which checks
-signatures and creates conditionally) through a proxy that makes every request wait, passes at most
-100 MB/s on each connection, and counts. Each library is asked in a process of its own, in turns;
-times are medians of {turns} turns, without imports, and begin before the table is opened. Requests,
-bytes, rounds and memory are of the turn whose time is the median. A ratio above 1 means that
-deltalog is quicker than that library.
+`make bench-wire` measures tables on an S3 server on this machine (versitygw, which checks
+signatures and supports conditional puts). A proxy in front of the server delays every request,
+limits each connection to 100 MB/s, and counts requests and bytes. Each library runs in a process of
+its own, and the libraries take turns.
 
-- **latency**: what a request waits for before the server gets it. A client that asks for leave to
-  send a body (`Expect: 100-continue`) waits twice. Opening a connection costs nothing extra here.
-- **waiting**: the part of the time in which at least one request was under way; the rest is the
-  client's own work.
-- **at once**: most requests under way at one moment. A request is under way from its last header's
-  arrival at the proxy to the moment at which the last byte of its answer has left.
-- **rounds**: the length of the longest chain of requests of which each started when the one before
-  it had ended. That is also the least number of waves into which the requests can be divided such
-  that those of a wave were under way at one moment. A request that waited for a place in a pool
-  counts like one that needed an answer.
-- **connections**: how many of the client's connections carried the requests.
+Times are medians of {turns} turns. They include opening the table, but not the imports. Requests,
+bytes, rounds and memory are those of the turn with the median time. A ratio above 1 means that
+deltalog is faster than that library.
 
-`deltalake` answers queries by its own engine, `deltalake_arrow` by pyarrow over its file system;
-`pyarrow` reads the files that a listing gives through its own S3 client, without a log.
+- **latency** (the title of a section): the time by which the proxy delays each request. If a client
+  waits for permission to send a body (`Expect: 100-continue`), the request is delayed twice.
+  Opening a connection adds no delay.
+- **waiting**: the time during which at least one request was in progress. The rest of the time is
+  the client's own work.
+- **at once**: the maximum number of concurrent requests. A request is in progress from the arrival
+  of its last header at the proxy until the last byte of its response has left the proxy.
+- **rounds**: the length of the longest chain of requests in which each request started after the
+  previous one had ended. This is also the minimum number of groups into which the requests can be
+  divided so that all requests of a group were in progress at the same moment. A request that waited
+  for a free connection counts like a request that depended on a response.
+- **connections**: the number of the client's connections that carried requests.
 
-{tables}## What is in the way
+`deltalake` runs queries with its own engine, `deltalake_arrow` with pyarrow on deltalake's file
+system. `pyarrow` lists and reads the files with its own S3 client, without a log.
 
-The server is one Go program that serves a directory: tables are built and copied by the file
-system. Of the servers that can be installed from a registry it was the first that was tried, and it
-has what both libraries need: ranges, listings from a name on, conditional creation, parts of
-uploads, checked signatures. No other was measured.
+{tables}## Limits of the setup
 
-The server alone gave {server}; through the proxy without
-latency or bound it gave {unbounded}, with the bound and 16
-connections {bounded}. Who comes near these figures waits
-for the server or the proxy.
+The server is a Go program that serves a directory. The benchmark creates and copies tables in this
+directory. The server supports everything that both libraries need: range requests, listings from a
+given name, conditional puts, multipart uploads, and checked signatures. It was the first
+installable server that was tried; no other was measured.
+
+Without the proxy, the server handled {server}. Through the
+proxy without latency and limit, it handled {unbounded};
+with the limit and 16 connections, {bounded}. A library
+that comes near these figures is limited by the server or the proxy.
 
 Measured on {machine} with Python {python}, {versions};
 `--size {size_name}`. Clients, proxy and server shared these cores.
@@ -127,7 +130,7 @@ _COLUMNS = (
 def render(
     answered: Sequence[Answered], capacities: Mapping[str, Capacity], size_name: str, size: WireSize
 ) -> str:
-    """The page, in Markdown."""
+    """Return the page in Markdown."""
     packages = ("deltalog", "deltalake", "pyarrow", "obstore", "s3fs")
     tables = []
     for latency_ms in sorted({one.latency_ms for one in answered}):
@@ -152,7 +155,7 @@ def render(
 
 
 def summary(answered: Answered) -> str:
-    """A few lines for whoever waits."""
+    """Return a short summary for the terminal."""
     return "\n".join(
         f"    {one.library}: {one.seconds:.3f} s ({answered.ratio(one):.2f}), "
         f"{one.traffic.busy_s:.3f} s waiting, "
@@ -163,7 +166,7 @@ def summary(answered: Answered) -> str:
 
 
 def listing(exchanges: Sequence[Exchange], root: str) -> str:
-    """Requests in the order in which they started, a line each; times in ms since the first."""
+    """Return a line for each request, in the order of their start; times in ms since the first."""
     first = min((one.start_s for one in exchanges), default=0)
     lines = [
         f"{(one.start_s - first) * 1_000:9.1f} {(one.end_s - first) * 1_000:9.1f}  "

@@ -1,4 +1,4 @@
-"""Measures over the wire and writes the page; `python -m benchmarks --wire` gets here."""
+"""Measure over the network and write the page, for `python -m benchmarks --wire`."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ def run(
     latencies_ms: Sequence[float],
     report: Path | None,
 ) -> None:
-    """Measure all operations, or those that are named, at each latency.
+    """Measure all operations, or the named ones, at each latency.
 
     Args:
-        directory: for tables, results, and listings of the requests of each library.
+        directory: for tables, results, and lists of the requests of each library.
         size_name: one of `WIRE_SIZES`.
-        only: names of operations; all if there is none.
-        latencies_ms: to measure at; an operation that is usual at some only runs elsewhere by name.
-        report: where the page goes; None for the documentation's, which shows the full size.
+        only: names of operations; empty for all.
+        latencies_ms: the latencies; at others than its default ones, an operation must be named.
+        report: path of the page; None for that of the documentation, with the full size.
     """
     size = WIRE_SIZES[size_name]
     requests = directory / "wire-requests"

@@ -1,8 +1,8 @@
-"""The S3 server and the proxy before it, as processes that end with whoever started them.
+"""The S3 server and its proxy, as processes that end with their parent process.
 
-The server is versitygw: one Go program that serves a directory, so that tables are built and copied
-by the file system, checks signatures, and creates conditionally. It is taken from `PATH`, from
-where `make bench-wire` puts it, or from where DELTALOG_S3_SERVER says.
+The server is versitygw, a Go program. It serves a directory, in which tables are created and
+copied; it checks signatures, and supports conditional puts. The program is found in `PATH`, where
+`make bench-wire` installs it, or at the path in DELTALOG_S3_SERVER.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ class Wire:
     """A running server and its proxy.
 
     Args:
-        directory: whose files are the objects of `BUCKET`.
-        server_port: of the server itself, without any latency.
-        port: of the proxy.
-        control_port: of the proxy, see `benchmarks.wire.control`.
+        directory: contains the objects of `BUCKET` as files.
+        server_port: port of the server itself, without latency.
+        port: port of the proxy.
+        control_port: control port of the proxy, see `benchmarks.wire.control`.
     """
 
     directory: Path
@@ -43,7 +43,7 @@ class Wire:
 
 
 def options(port: int) -> dict[str, str]:
-    """Storage options that reach the server through that port, as both libraries take them."""
+    """Return storage options for a port of the server, which both libraries accept."""
     return {
         "AWS_ACCESS_KEY_ID": ACCESS_KEY,
         "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
@@ -55,7 +55,7 @@ def options(port: int) -> dict[str, str]:
 
 @contextmanager
 def running(directory: Path) -> Iterator[Wire]:
-    """The server over `directory`'s folder `BUCKET`, and its proxy, until the block ends."""
+    """Run the server for the folder `BUCKET` of `directory`, and its proxy, during the block."""
     program = _program()
     (directory / BUCKET).mkdir(parents=True, exist_ok=True)
     server_port = _free_port()
@@ -84,7 +84,7 @@ def running(directory: Path) -> Iterator[Wire]:
 
 @contextmanager
 def proxy_before(server_port: int) -> Iterator[dict[str, int]]:
-    """A proxy before that server of this machine: its `port` and `control_port`."""
+    """Run a proxy for a server on this machine; yield its `port` and `control_port`."""
     proxy = subprocess.Popen(
         [sys.executable, "-m", "benchmarks.wire.proxy", f"127.0.0.1:{server_port}"],
         cwd=ROOT,
@@ -123,7 +123,7 @@ def _free_port() -> int:
 
 
 def _listens(port: int, process: subprocess.Popen[bytes]) -> bool:
-    """Whether it does within 30 seconds."""
+    """Return whether a port accepts connections within 30 seconds."""
     for _ in range(300):
         if process.poll() is not None:
             return False

@@ -1,7 +1,7 @@
-"""Who is measured over the wire: functions that prepare and return the call that is measured.
+"""The subjects that are measured over the network: functions that return the call to measure.
 
-What both libraries spell alike is written once. A call opens the table by its URL: nothing is warm
-but imports. It returns its answer, so that nobody is quick by being wrong.
+Calls with the same names in both libraries are written once. A call opens the table by its URL, so
+only imports are warm. It returns its result, which must be the same for all libraries.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _DELETED_ROWS = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where a table is, and what is asked for.
+    """The location of a table, and parameters of the call.
 
     Args:
-        url: of the table.
-        options: that reach its store.
+        url: URL of the table.
+        options: storage options.
         needle: an id in the middle of a file.
-        file_rows: rows of that file and its neighbours.
-        times: how often, where something is done often.
+        file_rows: number of rows of this file and of its neighbours.
+        times: number of repetitions, if the call repeats an operation.
     """
 
     url: str
@@ -111,7 +111,7 @@ def _one_by_one(place: Place) -> Call:
 
 
 def _delete(library: Any, place: Place) -> Call:
-    """Side by side, at the end of one file and in the next."""
+    """Delete adjacent rows at the end of one file and in the next file."""
     first = place.needle - place.needle % place.file_rows - _DELETED_ROWS // 2
     where = f"id >= {first} and id < {first + _DELETED_ROWS}"
     return lambda: _table(library, place).delete(where)["num_deleted_rows"]
@@ -213,7 +213,7 @@ def _deltalake_arrow_read(columns: list[str] | None, place: Place) -> Call:
 
 
 def _pyarrow_read(columns: list[str] | None, place: Place) -> Call:
-    """The files alone, by a listing: pyarrow knows nothing of the log."""
+    """Read the files of a listing: pyarrow does not read the log."""
     import pyarrow.dataset as ds
     from pyarrow import fs
 
@@ -266,7 +266,7 @@ _OTHERS: Mapping[str, Callable[[Place], Call]] = {
 
 
 def prepared(library: str, subject: str, place: Place) -> Call:
-    """The call to measure; what it imports is loaded."""
+    """Return the call to measure, with its imports loaded."""
     if library == "deltalog":
         _load_deltalog()
     elif library == "deltalake_arrow":
@@ -277,7 +277,7 @@ def prepared(library: str, subject: str, place: Place) -> Call:
 
 
 def _load_deltalog() -> None:
-    """Load what the first use of a verb and of a store loads: imports are not measured."""
+    """Load the modules that operations and stores import at first use: imports are not timed."""
     for client in ("s3fs", "obstore.store", "obstore.exceptions"):
         import_module(client)
     load_packages()

@@ -1,4 +1,4 @@
-"""The tables that are measured over the wire, built on the disk that the server serves."""
+"""The tables for the measurements over the network, built in the directory of the server."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _GROUP_ROWS = 1_000_000
 
 
 def build(name: str, directory: Path, size: WireSize) -> Path:
-    """The table of that name; made anew unless it was finished before."""
+    """Return the path of a table; build it unless it is complete."""
     path = directory / f"{name}-{zlib.crc32(f'1 {size}'.encode()):08x}"
     if not (path / "finished").exists():
         shutil.rmtree(path, ignore_errors=True)
@@ -44,7 +44,7 @@ def build(name: str, directory: Path, size: WireSize) -> Path:
 
 
 def copied(path: Path, name: str) -> Path:
-    """A copy beside it, whose files are linked: the server never writes into one that is there."""
+    """Copy a table with hard links: the server never changes existing files."""
     target = path.parent / name
     shutil.rmtree(target, ignore_errors=True)
     shutil.copytree(path, target, copy_function=os.link)
@@ -52,7 +52,7 @@ def copied(path: Path, name: str) -> Path:
 
 
 def _build_logged(path: Path, size: WireSize) -> None:
-    """Small files in id order, added by 21 commits; a checkpoint of the first eleven."""
+    """Build small files in the order of ids, in 21 commits, with a checkpoint of the first 11."""
     metadata = metadata_action(ROWS_SCHEMA, [])
     rows = replace(SIZES["smallest"], rows=size.files * size.file_rows, row_files=size.files)
     adds = [add_file(path, number, table) for number, table in enumerate(batches(rows))]
@@ -71,7 +71,7 @@ def _build_logged(path: Path, size: WireSize) -> None:
 
 
 def _build_many(path: Path, size: WireSize) -> None:
-    """A checkpoint with an add per file, and ten commits after it; the files are not there."""
+    """Build a checkpoint with many add actions, and ten commits; the data files do not exist."""
     BUILDERS["checkpointed"](path, replace(SIZES["smallest"], files=size.log_files))
     for version in range(_CHECKPOINT_VERSION + 1, _LAST_VERSION + 1):
         index = size.log_files + version - _CHECKPOINT_VERSION - 1
@@ -79,7 +79,7 @@ def _build_many(path: Path, size: WireSize) -> None:
 
 
 def _build_large(path: Path, size: WireSize) -> None:
-    """Large files with the columns of the small ones, in one commit."""
+    """Build large files with the columns of the small ones, in one commit."""
     generator = np.random.default_rng(7)
     names = pa.array([f"name-{number}" for number in range(5_000)])
     actions: list[dict[str, object]] = [PROTOCOL, {"metaData": metadata_action(ROWS_SCHEMA, [])}]
@@ -101,7 +101,7 @@ def _build_large(path: Path, size: WireSize) -> None:
 
 
 def _build_removed(path: Path, size: WireSize) -> None:
-    """A table that was written anew again and again; the old files lie there, and may go."""
+    """Build a table that was overwritten repeatedly, with old files for vacuum."""
     BUILDERS["tombstones"](path, replace(SIZES["smallest"], tombstones=size.removed_files))
 
 

@@ -1,8 +1,8 @@
-"""What went over the wire: requests with their times, and what is counted of them.
+"""The recorded requests with their times, and statistics about them.
 
-An exchange is under way from the moment at which the proxy has its head (method, target, headers)
-to the moment at which it passes the last piece of the answer on. So who asks because of an answer
-always starts after it has ended.
+An exchange is in progress from the arrival of its head (method, target, headers) at the proxy until
+the proxy has sent the last piece of the response. So a request that depends on a response always
+starts after the exchange of this response has ended.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 @dataclass(slots=True, kw_only=True)
 class Exchange:
-    """One request and its answer; the proxy fills it while it passes.
+    """One request and its response; the proxy fills the fields.
 
     Args:
-        method: of HTTP.
+        method: HTTP method.
         target: path and query, as they were sent.
-        byte_range: the header `Range`, or an empty text.
-        status: of the answer; 0 if none came.
-        start_s: when its head had come, on the proxy's clock.
-        end_s: when the last piece of the answer went; `start_s` while nothing of it has.
-        bytes_up: of the request's body.
-        bytes_down: of the answer's body.
-        waits: how often the latency was waited for: twice where the client asks for leave to send
-            its body (`Expect: 100-continue`), else once.
+        byte_range: the header `Range`, or an empty string.
+        status: status of the response; 0 without a response.
+        start_s: time of arrival of the head, on the proxy's clock.
+        end_s: time at which the last piece of the response was sent; `start_s` before the first.
+        bytes_up: size of the request's body.
+        bytes_down: size of the response's body.
+        waits: number of delays by the latency: two if the client waits for permission to send its
+            body (`Expect: 100-continue`), otherwise one.
         connection: number of the client's connection.
     """
 
@@ -44,14 +44,14 @@ class Exchange:
 
     @property
     def kind(self) -> str:
-        """LIST for a listing, else the method."""
+        """LIST for a listing, otherwise the method."""
         parts = urlsplit(self.target)
         is_bucket = "/" not in parts.path.strip("/")
         is_listing = is_bucket or "list-type" in parse_qs(parts.query)
         return "LIST" if self.method == "GET" and is_listing else self.method
 
     def described(self, root: str) -> str:
-        """The path below `root`, and what a listing or a part asks for."""
+        """Return the path below `root`, and the parameters of a listing or of a part."""
         parts = urlsplit(self.target)
         query = {
             name: values[0]
@@ -69,18 +69,18 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traffic:
-    """What is counted of exchanges.
+    """Statistics of exchanges.
 
     Args:
-        requests: how many.
-        kinds: how many of each kind.
-        bytes_up: of all bodies of requests.
-        bytes_down: of all bodies of answers.
-        most_under_way: at one moment.
+        requests: number of requests.
+        kinds: number of requests of each kind.
+        bytes_up: size of the bodies of all requests.
+        bytes_down: size of the bodies of all responses.
+        most_under_way: maximum number of concurrent requests.
         rounds: see `rounds`.
-        connections: of the client, by which they came.
-        span_s: from the first one's start to the last one's end.
-        busy_s: as much of that as at least one was under way.
+        connections: number of connections of the client.
+        span_s: time from the first start to the last end.
+        busy_s: the part of this time in which at least one request was in progress.
     """
 
     requests: int
@@ -95,7 +95,7 @@ class Traffic:
 
 
 def counted(exchanges: Sequence[Exchange]) -> Traffic:
-    """The counts of these exchanges, whatever their order."""
+    """Return the statistics of exchanges, which may be in any order."""
     spans = [(one.start_s, one.end_s) for one in exchanges]
     return Traffic(
         requests=len(exchanges),
@@ -111,15 +111,15 @@ def counted(exchanges: Sequence[Exchange]) -> Traffic:
 
 
 def rounds(spans: Iterable[tuple[float, float]]) -> int:
-    """How many requests one after the other it took: the length of the longest chain.
+    """Return the length of the longest chain of requests.
 
-    In a chain each request starts when the one before it has ended, or later. That is also the
-    least number of waves into which the requests can be divided so that all requests of a wave were
-    under way at one moment: spans are an interval order, for which the longest chain and the
-    smallest division into such waves have the same size.
+    In a chain, each request starts when the previous one has ended, or later. The length is also
+    the minimum number of groups into which the requests can be divided so that all requests of a
+    group were in progress at the same moment: time spans are an interval order, for which the
+    longest chain and the smallest division into such groups have the same size.
 
-    A request that waits for a free place (of a pool, say) counts like one that needs an answer: the
-    times do not tell the two apart.
+    A request that waits for a free connection of a pool counts like one that depends on a response,
+    because their times look the same.
     """
     found, last_end = 0, float("-inf")
     for start, end in sorted(spans, key=lambda span: span[1]):
@@ -130,7 +130,7 @@ def rounds(spans: Iterable[tuple[float, float]]) -> int:
 
 
 def busy_s(spans: Iterable[tuple[float, float]]) -> float:
-    """How long at least one was under way."""
+    """Return the time during which at least one exchange was in progress."""
     found, last_end = 0.0, float("-inf")
     for start, end in sorted(spans):
         found += max(0.0, end - max(start, last_end))
@@ -139,7 +139,7 @@ def busy_s(spans: Iterable[tuple[float, float]]) -> float:
 
 
 def most_under_way(spans: Iterable[tuple[float, float]]) -> int:
-    """How many were under way at once at most; one that ends when another starts is gone."""
+    """Return the maximum number of concurrent exchanges. One may start when another ends."""
     changes = [change for start, end in spans for change in ((start, 1), (end, -1))]
     most = now = 0
     for _, change in sorted(changes):
