@@ -331,8 +331,6 @@ def _check(store: Store, path: str, size_bytes: int | None) -> None:
 # --- Checks of statistics against the rows of sampled files
 
 
-
-
 @dataclass(slots=True)
 class _Leaf:
     """Number of nulls, minimum and maximum of one column, computed from the rows of one file."""
