@@ -104,8 +104,8 @@ def test_links_of_the_published_readme_lead_to_the_tag(
     for image in re.findall(r"!\[[^\]]*\]\(([^)\s]+)", readme):
         assert image.startswith("https://example.org/some/fork/raw/v1.2.3/")
     assert urls == [
-        "Issues, https://example.org/some/fork/issues",
         "Source, https://example.org/some/fork",
+        "Issues, https://example.org/some/fork/issues",
     ]
 
 
