@@ -97,20 +97,26 @@ def collect_copied(
 
 
 def check_decoding(
-    reader: ParquetReader, group: int, leaf: int, num_rows: int, segments: Segments | None
+    reader: ParquetReader,
+    group: int,
+    leaves: Sequence[int],
+    num_rows: int,
+    segments: Segments | None,
 ) -> None:
-    """Check that a column chunk can be decoded, before it is copied.
+    """Check that column chunks of a row group can be decoded, before they are copied.
 
     Raises:
-        DataFileUnreadableError: the chunk cannot be decoded, or does not have `num_rows` rows.
+        DataFileUnreadableError: a chunk cannot be decoded, or does not have `num_rows` rows.
 
-    Cost: decodes the chunk in memory.
+    Cost: decodes the chunks in memory.
     """
-    found = reader.read_leaves([leaf], [group], segments).num_rows
+    if not leaves:
+        return
+    found = reader.read_leaves(leaves, [group], segments).num_rows
     if found != num_rows:
         raise DataFileUnreadableError(
             f"cannot copy row group {group} of {reader.path!r}: expected {num_rows} rows in its "
-            f"leaf column {leaf}, found {found}"
+            f"leaf columns {list(leaves)}, found {found}"
         )
 
 

@@ -188,10 +188,9 @@ class GroupPatch:
         roots = whole | {path[0] for number, (path, _) in columns if number not in known}
         wanted = [n for n, leaf in enumerate(self._leaves) if leaf.parts[0] in roots]
         table = self._left(self._reader.read_leaves(wanted, [self._number], self._segments), 0)
-        for number, leaf in paged.items():
-            if not leaf.is_proven and number not in wanted:
-                rows = self._group.num_rows
-                check_decoding(self._reader, self._number, number, rows, self._segments)
+        unproven = [n for n, leaf in paged.items() if not leaf.is_proven and n not in wanted]
+        rows = self._group.num_rows
+        check_decoding(self._reader, self._number, sorted(unproven), rows, self._segments)
         for number, (path, _) in columns:
             if number in known:
                 bounds, null_count = known[number]

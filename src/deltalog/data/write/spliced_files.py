@@ -413,9 +413,10 @@ class _Copy:
             decoded = collect_copied(
                 self._stats, reader, stored, numbers, schema=self._schema, segments=segments
             )
-            for group, leaf in self._groups.unproven:
-                if (group, leaf) not in decoded:
-                    check_decoding(reader, group, leaf, stored.groups[group].num_rows, segments)
+            left = [chunk for chunk in self._groups.unproven if chunk not in decoded]
+            for group in sorted({group for group, _ in left}):
+                leaves = sorted(leaf for number, leaf in left if number == group)
+                check_decoding(reader, group, leaves, stored.groups[group].num_rows, segments)
         finally:
             reader.close()
 

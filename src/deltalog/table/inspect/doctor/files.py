@@ -23,12 +23,12 @@ from deltalog.operations.engine import LocalEngine
 from deltalog.operations.vacuum import TEMPORARY, existing, plan_vacuum
 from deltalog.protocol.column_mapping import physical_path
 from deltalog.protocol.features.declarations import generation_expressions
-from deltalog.protocol.features.identity_columns import IDENTITY_STEP_KEY
 from deltalog.protocol.partition_values import extract, parse_column
 from deltalog.protocol.stats.ranges import correction
 from deltalog.protocol.stats.schema import has_bounds, stats_schema
 from deltalog.schema.check import readable_values
 from deltalog.schema.columns import leaf_columns
+from deltalog.schema.types import IDENTITY_STEP_KEY
 from deltalog.storage.parquet.byte_sources import FetchedBytes, LocalBytes
 from deltalog.storage.parquet.groups import read_stored
 from deltalog.storage.parquet.parts import guarded
