@@ -64,12 +64,12 @@ def draw(bars: list[Bar]) -> str:
         (
             f'<svg xmlns="http://www.w3.org/2000/svg" class="dl dl-chart" '
             f'viewBox="0 0 {_WIDTH} {top}" '
-            'role="img" aria-label="How many times quicker deltalog is, by workload" '
+            'role="img" aria-label="Ratios by workload" '
             'font-family="system-ui, sans-serif" font-size="12">'
         ),
         f"<style>{_STYLE}</style>",
         (
-            '<text x="0" y="14">times quicker than the other library; a tick is the goal, '
+            '<text x="0" y="14">times faster than the other library; a tick is the goal, '
             "an open bar misses it</text>"
         ),
     ]
