@@ -141,3 +141,10 @@ def test_other_urls_are_refused(url: str) -> None:
 def test_a_table_object_needs_a_server() -> None:
     with pytest.raises(InvalidInputError, match="expected also a profile"):
         SharedTable(Table(share="a", schema="b", name="c"))
+
+
+def test_a_missing_profile_is_described(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInputError, match=r"none\.share': there is no such file; .*provider"):
+        read_profile(tmp_path / "none.share")
+    with pytest.raises(InvalidInputError, match="it is a directory; expected a JSON file"):
+        read_profile(tmp_path)

@@ -89,8 +89,8 @@ def scan(
 ) -> None:
     """Show rows of the table; the table format shows 50 unless a limit is given."""
     opened = open_table(table, option)
-    rows = opened.scan(columns_of(opened, column), where, limit=_shown(limit, form))
-    print_batches(rows.schema, rows.to_batches(), form)
+    rows = opened.scan(columns_of(opened, column), where, limit=_read(limit, form))
+    _print_some(rows.schema, rows.to_batches(), limit, form)
 
 
 @command("head")
@@ -159,12 +159,29 @@ def cdf(  # noqa: PLR0917  # callers need each parameter
         columns=columns_of(opened, column),
         predicate=where,
     )
-    print_batches(rows.schema, _first(rows.to_batches(), _shown(limit, form)), form)
+    _print_some(rows.schema, _first(rows.to_batches(), _read(limit, form)), limit, form)
 
 
-def _shown(limit: int | None, form: OutputFormat) -> int | None:
-    """Return the limit. If none is given, only the table format has a limit."""
-    return _MOST_SHOWN if limit is None and form is OutputFormat.TABLE else limit
+def _read(limit: int | None, form: OutputFormat) -> int | None:
+    """Return the number of rows to read. If no limit is given, only the table format has one."""
+    return _MOST_SHOWN + 1 if limit is None and form is OutputFormat.TABLE else limit
+
+
+def _print_some(
+    schema: pa.Schema, batches: Iterable[pa.RecordBatch], limit: int | None, form: OutputFormat
+) -> None:
+    """Print rows. If the table format has no limit, say on stderr that there are more than 50."""
+    if limit is not None or form is not OutputFormat.TABLE:
+        print_batches(schema, batches, form)
+        return
+    found = pa.Table.from_batches(batches, schema=schema)
+    print_batches(schema, found.slice(0, _MOST_SHOWN).to_batches(), form)
+    if found.num_rows > _MOST_SHOWN:
+        typer.echo(
+            f"the first {_MOST_SHOWN} rows; --limit shows more, and --format csv, json or arrow "
+            "all of them",
+            err=True,
+        )
 
 
 def _first(batches: Iterable[pa.RecordBatch], limit: int | None) -> Iterator[pa.RecordBatch]:

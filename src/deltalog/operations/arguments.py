@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from functools import reduce
 from math import isfinite
 from operator import and_
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, SupportsIndex, TypeGuard
 
 import pyarrow as pa
 
@@ -81,6 +81,11 @@ _DEPRECATED: Final = {
     "partitions": "use `filters` instead, or `file_pruning_predicate` of a dataset",
     "partition_filters": "use `file_pruning_predicate` instead",
 }
+
+
+def is_number(version: object) -> TypeGuard[SupportsIndex]:
+    """Whether a version is a whole number, such as an int or an integer of NumPy."""
+    return isinstance(version, SupportsIndex) and not isinstance(version, bool)
 
 
 def as_timestamp_ms(moment: object) -> int:

@@ -11,6 +11,7 @@ import ctypes
 import os
 import re
 from collections.abc import Hashable
+from difflib import get_close_matches
 from functools import cache
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeGuard
@@ -270,7 +271,7 @@ def query_duckdb(
             relation = connection.sql(sql, params=dict(parameters) if parameters else None)
         reader = None if relation is None else relation.to_arrow_reader()
     except duckdb.Error as error:
-        problem = _problem(str(error), is_translated=run is not None)
+        problem = _problem(str(error), watched, is_translated=run is not None)
         refused = InvalidInputError(f"cannot run {shown or sql!r}: {problem}")
         raise _cause(watched, run, str(error)) or refused from error
     if reader is None:
@@ -434,7 +435,7 @@ def _batches(
     try:
         yield from reader
     except (pa.ArrowException, OSError) as error:
-        problem = _problem(str(error), is_translated=run is not None)
+        problem = _problem(str(error), watched, is_translated=run is not None)
         refused = InvalidInputError(f"cannot run {shown!r}: {problem}")
         raise _cause(watched, run, str(error)) or refused from error
     at_end()
@@ -453,7 +454,7 @@ _ADVICE: Final = {
 }
 
 
-def _problem(message: str, *, is_translated: bool) -> str:
+def _problem(message: str, watched: Mapping[str, Any], *, is_translated: bool) -> str:
     """Return a message of DuckDB for the user, without a position in SQL that deltalog wrote."""
     if BY_ZERO in message:
         return BY_ZERO
@@ -463,7 +464,7 @@ def _problem(message: str, *, is_translated: bool) -> str:
     problem, _, _ = message.partition("\n\nLINE ")
     kind, _, text = problem.partition(": ")
     if kind == "Binder Error":
-        return _binder_problem(text)
+        return _binder_problem(text, watched)
     if text.startswith(_MANY_ROWS):
         return "a subquery that stands for one value has several rows"
     advice = _ADVICE.get(kind)
@@ -471,7 +472,7 @@ def _problem(message: str, *, is_translated: bool) -> str:
 
 
 _UNKNOWN_COLUMN = re.compile(r'Referenced column "(.*?)" not found in FROM clause!')
-_CANDIDATES = re.compile(r'\nCandidate bindings: "(.*?)"(?:, .*)?$', re.DOTALL)
+_MOST_NAMES: Final = 10
 _BINDER_ERRORS: Final = (
     (
         re.compile(r'column "(.*?)" must appear in the GROUP BY clause.*', re.DOTALL),
@@ -497,16 +498,25 @@ _BINDER_ERRORS: Final = (
 _MANY_ROWS: Final = "More than one row returned by a subquery used as an expression"
 
 
-def _binder_problem(text: str) -> str:
+def _binder_problem(text: str, watched: Mapping[str, Any]) -> str:
     """Return a binder error of DuckDB in terms of the query."""
     if unknown := _UNKNOWN_COLUMN.match(text):
-        near = _CANDIDATES.search(text)
-        hint = f"; did you mean {near[1]!r}?" if near else ""
-        return f"there is no column {unknown[1]!r}{hint}"
+        names = {name_key(name): name for rows in watched.values() for name in _names(rows)}
+        near = get_close_matches(name_key(unknown[1]), names, n=1)
+        shown = [*map(repr, names.values())][:_MOST_NAMES]
+        more = ", …" if len(names) > len(shown) else ""
+        hint = f"did you mean {names[near[0]]!r}?" if near else f"known: {', '.join(shown)}{more}"
+        return f"there is no column {unknown[1]!r}; {hint}"
     for pattern, meaning in _BINDER_ERRORS:
         if pattern.match(text):
             return pattern.sub(meaning, text, count=1)
     return text
+
+
+def _names(rows: Any) -> list[str]:
+    """Return the names of a table's columns; its view may have only those that a query uses."""
+    schema = getattr(rows, "table_schema", None) or rows.schema
+    return list(schema.names)
 
 
 def _cause(watched: Mapping[str, Any], run: DuckDBRun | None, message: str) -> DeltaError | None:

@@ -295,10 +295,26 @@ def _serialized(kind: Any) -> str:
     return serialize().decode() if serialize is not None else ""
 
 
+def check_extension(arrow_type: pa.BaseExtensionType, path: tuple[str, ...]) -> None:
+    """Raise if the stored values of an Arrow extension type mean something else without the type.
+
+    Raises:
+        InvalidInputError: the type contains periods of pandas, which are stored as numbers.
+    """
+    if arrow_type.extension_name == "pandas.period":
+        at = f" of column {'.'.join(path)!r}" if path else ""
+        raise InvalidInputError(
+            f"cannot store the pandas periods{at}: Delta has no such type, and their numbers mean "
+            "nothing without pandas; convert them first, for example by .dt.to_timestamp() or "
+            ".astype(str)"
+        )
+
+
 def _from_arrow_type(arrow_type: Any, path: tuple[str, ...], naming: _Naming) -> DataType:
     if isinstance(arrow_type, pa.BaseExtensionType):
         if arrow_type.extension_name == VARIANT.extension_name:
             return VariantType()
+        check_extension(arrow_type, path)
         return _from_arrow_type(arrow_type.storage_type, path, naming)
     if pt.is_dictionary(arrow_type) or pt.is_run_end_encoded(arrow_type):
         return _from_arrow_type(arrow_type.value_type, path, naming)

@@ -15,7 +15,7 @@ import pyarrow.types as pt
 
 from deltalog._util.kernels import arrow, compute, pc
 from deltalog.errors import SchemaMismatchError
-from deltalog.schema.arrow import VARIANT, VARIANT_STORAGE, is_list
+from deltalog.schema.arrow import VARIANT, VARIANT_STORAGE, check_extension, is_list
 from deltalog.schema.primitives import primitive_of_arrow
 
 if TYPE_CHECKING:
@@ -78,6 +78,8 @@ def conform_array(array: Any, target: pa.DataType, *, column: str = "") -> Any:
 
 
 def _conform(array: Any, target: Any, path: Path) -> Any:
+    if isinstance(array.type, pa.BaseExtensionType):
+        check_extension(array.type, path)
     array = _plain(array)
     found = array.type
     if found == target:

@@ -16,12 +16,16 @@ from deltalog.errors import (
     AccessDeniedError,
     AlreadyExistsError,
     DeltaError,
+    InvalidInputError,
     ObjectNotFoundError,
     StorageError,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator
+
+_UNEXPECTED: Final = re.compile(r"got an unexpected keyword argument '(\w+)'")
+"""How Python refuses an argument. Options that deltalog does not know are passed to the client."""
 
 
 def storage_error(
@@ -37,6 +41,11 @@ def storage_error(
     """
     if isinstance(error, DeltaError):
         return error
+    if isinstance(error, TypeError) and (unknown := _UNEXPECTED.search(str(error))):
+        return InvalidInputError(
+            f"cannot {operation} {redact(path, secrets)!r}: the store's client does not know the "
+            f"storage option {unknown[1]!r}"
+        )
     detail = redact(f"{type(error).__name__}: {error}", secrets)
     return _meaning(error)(f"cannot {operation} {redact(path, secrets)!r}: {detail}")
 

@@ -6,6 +6,7 @@ Methods with the same semantics as in deltalake have the same names.
 
 from __future__ import annotations
 
+from operator import index
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, TypeVar, cast, overload
 
 from deltalog._util.cards import Progress, shown
@@ -314,8 +315,8 @@ class DeltaTable:
 
     def _load(self, context: TableContext, version: Version | None) -> Snapshot:
         with locations.naming(context.store.root):
-            if version is None or (isinstance(version, int) and not isinstance(version, bool)):
-                return load_snapshot(context, version=version)
+            if version is None or arguments.is_number(version):
+                return load_snapshot(context, version=None if version is None else index(version))
             return load_snapshot(context, timestamp_ms=arguments.as_timestamp_ms(version))
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from deltalog import DeltaTable, Field, Schema, write_deltalake
@@ -118,3 +119,18 @@ def test_diff(table: str) -> None:
     rows = lines("diff", table, 1, 2, "--rows")
     assert [(row["id"], row["_change_type"]) for row in rows] == [(2, "delete")]
     assert lines("diff", table, 0, 2, "--rows", "--key", "id")[0]["id"] in {1, 2}
+
+
+@pytest.mark.parametrize("command", [("scan",), ("cdf",)])
+def test_more_rows_than_are_shown_are_mentioned(command: tuple[str, ...], tmp_path: Path) -> None:
+    uri = str(tmp_path / "many")
+    feed = {"delta.enableChangeDataFeed": "true"}
+    write_deltalake(uri, pa.table({"id": list(range(50))}), configuration=feed)
+    asked = (*command, uri, *(("0",) if command == ("cdf",) else ()))
+    assert run(*asked).stderr == ""
+    write_deltalake(uri, pa.table({"id": [50]}), mode="append")
+    found = run(*asked)
+    assert len(found.stdout.splitlines()) == 51
+    assert found.stderr.startswith("the first 50 rows; --limit shows more")
+    assert len(run(*asked, "--limit", "51").stdout.splitlines()) == 52
+    assert len(lines(*asked)) == 51

@@ -17,3 +17,13 @@ def test_the_command_of_the_whole_library(tmp_path: Path) -> None:
     wrong.write_text("prot: 1")
     for command in (["share", "check", str(wrong)], ["share", "serve", str(wrong), "--port", "1"]):
         assert runner.invoke(commands, command).exit_code == 2
+
+
+def test_a_port_beyond_the_last_one_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("uvicorn", reason="the extra sharing is not installed")
+    from deltalog.sharing.__main__ import main
+
+    assert main(["serve", str(tmp_path / "c.yaml"), "--port", "80899"]) == 2
+    assert "expected a port from 0 to 65535, found 80899" in capsys.readouterr().err

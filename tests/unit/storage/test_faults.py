@@ -13,6 +13,7 @@ from deltalog.errors import (
     AccessDeniedError,
     AlreadyExistsError,
     DeltaError,
+    InvalidInputError,
     MalformedLogError,
     ObjectNotFoundError,
     StorageError,
@@ -230,3 +231,17 @@ def test_harmless_texts_stay(text: str) -> None:
 @pytest.mark.parametrize("text", ["s3://key:***@bucket/x@y", "sig=***&se=2", "Bearer ***"])
 def test_what_is_hidden_already_stays(text: str) -> None:
     assert redact(text) == text
+
+
+def test_an_option_that_the_client_refuses_is_named() -> None:
+    def session(*, region: str) -> None:
+        del region
+
+    refuse: Any = session
+    with pytest.raises(TypeError) as caught:
+        refuse(foo="bar")
+    found = storage_error(caught.value, operation="list", path="s3://bucket/x")
+    assert isinstance(found, InvalidInputError)
+    assert str(found) == (
+        "cannot list 's3://bucket/x': the store's client does not know the storage option 'foo'"
+    )

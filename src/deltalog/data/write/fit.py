@@ -34,7 +34,7 @@ from deltalog.schema.check import readable_rows
 from deltalog.schema.columns import walk_types
 from deltalog.schema.primitives import Family
 from deltalog.schema.primitives.moments import has_nanoseconds, instants
-from deltalog.schema.types import BOOLEAN, DATE, STRING, TIMESTAMP
+from deltalog.schema.types import BOOLEAN, DATE, STRING, TIMESTAMP, VOID
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -314,6 +314,11 @@ def _match_type(incoming: DataType, table: DataType, path: Path, problems: _Prob
             _match_type(incoming.value_type, table.value_type, (*path, "value"), problems)
         case StructType(), VariantType() if set(incoming.names) == _VARIANT_PARTS:
             pass
+        case _ if table == VOID and incoming != VOID:
+            problems.types.append(
+                f"column {'.'.join(path)!r} is of type void, because all of its values were NULL "
+                f"so far, and cannot store {incoming}; schema_mode='merge' changes its type"
+            )
         case _ if not can_store(incoming, table):
             problems.types.append(
                 f"column {'.'.join(path)!r} is of type {table} and cannot store {incoming}; cast "

@@ -102,14 +102,23 @@ def parse_table_name(name: str) -> Table:
     return Table(name=table, schema=schema, share=share)
 
 
+_PROBLEMS: Final[dict[type[Exception], str]] = {
+    FileNotFoundError: "there is no such file; it is the file that the provider of the share sends "
+    "or offers for download",
+    IsADirectoryError: "it is a directory; expected a JSON file",
+    PermissionError: "this user may not read the file",
+}
+
+
 def _read_file(location: str) -> bytes:
     try:
         with _opened(location) as file:
             data = file.read(_MOST_BYTES + 1)
     # A file system may raise any error. Its message may contain secrets from the location.
     except Exception as error:  # noqa: BLE001
+        problem = _PROBLEMS.get(type(error), type(error).__name__)
         raise InvalidInputError(
-            f"cannot read the profile {shown_location(location)!r}: {type(error).__name__}"
+            f"cannot read the profile {shown_location(location)!r}: {problem}"
         ) from None
     _warn_of_mode(location)
     if len(data) > _MOST_BYTES:

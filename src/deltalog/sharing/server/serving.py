@@ -30,6 +30,7 @@ _LOG: Final = logging.getLogger("deltalog.sharing")
 _THROTTLED: Final = ("asyncio", "uvicorn.error", "deltalog.sharing")
 # The number of seconds for closing connections after the grace period. Then the process ends.
 _LAST_SECONDS: Final = 5
+_LAST_PORT: Final = 65_535
 
 
 def serve(path: str | Path, *, host: str | None = None, port: int | None = None) -> None:
@@ -44,8 +45,12 @@ def serve(path: str | Path, *, host: str | None = None, port: int | None = None)
         port: overrides the port in the file.
 
     Raises:
-        InvalidInputError: the file is wrong, or uvicorn is not installed.
+        InvalidInputError: the file or the port is invalid, or uvicorn is not installed.
     """
+    if port is not None and not 0 <= port <= _LAST_PORT:
+        raise InvalidInputError(
+            f"cannot serve {str(path)!r}: expected a port from 0 to {_LAST_PORT}, found {port}"
+        )
     try:
         import uvicorn  # noqa: PLC0415 -- a mounted application does not need it
 

@@ -1,0 +1,48 @@
+"""Values of pandas and NumPy: what is stored has the same meaning, or is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from deltalog import DeltaTable, write_deltalake
+from deltalog.errors import InvalidInputError, SchemaMismatchError
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_periods_are_not_stored_as_numbers(nested: bool, tmp_path: Path) -> None:
+    frame = pd.DataFrame({"p": pd.period_range("2024-01", periods=2, freq="M")})
+    rows = pa.Table.from_pandas(frame)
+    if nested:
+        periods = rows.column("p").combine_chunks()
+        rows = pa.table({"p": pa.StructArray.from_arrays([periods], ["of"])})
+    with pytest.raises(InvalidInputError, match=r"pandas periods of column 'p.*to_timestamp"):
+        write_deltalake(tmp_path, rows)
+    number = pa.table({"p": pa.array([{"of": 1}] if nested else [1])})
+    write_deltalake(tmp_path, number)
+    with pytest.raises(InvalidInputError, match=r"pandas periods of column 'p"):
+        write_deltalake(tmp_path, rows, mode="append")
+    assert DeltaTable(tmp_path).to_pyarrow_table().equals(number)
+
+
+def test_a_column_of_nulls_gets_a_type_by_a_merged_schema(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, pd.DataFrame({"a": [1], "s": [None]}))
+    rows = pa.table({"a": [2], "s": ["x"]})
+    with pytest.raises(SchemaMismatchError, match="'s' is of type void.*schema_mode='merge'"):
+        write_deltalake(tmp_path, rows, mode="append")
+    write_deltalake(tmp_path, rows, mode="append", schema_mode="merge")
+    found = DeltaTable(tmp_path).to_pyarrow_table().sort_by("a").to_pylist()
+    assert found == [{"a": 1, "s": None}, {"a": 2, "s": "x"}]
+
+
+def test_integers_of_numpy_are_versions(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, pa.table({"a": [1]}))
+    write_deltalake(tmp_path, pa.table({"a": [2]}), mode="append")
+    assert DeltaTable(tmp_path, version=np.int64(0)).version() == 0
+    for version in (True, np.float64(0)):
+        with pytest.raises(InvalidInputError, match="is not a version: expected a number"):
+            DeltaTable(tmp_path, version=version)
