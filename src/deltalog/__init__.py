@@ -172,7 +172,17 @@ state_higher_names(
 )
 
 if not TYPE_CHECKING:  # type checkers must not see it, so that they report wrong names
-    __getattr__, __dir__ = names_on_demand(__name__, _ORIGINS, _MODULES)
+    __getattr__, __dir__ = names_on_demand(
+        __name__,
+        _ORIGINS,
+        _MODULES,
+        meant={
+            "read_delta": "DeltaTable(location).to_polars() or .to_pandas()",
+            "scan_delta": "DeltaTable(location).to_polars(lazy=True)",
+            "write_delta": "write_deltalake(location, data)",
+            "exists": "DeltaTable.is_deltatable(location)",
+        },
+    )
 
 
 def load_ipython_extension(shell: Any) -> None:

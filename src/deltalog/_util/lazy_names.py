@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
 
 _HIGHER: dict[str, str] = {}
@@ -36,8 +36,24 @@ def higher(name: str) -> Any:
     return getattr(import_module(_HIGHER[name]), name)
 
 
+_SIMILAR: Final = 0.75
+"""The minimum similarity of a name that is suggested; less would be a guess."""
+
+
+def similar_to(name: str, names: Iterable[str]) -> str:
+    """Return `: did you mean 'x'?` for the most similar public name; empty if none is similar."""
+    from difflib import get_close_matches  # noqa: PLC0415  # only for errors
+
+    public = [one for one in names if not one.startswith("_")]
+    close = [] if name.startswith("_") else get_close_matches(name, public, 1, _SIMILAR)
+    return f": did you mean {close[0]!r}?" if close else ""
+
+
 def names_on_demand(
-    package: str, origins: Mapping[str, Collection[str]], modules: Collection[str] = ()
+    package: str,
+    origins: Mapping[str, Collection[str]],
+    modules: Collection[str] = (),
+    meant: Mapping[str, str] | None = None,
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return `__getattr__` and `__dir__` for a package.
 
@@ -47,6 +63,7 @@ def names_on_demand(
         package: the name of the package, which is being imported.
         origins: full name of a module → its public names.
         modules: submodules that are imported when they are accessed as attributes.
+        meant: name in other libraries → what to use instead, for errors.
     """
     namespace = vars(sys.modules[package])
     module_of = {name: module for module, names in origins.items() for name in names}
@@ -56,7 +73,9 @@ def names_on_demand(
         if name in modules:
             return import_module(f"{package}.{name}")
         if name not in module_of:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            other = (meant or {}).get(name)
+            hint = f": use {other}" if other else similar_to(name, [*module_of, *modules])
+            raise AttributeError(f"module {package!r} has no attribute {name!r}{hint}")
         value = namespace[name] = getattr(import_module(module_of[name]), name)
         return value
 

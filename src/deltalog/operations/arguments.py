@@ -6,9 +6,8 @@ This module defines the accepted forms of these arguments, and the errors for in
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from difflib import get_close_matches
 from functools import reduce
 from math import isfinite
 from operator import and_
@@ -19,6 +18,7 @@ import pyarrow as pa
 from deltalog import expressions
 from deltalog._util.clock import Moment
 from deltalog._util.escaping import name_key
+from deltalog._util.lazy_names import similar_to
 from deltalog.errors import InvalidInputError
 from deltalog.expressions.sql_session import SqlSession, TextRules
 from deltalog.schema import (
@@ -73,8 +73,6 @@ _MEANT: Final = {
     "path": "table_uri",
 }
 """What methods do that users of other libraries look for by these names."""
-_SIMILAR: Final = 0.75
-"""The least similarity of a name that is suggested; less is a guess."""
 _ON_DEMAND: Final = "it is ignored, because file columns are read on demand; do not pass it"
 _DEPRECATED: Final = {
     **dict.fromkeys(("without_files", "log_buffer_size", "skip_stats"), _ON_DEMAND),
@@ -152,13 +150,6 @@ def explain_missing(name: str, names: Sequence[str]) -> str:
     if name in _MEANT:
         return f"DeltaTable has no attribute {name!r}: use {_MEANT[name]}"
     return f"DeltaTable has no attribute {name!r}{similar_to(name, names)}"
-
-
-def similar_to(name: str, names: Iterable[str]) -> str:
-    """Return `: did you mean 'x'?` for the most similar public name; empty if none is similar."""
-    public = [one for one in names if not one.startswith("_")]
-    close = [] if name.startswith("_") else get_close_matches(name, public, 1, _SIMILAR)
-    return f": did you mean {close[0]!r}?" if close else ""
 
 
 def as_columns(columns: Sequence[str] | None) -> Sequence[str] | None:

@@ -11,10 +11,10 @@ import pyarrow as pa
 
 from deltalog._util.cards import card, cell_of_row, grid, plain
 from deltalog._util.escaping import printable, printable_lines
+from deltalog._util.lazy_names import similar_to
 from deltalog.data.scan.rows import to_frame
 from deltalog.data.write.source import open_batches
 from deltalog.errors import InvalidInputError
-from deltalog.operations.arguments import similar_to
 from deltalog.schema.check import python_values, readable_tuples
 
 if TYPE_CHECKING:
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 _SHOWN_ROWS: Final = 20
 _MEANT: Final = {
     **dict.fromkeys(("fetchall", "fetchmany", "collect", "rows", "to_dicts"), "to_pylist()"),
-    **dict.fromkeys(("fetchone", "first", "show", "head", "limit"), "to_pylist()[0]"),
+    **dict.fromkeys(("fetchone", "first"), "to_pylist()[0]"),
+    **dict.fromkeys(("show", "head", "limit"), "to_pandas(), or LIMIT in the statement"),
     **dict.fromkeys(("df", "fetchdf", "toPandas"), "to_pandas()"),
     **dict.fromkeys(("pl",), "to_polars()"),
     **dict.fromkeys(("arrow", "fetch_arrow_table", "to_arrow_table", "read_all"), "to_arrow()"),

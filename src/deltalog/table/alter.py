@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from deltalog._util.lazy_names import similar_to
 from deltalog.errors import InvalidInputError
 from deltalog.operations import alter
 from deltalog.operations.alter.drop_feature import drop_feature
-from deltalog.operations.arguments import as_constraints, similar_to
+from deltalog.operations.arguments import as_constraints
 from deltalog.operations.operation import CustomOperation, Operation
 from deltalog.schema import DataType, Field
 from deltalog.transaction.properties import CommitOptions

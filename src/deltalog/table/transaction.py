@@ -10,9 +10,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from deltalog._util.cached import name_methods_after
+from deltalog._util.lazy_names import similar_to
 from deltalog.errors import InvalidInputError
 from deltalog.operations.alter import SetDomainMetadata
-from deltalog.operations.arguments import as_updates, check_given, left_for_predicate, similar_to
+from deltalog.operations.arguments import as_updates, check_given, left_for_predicate
 from deltalog.operations.changes.file_options import FileOptions
 from deltalog.operations.changes.request import ChangeRequest
 from deltalog.operations.delete import Delete

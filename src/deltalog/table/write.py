@@ -10,6 +10,7 @@ from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, TypeVar, Unpack
 
 from deltalog._util.escaping import name_key
+from deltalog._util.lazy_names import similar_to
 from deltalog.catalogs.table_uri import named_table, open_table_context
 from deltalog.data.write import files
 from deltalog.data.write.options import WriterProperties, WriteSpec
@@ -20,7 +21,7 @@ from deltalog.errors import (
     TableNotFoundError,
 )
 from deltalog.log.listing import has_table
-from deltalog.operations.arguments import check_given, similar_to
+from deltalog.operations.arguments import check_given
 from deltalog.operations.changes.file_options import FileOptions
 from deltalog.operations.engine import Engine, LocalEngine, RowSource
 from deltalog.operations.execute import make_table

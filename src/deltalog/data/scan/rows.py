@@ -9,11 +9,12 @@ Protocol: none
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, Literal, Self
+from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, Self
 
 import pyarrow as pa
 
 from deltalog._util.cached import cached_property, name_methods_after
+from deltalog._util.lazy_names import similar_to
 from deltalog.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -21,6 +22,18 @@ if TYPE_CHECKING:
 
     import pandas as pd
     import polars as pl
+
+
+_MEANT: Final = {
+    **dict.fromkeys(("to_pylist", "to_dicts", "to_list", "rows"), "to_table().to_pylist()"),
+    **dict.fromkeys(("to_df", "df", "toPandas"), "to_pandas()"),
+    **dict.fromkeys(("to_arrow", "to_pyarrow", "to_pyarrow_table", "collect"), "to_table()"),
+    **dict.fromkeys(("filter", "where", "query"), "scan(predicate=…)"),
+    **dict.fromkeys(("select", "project"), "scan(columns)"),
+    **dict.fromkeys(("head", "limit", "take", "first"), "scan(limit=…)"),
+    "pl": "to_polars()",
+}
+"""What to use instead of names of other libraries."""
 
 
 class Rows:
@@ -34,6 +47,13 @@ class Rows:
         """Show the subclass's name in errors about arguments."""
         super().__init_subclass__(**options)
         name_methods_after(cls, Rows)
+
+    if not TYPE_CHECKING:  # type checkers must report unknown attributes
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Raise an error that names what to use instead, or a similar name."""
+            hint = f": use {_MEANT[name]}" if name in _MEANT else similar_to(name, dir(type(self)))
+            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}{hint}")
 
     @property
     def schema(self) -> pa.Schema:
