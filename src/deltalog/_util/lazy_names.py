@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
@@ -47,6 +47,26 @@ def similar_to(name: str, names: Iterable[str]) -> str:
     public = [one for one in names if not one.startswith("_")]
     close = [] if name.startswith("_") else get_close_matches(name, public, 1, _SIMILAR)
     return f": did you mean {close[0]!r}?" if close else ""
+
+
+class SimilarNames:
+    """Base class of public classes: an error about an unknown attribute names a similar one.
+
+    Attributes:
+        _meant: name in other libraries → what to use instead.
+    """
+
+    __slots__ = ()
+    _meant: ClassVar[Mapping[str, str]] = {}
+
+    if not TYPE_CHECKING:  # type checkers must report unknown attributes
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Raise an error that names what to use instead, or a similar name."""
+            kind = type(self)
+            other = self._meant.get(name)
+            hint = f": use {other}" if other else similar_to(name, dir(kind))
+            raise AttributeError(f"{kind.__name__} has no attribute {name!r}{hint}")
 
 
 def names_on_demand(

@@ -525,6 +525,17 @@ OF_LOCALES: Final = frozenset({"lower", "upper"})
 TRIMS: Final = frozenset({"ltrim", "rtrim", "trim"})
 
 
+_AGGREGATES: Final = frozenset({"avg", "count", "first", "last", "max", "mean", "min", "sum"})
+_OTHER_DIALECTS: Final = {
+    "strftime": "date_format(moment, 'yyyy-MM-dd')",
+    "to_char": "date_format(moment, 'yyyy-MM-dd')",
+    "strptime": "to_timestamp(string, 'yyyy-MM-dd')",
+    "len": "length(string)",
+    "list_contains": "array_contains(array, value)",
+}
+"""Functions of other SQL dialects → those of Spark."""
+
+
 def find_function(name: str, count: int, others: Collection[str] = ()) -> Function:
     """Find the function with a given name and number of arguments.
 
@@ -542,6 +553,10 @@ def find_function(name: str, count: int, others: Collection[str] = ()) -> Functi
     if function is None:
         close = difflib.get_close_matches(name, [*FUNCTIONS, *others], n=1)
         hint = f"; did you mean {close[0]!r}?" if close else ""
+        if name in _AGGREGATES:
+            hint = " for one row: it is an aggregate function, which only a query can use"
+        elif name in _OTHER_DIALECTS:
+            hint = f"; Spark's name is {_OTHER_DIALECTS[name]}"
         raise InvalidInputError(f"deltalog has no SQL function {name!r}{hint}")
     if count < function.least or (function.most is not None and count > function.most):
         wanted = str(function.least)

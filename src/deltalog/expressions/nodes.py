@@ -143,10 +143,29 @@ COMPARISONS: Final = frozenset({"=", "<>", "<", "<=", ">", ">=", "<=>"})
 ARITHMETIC: Final = frozenset({"+", "-", "*", "/", "%"})
 
 
+_MEANT: Final = {
+    "isin": "is_in(values)",
+    **dict.fromkeys(("isna", "isnull", "isNull"), "is_null()"),
+    **dict.fromkeys(("notna", "notnull", "isNotNull", "is_not_nan"), "is_not_null()"),
+    **dict.fromkeys(("startswith", "startsWith"), "starts_with(prefix)"),
+    "is_between": "between(low, high)",
+    "astype": "cast(type)",
+    "alias": "the names of `columns`; an expression has no alias",
+}
+"""Methods of expressions of other libraries."""
+
+
 class Expression(Node):
     """Any node of an expression. Operators build nodes: `(col("a") > 5) & col("b").is_null()`."""
 
     __slots__ = ()
+
+    if not TYPE_CHECKING:  # type checkers must report unknown attributes
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Raise an error that names the method for a name of other libraries."""
+            hint = f": use {_MEANT[name]}" if name in _MEANT else ""
+            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}{hint}")
 
     def __hash__(self) -> int:
         """Hash the node by its identity."""

@@ -93,6 +93,10 @@ def as_timestamp_ms(moment: object) -> int:
         InvalidInputError: the string is not a timestamp.
     """
     if isinstance(moment, str):
+        if moment.strip().isdigit():
+            raise InvalidInputError(
+                f"{moment!r} is not a timestamp: a version is a number, {int(moment)}"
+            )
         try:
             moment = datetime.fromisoformat(moment)
         except ValueError:
@@ -160,6 +164,11 @@ def as_columns(columns: Sequence[str] | None) -> Sequence[str] | None:
     """
     if columns is None:
         return None
+    if isinstance(columns, Mapping):
+        raise InvalidInputError(
+            f"cannot take columns={columns!r}: expected a list of names; rename the columns of the "
+            "result instead"
+        )
     if isinstance(columns, expressions.Expression):
         raise InvalidInputError(
             f"cannot take columns={columns!r}: expected a list of names; pass a condition on rows "
@@ -363,6 +372,11 @@ def as_updates(
     Raises:
         InvalidInputError: both or none of `updates` and `new_values` are given, or one is invalid.
     """
+    if isinstance(updates, Mapping) and isinstance(new_values, str | expressions.Expression):
+        raise InvalidInputError(
+            f"cannot update with new_values={new_values!r}: expected a dictionary of Python "
+            "values; pass a condition as predicate=…"
+        )
     if (updates is None) is (new_values is None):
         raise InvalidInputError("an update needs either updates (SQL) or new_values (Python)")
     for given in (updates, new_values):

@@ -471,7 +471,11 @@ def _problem(message: str, watched: Mapping[str, Any], *, is_translated: bool) -
     return f"{problem} ({advice})" if advice else problem
 
 
-_UNKNOWN_COLUMN = re.compile(r'Referenced column "(.*?)" not found in FROM clause!')
+_UNKNOWN_COLUMN = re.compile(
+    r'Referenced column "(?P<name>.*?)" not found in FROM clause!'
+    r'|(?:Values list|Table) "(?:.*?)" does not have a column named "(?P<qualified>.*?)"'
+)
+_UNKNOWN_TABLE = re.compile(r'Referenced table "(.*?)" not found!(?:\nCandidate tables: (.*))?')
 _MOST_NAMES: Final = 10
 _BINDER_ERRORS: Final = (
     (
@@ -501,12 +505,16 @@ _MANY_ROWS: Final = "More than one row returned by a subquery used as an express
 def _binder_problem(text: str, watched: Mapping[str, Any]) -> str:
     """Return a binder error of DuckDB in terms of the query."""
     if unknown := _UNKNOWN_COLUMN.match(text):
+        unknown_name = unknown["name"] or unknown["qualified"]
         names = {name_key(name): name for rows in watched.values() for name in _names(rows)}
-        near = get_close_matches(name_key(unknown[1]), names, n=1)
+        near = get_close_matches(name_key(unknown_name), names, n=1)
         shown = [*map(repr, names.values())][:_MOST_NAMES]
         more = ", …" if len(names) > len(shown) else ""
         hint = f"did you mean {names[near[0]]!r}?" if near else f"known: {', '.join(shown)}{more}"
-        return f"there is no column {unknown[1]!r}; {hint}"
+        return f"there is no column {unknown_name!r}; {hint}"
+    if missing := _UNKNOWN_TABLE.match(text):
+        known = f"; the query has {missing[2]}" if missing[2] else ""
+        return f"there is no table or alias {missing[1]!r}{known}"
     for pattern, meaning in _BINDER_ERRORS:
         if pattern.match(text):
             return pattern.sub(meaning, text, count=1)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import pyarrow.types as pt
 
+from deltalog._util.lazy_names import SimilarNames
 from deltalog.errors import (
     ConstraintViolationError,
     DeltaError,
@@ -136,7 +137,14 @@ ROWID: Final = TypeKind("ROWID")
 # --- `connect` and `sql`, and their connections and cursors
 
 
-class Connection:
+_MEANT: Final = {
+    **dict.fromkeys(("query", "sql", "run"), "execute(statement)"),
+    **dict.fromkeys(("fetchall", "fetchone", "fetchmany"), "execute(statement).fetchall()"),
+}
+"""Methods of other libraries' connections."""
+
+
+class Connection(SimilarNames):
     """A connection (PEP 249), which runs SQL statements in this process. DuckDB runs the queries.
 
     Every statement commits its own version. So `commit` does nothing, and `rollback` raises an
@@ -145,6 +153,8 @@ class Connection:
     Args:
         session: the session that resolves the names of tables.
     """
+
+    _meant = _MEANT
 
     Warning = Warning
     Error = Error

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
+from deltalog._util.lazy_names import SimilarNames
 from deltalog.data.write.source import is_rereadable
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import Expression
@@ -36,7 +37,19 @@ def check_condition(predicate: object) -> str | Expression:
     return predicate
 
 
-class TableMerger:
+_MEANT: Final = {
+    "whenMatchedUpdate": "when_matched_update(updates)",
+    "whenMatchedUpdateAll": "when_matched_update_all()",
+    "whenMatchedDelete": "when_matched_delete()",
+    "whenNotMatchedInsert": "when_not_matched_insert(updates)",
+    "whenNotMatchedInsertAll": "when_not_matched_insert_all()",
+    "whenNotMatchedBySourceUpdate": "when_not_matched_by_source_update(updates)",
+    "whenNotMatchedBySourceDelete": "when_not_matched_by_source_delete()",
+}
+"""Methods of the builder of Spark."""
+
+
+class TableMerger(SimilarNames):
     """A builder of a merge; nothing runs before `execute`.
 
     There are three groups of clauses: matched, not matched, and not matched by source. In each
@@ -48,6 +61,8 @@ class TableMerger:
         merge: the merge without clauses. Its source has any type that `write_deltalake` accepts.
         options: options of `DeltaTable.do`.
     """
+
+    _meant = _MEANT
 
     def __init__(self, target: OperationTarget, merge: Merge, **options: Any) -> None:
         self._target = target

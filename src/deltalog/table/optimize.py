@@ -8,9 +8,10 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from deltalog._util.cards import Progress, shown
+from deltalog._util.lazy_names import SimilarNames
 from deltalog.data.write.source import open_batches
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.operations.alter import SetTableProperties
@@ -51,7 +52,14 @@ if TYPE_CHECKING:
     ColumnPath = str | tuple[str, ...]
 
 
-class TableOptimizer:
+_MEANT: Final = {
+    **dict.fromkeys(("zorder", "executeZOrderBy"), "z_order(columns)"),
+    **dict.fromkeys(("run", "execute", "executeCompaction"), "compact()"),
+}
+"""Methods of other libraries."""
+
+
+class TableOptimizer(SimilarNames):
     """Rewrites files without changing rows: the type of `DeltaTable.optimize`.
 
     Row ids do not change, and the change data feed contains no rows for such commits. If there is
@@ -76,6 +84,8 @@ class TableOptimizer:
       committed, and the operation continues with another commit. 0 means one commit for each
       partition.
     """
+
+    _meant = _MEANT
 
     if not TYPE_CHECKING:  # type checkers know that this is no method
 

@@ -9,12 +9,12 @@ Protocol: none
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, Self
+from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 import pyarrow as pa
 
 from deltalog._util.cached import cached_property, name_methods_after
-from deltalog._util.lazy_names import similar_to
+from deltalog._util.lazy_names import SimilarNames
 from deltalog.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -36,24 +36,19 @@ _MEANT: Final = {
 """What to use instead of names of other libraries."""
 
 
-class Rows:
+class Rows(SimilarNames):
     """Base class of results that can be read any number of times.
 
     `read_next_batch` and `close` work as in `pyarrow.RecordBatchReader`: the object has one current
     position.
     """
 
+    _meant = _MEANT
+
     def __init_subclass__(cls, **options: Any) -> None:
         """Show the subclass's name in errors about arguments."""
         super().__init_subclass__(**options)
         name_methods_after(cls, Rows)
-
-    if not TYPE_CHECKING:  # type checkers must report unknown attributes
-
-        def __getattr__(self, name: str) -> NoReturn:
-            """Raise an error that names what to use instead, or a similar name."""
-            hint = f": use {_MEANT[name]}" if name in _MEANT else similar_to(name, dir(type(self)))
-            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}{hint}")
 
     @property
     def schema(self) -> pa.Schema:
