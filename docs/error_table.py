@@ -22,6 +22,10 @@ ADVICE: Final[dict[str, tuple[str, str]]] = {
         "A misspelt column, option or argument, or a predicate that is not SQL.",
         "Read the end of the message: it names what was probably meant. It is a `ValueError`, too.",
     ),
+    "AppendOnlyError": (
+        "A delete, update, merge or overwrite of a table with `delta.appendOnly = true`.",
+        "Append only, or set the property to `false` first. It is an `InvalidInputError`, too.",
+    ),
     "AmbiguousMergeError": (
         "The source of a merge has several rows of one key.",
         "Keep one row of each key first ([deduplicate](cookbook/deduplication.md)), or make the condition narrower.",
