@@ -539,7 +539,8 @@ DIFFERENCES: Final = (
         what="`QueryBuilder`",
         there="DataFusion, its settings and statements; results know what is not nullable, and the "
         "metadata of columns",
-        here="DuckDB, its settings and statements; all columns of results are nullable",
+        here="DuckDB, its settings and statements; results know what is not nullable if they are "
+        "columns of a single table",
         why="deltalog is Python; DuckDB has wheels for all platforms",
         ask=lambda library, _: (
             library.QueryBuilder({"datafusion.execution.batch_size": "10"})
