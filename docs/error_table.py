@@ -22,6 +22,10 @@ ADVICE: Final[dict[str, tuple[str, str]]] = {
         "A misspelt column, option or argument, or a predicate that is not SQL.",
         "Read the end of the message: it suggests what you probably meant. The error is a `ValueError`, too.",
     ),
+    "AppendOnlyError": (
+        "A delete, update, merge or overwrite of a table with `delta.appendOnly = true`.",
+        "Append only, or set the property to `false` first. It is an `InvalidInputError`, too.",
+    ),
     "AmbiguousMergeError": (
         "The source of a merge has several rows with the same key.",
         "First keep one row of each key ([deduplicate](cookbook/deduplication.md)), or make the condition narrower.",

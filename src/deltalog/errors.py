@@ -385,6 +385,12 @@ class CommitFailedError(DeltaError):
     code = "commit-failed"
 
 
+class AppendOnlyError(CommitFailedError, InvalidInputError):
+    """The operation would change or delete rows of an append-only table; the table is unchanged."""
+
+    code = "append-only"
+
+
 class CommitOutcomeUnknownError(CommitFailedError):
     """The store failed, and it is unknown whether the commit exists. It may still appear later.
 

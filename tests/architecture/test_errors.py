@@ -18,6 +18,7 @@ from deltalog.errors import DeltaError, UnsupportedFeatureError
 TREE = """\
 DeltaError
   CommitFailedError
+    AppendOnlyError
     CommitConflictError
       ConcurrentAppendError
       ConcurrentDeleteDeleteError
@@ -56,6 +57,7 @@ DeltaError
   InternalError
   InvalidInputError (ValueError)
     AmbiguousMergeError
+    AppendOnlyError
   SchemaMismatchError
   SharingError
     ShareNotFoundError

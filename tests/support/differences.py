@@ -38,6 +38,7 @@ class Difference:
         what: that is different, as the page says it.
         there: what deltalake does.
         here: what deltalog does.
+        why: the reason.
         ask: shows it; of a library and an empty directory. An error is the answer `ERROR`.
         theirs: deltalake's answer.
         ours: deltalog's answer.
@@ -47,6 +48,7 @@ class Difference:
     what: str
     there: str
     here: str
+    why: str
     ask: Ask | None = None
     theirs: object = None
     ours: object = None
@@ -68,8 +70,10 @@ def answer(ask: Ask | None, library: Library, place: str) -> object:
 
 def differences_table() -> str:
     """Return the table of the page."""
-    rows = "".join(f"| {row.what} | {row.there} | {row.here} |\n" for row in DIFFERENCES)
-    return f"| | deltalake | deltalog |\n|---|---|---|\n{rows}"
+    rows = "".join(
+        f"| {row.what} | {row.there} | {row.here} | {row.why} |\n" for row in DIFFERENCES
+    )
+    return f"| | deltalake | deltalog | reason |\n|---|---|---|---|\n{rows}"
 
 
 def with_table(page: str) -> str:
@@ -349,6 +353,14 @@ def _read_by_polars(library: Library, place: str) -> int:
     return pl.read_delta(_made(library, place)).height
 
 
+def _warned_of_small_parts(library: Library, place: str) -> int:
+    handler = library.fs.DeltaStorageHandler(place, options={"max_buffer_size": "1"})
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        handler.open_output_stream("file").close()
+    return len(found)
+
+
 _OLD: Final = dt.datetime(2001, 1, 1, tzinfo=dt.UTC)
 _TO_COME: Final = dt.datetime(2999, 1, 1, tzinfo=dt.UTC)
 _MORE: Final = pa.table({"id": [2], "v": ["B"], "extra": [1]})
@@ -358,6 +370,7 @@ DIFFERENCES: Final = (
         what="`to_pandas`, `to_pyarrow_*` of a table with deletion vectors",
         there="refused",
         here="exact on every table that can be read",
+        why="such tables are common, and their rows are known",
         ask=lambda library, place: _rows(_vectors(library, place)),
         theirs=ERROR,
         ours=[1, 3],
@@ -366,6 +379,7 @@ DIFFERENCES: Final = (
         what="`count()` of such a table",
         there="counts deleted rows",
         here="leaves them out",
+        why="deleted rows are not in the table",
         ask=lambda library, place: _vectors(library, place).count(),
         theirs=3,
         ours=2,
@@ -374,6 +388,7 @@ DIFFERENCES: Final = (
         what="`file_pruning_predicate=`, `partitions=` of `to_pyarrow_dataset`",
         there="choose files",
         here="choose files, then rows",
+        why="a condition that leaves other rows in is easily taken for a filter",
         ask=lambda library, place: (
             _made(library, place).to_pyarrow_dataset(file_pruning_predicate="id > 2").count_rows()
         ),
@@ -384,6 +399,7 @@ DIFFERENCES: Final = (
         what="a moment before the first version",
         there="gives version 0",
         here="an error that names the bounds",
+        why="rows of a later moment would be taken for those of the asked one",
         ask=lambda library, place: _made(library, place).load_as_version(_OLD),
         theirs=None,
         ours=ERROR,
@@ -392,6 +408,7 @@ DIFFERENCES: Final = (
         what="a moment that is still to come",
         there="gives the last version",
         here="an error",
+        why="the answer would change; Delta Spark refuses it, too",
         ask=lambda library, place: _made(library, place).load_as_version(_TO_COME),
         theirs=None,
         ours=ERROR,
@@ -400,6 +417,7 @@ DIFFERENCES: Final = (
         what="the change feed's `_commit_timestamp`",
         there="without a zone",
         here="UTC",
+        why="a commit has a moment, which needs a zone",
         ask=lambda library, place: str(
             pa.schema(_feed(library, place).load_cdf().schema).field("_commit_timestamp").type
         ),
@@ -410,6 +428,7 @@ DIFFERENCES: Final = (
         what="`starting_timestamp` beside `starting_version`",
         there="ignored",
         here="an error",
+        why="an argument without effect hides a mistake",
         ask=lambda library, place: (
             pa.table(
                 _feed(library, place).load_cdf(
@@ -424,6 +443,7 @@ DIFFERENCES: Final = (
         what="`ending_timestamp` of the feed before the first version",
         there="no rows",
         here="an error that names the bounds",
+        why="no rows would look like no changes",
         ask=lambda library, place: (
             pa.table(
                 _feed(library, place).load_cdf(ending_timestamp="2001-01-01T00:00:00Z")
@@ -436,6 +456,7 @@ DIFFERENCES: Final = (
         what="lists of `metadata()`, `protocol()`, `schema().fields`",
         there="lists",
         here="tuples that are equal to lists",
+        why="the objects cannot be changed, and can be keys",
         ask=lambda library, place: (
             type(_made(library, place).schema().fields) is list,
             _made(library, f"{place}/p", partition_by=["v"]).metadata().partition_columns == ["v"],
@@ -447,6 +468,7 @@ DIFFERENCES: Final = (
         what="Arrow objects that are returned",
         there="arro3's",
         here="pyarrow's",
+        why="pyarrow computes with them; its tables have `to_pandas` and `sort_by`",
         ask=lambda library, place: type(
             _made(library, place).get_add_actions()
         ).__module__.partition(".")[0],
@@ -454,9 +476,21 @@ DIFFERENCES: Final = (
         ours="pyarrow",
     ),
     Difference(
+        what="texts in the results of `QueryBuilder`, `scan()` and `load_cdf()`",
+        there="`string_view`",
+        here="`string`",
+        why="pyarrow computes little with view types",
+        ask=lambda library, place: str(
+            pa.schema(_made(library, place).scan().schema).field("v").type
+        ),
+        theirs="string_view",
+        ours="string",
+    ),
+    Difference(
         what="`table_uri` of a local table",
         there="a `file://` URL",
         here="the path",
+        why="`open`, `os.listdir` and others take a path",
         ask=lambda library, place: _made(library, place).table_uri.startswith("file:"),
         theirs=True,
         ours=False,
@@ -465,6 +499,7 @@ DIFFERENCES: Final = (
         what="a column asked for twice",
         there="an error",
         here="is there once",
+        why="the names of a table's columns are unique",
         ask=lambda library, place: (
             pa.table(_made(library, place).scan(columns=["id", "id"])).num_columns
         ),
@@ -475,6 +510,7 @@ DIFFERENCES: Final = (
         what="`get_fragments()` of the dataset",
         there="Parquet fragments",
         here="parts that can only be read: without deleted rows, with the table's names",
+        why="a file alone has rows that are deleted, and stored names",
         ask=_dataset,
         theirs=True,
         ours=False,
@@ -483,6 +519,7 @@ DIFFERENCES: Final = (
         what="`files` of the dataset",
         there="the files",
         here="an error: they hold deleted rows and stored names; `file_uris()` lists them",
+        why="who reads them would see deleted rows",
         ask=lambda library, place: len(_made(library, place).to_pyarrow_dataset().files),
         theirs=1,
         ours=ERROR,
@@ -491,6 +528,7 @@ DIFFERENCES: Final = (
         what="a union of datasets, `Scanner.from_dataset`",
         there="work",
         here="an error: pyarrow's C++ knows files only; use `to_table()`",
+        why="pyarrow's C++ would read the files, with their deleted rows",
         ask=lambda library, place: pa.dataset.Scanner.from_dataset(
             _made(library, place).to_pyarrow_dataset()
         ).count_rows(),
@@ -501,7 +539,9 @@ DIFFERENCES: Final = (
         what="`QueryBuilder`",
         there="DataFusion, its settings and statements; results know what is not nullable, and the "
         "metadata of columns",
-        here="DuckDB, its settings and statements; all columns of results are nullable",
+        here="DuckDB, its settings and statements; results know what is not nullable if they are "
+        "columns of a single table",
+        why="deltalog is Python; DuckDB has wheels for all platforms",
         ask=lambda library, _: (
             library.QueryBuilder({"datafusion.execution.batch_size": "10"})
             .execute("SELECT 1 AS x")
@@ -515,6 +555,7 @@ DIFFERENCES: Final = (
         what='`"text"` in a condition where no column has that name',
         there="an error",
         here="a text, as in Spark",
+        why="conditions are Spark's SQL, as in the constraints of the log",
         ask=lambda library, place: (
             _made(library, place).delete('v = "a"') and _rows(library.DeltaTable(place))
         ),
@@ -525,6 +566,7 @@ DIFFERENCES: Final = (
         what="`update` of a column that is not there",
         there="changes nothing, and counts rows",
         here="an error",
+        why="a misspelt name must not look like success",
         ask=lambda library, place: _made(library, place).update(updates={"w": "1"})[
             "num_updated_rows"
         ],
@@ -535,6 +577,7 @@ DIFFERENCES: Final = (
         what="`update(new_values=…)` with a quote in a text",
         there="an error",
         here="the text",
+        why="a text may have any characters",
         ask=lambda library, place: _made(library, place).update(new_values={"v": "it's"})[
             "num_updated_rows"
         ],
@@ -545,6 +588,7 @@ DIFFERENCES: Final = (
         what="a clause of a merge after one of its kind without a condition",
         there="is never reached",
         here="an error",
+        why="it would do nothing; Delta Spark refuses it, too",
         ask=lambda library, place: _rows(_merged(library, place, _MORE, _two_updates)),
         theirs=[1, 2, 3],
         ours=ERROR,
@@ -553,6 +597,7 @@ DIFFERENCES: Final = (
         what="`schema_mode='overwrite'` with a predicate",
         there="also drops columns of rows that stay",
         here="only adds columns",
+        why="rows that stay would lose values",
         ask=_schema_overwritten_where,
         theirs=["id", "new"],
         ours=ERROR,
@@ -561,6 +606,7 @@ DIFFERENCES: Final = (
         what="an application's transaction that is there already",
         there="is written once more",
         here="is skipped",
+        why="that is what such transactions are for: a repeated job writes once",
         ask=_repeated,
         theirs=2,
         ours=1,
@@ -569,6 +615,7 @@ DIFFERENCES: Final = (
         what="a version that is travelled to",
         there="can be written",
         here="`update_incremental()` first",
+        why="a write by an old version's rows is seldom meant",
         ask=lambda library, place: _travelled(library, place).delete("id = 1")["num_deleted_rows"],
         theirs=1,
         ours=ERROR,
@@ -578,6 +625,7 @@ DIFFERENCES: Final = (
         there="is made",
         here="an error that suggests column mapping, and says who cannot read it; "
         "`table_defaults({'delta.columnMapping.mode': 'name'})` switches it on",
+        why="Delta Spark refuses such a table",
         ask=lambda library, place: _made(library, place, {"a b": [1]}).version(),
         theirs=0,
         ours=ERROR,
@@ -586,6 +634,7 @@ DIFFERENCES: Final = (
         what="unsigned integers of a new table",
         there="the signed type of the same width, where each value fits",
         here="the next wider type",
+        why="later values fit, too",
         ask=_unsigned,
         theirs='PrimitiveType("byte")',
         ours="short",
@@ -594,6 +643,7 @@ DIFFERENCES: Final = (
         what="the protocol of a table with a change feed or generated columns",
         there="versions (1, 4)",
         here="(1, 7) with exactly the features in use, as Delta Spark; deltalake writes them",
+        why="versions (1, 4) claim more features than are in use",
         ask=lambda library, place: tuple(_feed(library, place).protocol())[:2],
         theirs=(1, 4),
         ours=(1, 7),
@@ -602,6 +652,7 @@ DIFFERENCES: Final = (
         what="features beside one of version (3, 7)",
         there="only those in use",
         here="also `appendOnly` and `invariants`, which each table had before, as Delta Spark",
+        why="a table must not lose what it had before an upgrade",
         ask=lambda library, place: sorted(
             library.DeltaTable.create(place, _fields(library, "t", kind="timestamp_ntz"))
             .protocol()
@@ -614,6 +665,7 @@ DIFFERENCES: Final = (
         what="`delta.minReaderVersion`, `delta.minWriterVersion` in the properties",
         there="are kept",
         here="change the protocol, and are not kept, as in Delta Spark",
+        why="they state the protocol, and would contradict it after the next upgrade",
         ask=_kept_properties,
         theirs={"delta.minWriterVersion": "4"},
         ours={},
@@ -622,6 +674,7 @@ DIFFERENCES: Final = (
         what="`add_feature` of a feature that the table has",
         there="a commit",
         here="none",
+        why="nothing changes",
         ask=_feature_twice,
         theirs=1,
         ours=0,
@@ -630,6 +683,7 @@ DIFFERENCES: Final = (
         what="the operation of `set_table_description` in the history",
         there="`UPDATE TABLE METADATA`",
         here="`SET TBLPROPERTIES`",
+        why="that is Delta Spark's name for it",
         ask=_description_told,
         theirs="UPDATE TABLE METADATA",
         ours="SET TBLPROPERTIES",
@@ -638,6 +692,7 @@ DIFFERENCES: Final = (
         what="a table's name that is empty or of more than 255 characters, a description of 4001",
         there="an error",
         here="is taken: no protocol limits it",
+        why="tables of other writers have them, and must be readable and writable",
         ask=_name_of(256),
         theirs=ERROR,
         ours=256,
@@ -646,6 +701,7 @@ DIFFERENCES: Final = (
         what="`drop_column_not_null` of a column that may be NULL",
         there="an error",
         here="nothing to do",
+        why="a script can be repeated",
         ask=lambda library, place: _made(library, place).alter.drop_column_not_null("v"),
         theirs=ERROR,
         ours=None,
@@ -654,6 +710,7 @@ DIFFERENCES: Final = (
         what="`PrimitiveType('decimal')`, `PrimitiveType('int')`",
         there="an error",
         here="`decimal(10,0)` and `integer`, as in SQL",
+        why="SQL has these names",
         ask=lambda library, _: str(library.schema.PrimitiveType("decimal")),
         theirs=ERROR,
         ours="decimal(10,0)",
@@ -662,6 +719,7 @@ DIFFERENCES: Final = (
         what="smallest and greatest truth value in the statistics",
         there="are there",
         here="are not",
+        why="Delta Spark writes none, and they skip hardly a file",
         ask=_bounds,
         theirs=True,
         ours=False,
@@ -670,6 +728,7 @@ DIFFERENCES: Final = (
         what="pickling",
         there="refused",
         here="works",
+        why="Dask, Ray and Spark send tables to their workers",
         ask=_is_pickled,
         theirs=ERROR,
         ours=0,
@@ -678,6 +737,7 @@ DIFFERENCES: Final = (
         what="`scan()`, `load_cdf()`",
         there="an Arrow reader",
         here="a `Scan`, `Changes`, which also answer a reader's methods",
+        why="they can be read again, filtered, and sent to workers",
         ask=lambda library, place: type(_made(library, place).scan()).__name__,
         theirs="RecordBatchReader",
         ours="Scan",
@@ -686,6 +746,7 @@ DIFFERENCES: Final = (
         what="`update` of a field of a struct",
         there="changes nothing, and counts rows",
         here="changes the field",
+        why="that is what was asked for",
         ask=_field_updated,
         theirs=[{"a": 1}],
         ours=[{"a": 5}],
@@ -694,6 +755,7 @@ DIFFERENCES: Final = (
         what="`update` of a table with generated columns",
         there="an error",
         here="computes them",
+        why="the protocol asks writers to keep them right",
         ask=_generated_updated,
         theirs=ERROR,
         ours=[{"id": 5, "twice": 10}],
@@ -702,6 +764,7 @@ DIFFERENCES: Final = (
         what="`upsert`",
         there="no such method",
         here="a merge by keys; unlike `merge`, it refuses columns that the table lacks",
+        why="it is what most merges do",
         ask=lambda library, place: _made(library, place).upsert([{"id": 3, "v": "x"}], "id")[
             "num_target_rows_updated"
         ],
@@ -712,6 +775,7 @@ DIFFERENCES: Final = (
         what="`_commit_version` of the change feed",
         there="`uint64`",
         here="`int64`",
+        why="Delta has no unsigned types, and Spark gives a `long`",
         ask=_feed_version_type,
         theirs="uint64",
         ours="int64",
@@ -720,6 +784,7 @@ DIFFERENCES: Final = (
         what="`partition_filters` beside `file_pruning_predicate`",
         there="an error",
         here="both hold",
+        why="both are conditions",
         ask=lambda library, place: len(
             _made(library, place, partition_by="v").file_uris(
                 [("v", "=", "a")], file_pruning_predicate="id > 0"
@@ -732,6 +797,7 @@ DIFFERENCES: Final = (
         what="`table_config`",
         there="deprecated",
         here="an error that names `properties`",
+        why="it has no effect there, either",
         ask=lambda library, place: bool(_made(library, place).table_config),
         theirs=True,
         ours=ERROR,
@@ -740,6 +806,7 @@ DIFFERENCES: Final = (
         what="commit properties by their place in `create` and `vacuum`",
         there="deprecated",
         here="an error: by name only",
+        why="a place in a list is easily mistaken",
         ask=_vacuum_by_position,
         theirs=[],
         ours=ERROR,
@@ -748,6 +815,7 @@ DIFFERENCES: Final = (
         what="a checkpoint with `delta.checkpointInterval = 2`",
         there="of versions 1, 3, …",
         here="of versions 2, 4, …, as Delta Spark",
+        why="engines of one table should write checkpoints of the same versions",
         ask=_checkpoints,
         theirs=["1", "3"],
         ours=["2", "4"],
@@ -756,6 +824,7 @@ DIFFERENCES: Final = (
         what="`schema_mode='merge'` where columns are mapped",
         there="refused",
         here="works",
+        why="names and ids of new columns can be assigned",
         ask=_evolved_with_mapping,
         theirs=ERROR,
         ours=3,
@@ -764,6 +833,7 @@ DIFFERENCES: Final = (
         what="change files of commits that only add rows, or remove whole files",
         there="are written",
         here="are not: readers of the feed need none",
+        why="they would double the bytes; the protocol lets readers take the data files",
         ask=_inserted_with_feed,
         theirs=True,
         ours=False,
@@ -772,6 +842,7 @@ DIFFERENCES: Final = (
         what="numbers and truth values in `operationParameters` of VACUUM and CONVERT",
         there="texts",
         here="numbers and truth values, as Delta Spark",
+        why="tools that read the history find one form",
         ask=_vacuum_told,
         theirs="false",
         ours=False,
@@ -780,6 +851,7 @@ DIFFERENCES: Final = (
         what="the predicate of a merge in the history",
         there="what it became for pruning, or none",
         here="as it was given",
+        why="the history says what was asked for",
         ask=lambda library, place: (
             _merged(
                 library, place, _MORE.select(["id", "v"]), lambda m: m.when_matched_update_all()
@@ -795,6 +867,7 @@ DIFFERENCES: Final = (
         "`partition_strategy`",
         there="an error",
         here="finds the partition columns",
+        why="the names are in the directories",
         ask=_converted,
         theirs=ERROR,
         ours=["p"],
@@ -803,6 +876,7 @@ DIFFERENCES: Final = (
         what="an infinite bound in `get_add_actions`",
         there="NULL",
         here="infinite",
+        why="it is a bound, and skips files",
         ask=_infinite,
         theirs=None,
         ours=float("inf"),
@@ -811,6 +885,7 @@ DIFFERENCES: Final = (
         what="`num_deleted_rows` of files without statistics that are removed whole",
         there="is left out",
         here="None",
+        why="keys that come and go break programs",
         ask=_without_row_counts,
         theirs=False,
         ours=True,
@@ -819,6 +894,7 @@ DIFFERENCES: Final = (
         what="objects in the metadata of a `Field`",
         there="JSON as text",
         here="the object",
+        why="the log has objects",
         ask=_nested_metadata,
         theirs='{"y":3}',
         ours={"y": 3},
@@ -827,6 +903,7 @@ DIFFERENCES: Final = (
         what="DataFusion",
         there="takes the table, if its version is deltalake's",
         here="takes `to_pyarrow_dataset()`, in any version",
+        why="the Rust interface works within one version only",
         ask=lambda library, _: hasattr(library.DeltaTable, "__datafusion_table_provider__"),
         theirs=True,
         ours=False,
@@ -835,6 +912,7 @@ DIFFERENCES: Final = (
         what="locations such as `opendal+fs://…`",
         there="OpenDAL's services",
         here="fsspec's, and those of any file system that is given",
+        why="there is no Rust, and so no OpenDAL",
         ask=lambda library, place: library.DeltaTable.is_deltatable(
             f"opendal+fs://localhost{place}"
         ),
@@ -842,9 +920,19 @@ DIFFERENCES: Final = (
         ours=ERROR,
     ),
     Difference(
+        what="`max_buffer_size` in the options of `DeltaStorageHandler`",
+        there="the size of the parts of an upload; warns below 5 MiB",
+        here="has no effect: one request writes a file when it is closed",
+        why="a file is there whole, or not at all",
+        ask=_warned_of_small_parts,
+        theirs=1,
+        ours=0,
+    ),
+    Difference(
         what="`operationMetrics` in the history",
         there="numbers, under names of its own",
         here="texts, under the names of Delta Spark",
+        why="tools that read the history find one form",
         ask=_metrics_told,
         theirs=(1, None),
         ours=(None, "1"),
@@ -853,6 +941,7 @@ DIFFERENCES: Final = (
         what="the predicate of a delete or an update in the history",
         there="SQL",
         here="a list with it, as Delta Spark",
+        why="tools that read the history find one form",
         ask=_predicate_told,
         theirs="id > 1",
         ours='["id > 1L"]',
@@ -861,6 +950,7 @@ DIFFERENCES: Final = (
         what="the number of NULLs of binary, list and map columns in the statistics",
         there="is not there",
         here="is there, as in Delta Spark",
+        why="it answers `IS NULL`, and skips files",
         ask=lambda library, place: _stats(library, place, pa.array([b"a", None]))["nullCount"],
         theirs={},
         ours={"x": 1},
@@ -869,6 +959,7 @@ DIFFERENCES: Final = (
         what="timestamps in the statistics",
         there="`2024-01-01 00:00:00` without a zone, `2024-01-01T00:00:00Z` with one",
         here="`2024-01-01T00:00:00.000`, and with a `Z`, as Delta Spark",
+        why="every reader knows Delta Spark's form",
         ask=lambda library, place: _stats(
             library,
             place,
@@ -881,6 +972,7 @@ DIFFERENCES: Final = (
         what="the text of a moment without a zone",
         there="an error",
         here="UTC, as that of a `datetime`",
+        why="texts and `datetime` mean the same",
         ask=lambda library, place: _made(library, place).load_as_version(
             dt.datetime.now(dt.UTC).replace(tzinfo=None).isoformat()
         ),
@@ -891,6 +983,7 @@ DIFFERENCES: Final = (
         what="`LIKE` and others in `file_pruning_predicate`",
         there="an error",
         here="keep the files that cannot be told apart",
+        why="pruning may keep any file; a scan with the same condition works",
         ask=lambda library, place: len(
             _made(library, place).file_uris(file_pruning_predicate="v LIKE '%b%'")
         ),
@@ -901,6 +994,7 @@ DIFFERENCES: Final = (
         what="`filepath` of `deletion_vectors()`",
         there="a `file://` URL",
         here="what `file_uris()` gives",
+        why="the two can be joined",
         ask=_file_of_vectors,
         theirs=False,
         ours=True,
@@ -910,6 +1004,7 @@ DIFFERENCES: Final = (
         there="is stored as DataFusion writes it, with names in double quotes, which are texts in "
         "Spark; deltalog reads it all the same",
         here="is stored as it was given, with names in backticks",
+        why="Delta Spark reads what deltalog stores",
         ask=_constraint_kept,
         theirs='"homeTeam" = 1 OR "homeTeam" = 2',
         ours="`homeTeam` in (1, 2)",
@@ -918,6 +1013,7 @@ DIFFERENCES: Final = (
         what="`convert_to_deltalake(collect_stats=False)`",
         there="no number of rows; what is not nullable in the files stays so",
         here="the number of rows, from the footers; all columns are nullable, as in Delta Spark",
+        why="`count()` needs no scan",
         ask=_converted_footers,
         theirs=(None, False),
         ours=(1, True),
@@ -926,6 +1022,7 @@ DIFFERENCES: Final = (
         what="a `RemoveAction` without size and partition values",
         there="is written without them",
         here="is written with those that the table knows",
+        why="readers of the change feed and vacuum need them",
         ask=_removed_by_path,
         theirs=False,
         ours=True,
@@ -934,6 +1031,7 @@ DIFFERENCES: Final = (
         what="`isolationLevel`, `isBlindAppend`, `txnId` and others in `custom_metadata`",
         there="replace what the commit says, or are added to it",
         here="an error: every commit sets them, and conflicts go by them",
+        why="other values would hide conflicts from other writers",
         ask=_told_as("isBlindAppend", False),
         theirs=False,
         ours=ERROR,
@@ -942,6 +1040,7 @@ DIFFERENCES: Final = (
         what="`polars.scan_delta`, `polars.read_delta`, `DataFrame.write_delta`",
         there="take the table: Polars calls deltalake",
         here="do not: `deltalog.polars.scan_delta`, `to_polars()`, `write_deltalake(table, frame)`",
+        why="Polars imports deltalake itself, and its private names",
         ask=_read_by_polars,
         theirs=3,
         ours=ERROR,
@@ -950,6 +1049,7 @@ DIFFERENCES: Final = (
         what="`Schema` and `StructType`",
         there="two classes; `StructType.to_arrow()` is an Arrow type",
         here="one class; `to_arrow()` is an Arrow schema: `pyarrow.struct(list(…))` is its type",
+        why="in the log a table's schema is a struct",
         ask=lambda library, _: library.schema.Schema is library.schema.StructType,
         theirs=False,
         ours=True,
@@ -958,6 +1058,7 @@ DIFFERENCES: Final = (
         what="`create_table_with_add_actions`",
         there="makes a table of files",
         here="`DeltaTable.create`, then `create_write_transaction`",
+        why="one way to commit files",
         ask=lambda library, _: hasattr(library.transaction, "create_table_with_add_actions"),
         theirs=True,
         ours=False,
@@ -966,6 +1067,7 @@ DIFFERENCES: Final = (
         what="`cleanup_metadata`",
         there="keeps versions that were committed within the retention period",
         here="also the version that was the newest when the period began: it could be read in it",
+        why="a reader may be at this version",
         tested=(
             "unit/transaction/upkeep/test_cleanup.py",
             "test_every_version_of_the_retention_period_stays_readable",
@@ -975,6 +1077,7 @@ DIFFERENCES: Final = (
         what="overwrites that meet",
         there="one of them fails",
         here="both get in, one after the other; `on_conflict='raise'` of `do` lets one fail",
+        why="the later one replaces the rows of both, as if it had come later",
         tested=(
             "unit/table/test_write.py",
             "test_rows_that_somebody_added_meanwhile_are_overwritten",
@@ -984,6 +1087,7 @@ DIFFERENCES: Final = (
         what="`init_tracing`, `enable_nanosecond_timestamps`, `rust_core_version`",
         there="are there",
         here="are not: there is no Rust, and no type for nanoseconds",
+        why="`logging` and OpenTelemetry are Python's own",
         ask=lambda library, _: [
             hasattr(library, name)
             for name in ("init_tracing", "enable_nanosecond_timestamps", "rust_core_version")
@@ -995,6 +1099,7 @@ DIFFERENCES: Final = (
         what="`Schema.invariants`",
         there="a list",
         here="in the metadata of fields, as the log has them",
+        why="the metadata is there",
         ask=lambda library, _: hasattr(_fields(library, "a"), "invariants"),
         theirs=True,
         ours=False,
@@ -1003,18 +1108,21 @@ DIFFERENCES: Final = (
         what="columns of legacy column mapping",
         there="NULL in `to_pyarrow_*`",
         here="the values",
+        why="NULL is wrong",
         tested=("interop/test_peer_bugs.py", "test_b1_legacy_column_mapping_is_read"),
     ),
     Difference(
         what="timestamps of `history()` and time travel",
         there="what writers noted, file times",
         here="in-commit timestamps where the table has them, else file times",
+        why="the protocol asks for in-commit timestamps",
         tested=("interop/test_peer_bugs.py", "test_b17_travel_goes_by_in_commit_timestamps"),
     ),
     Difference(
         what="a merge that names partitions",
         there="reads all of them, unless `streamed_exec=False`",
         here="reads those of the source",
+        why="the result is the same",
         tested=(
             "unit/operations/changes/merge/test_prune.py",
             "test_partitions_are_pruned_by_keys",
@@ -1024,12 +1132,14 @@ DIFFERENCES: Final = (
         what="`vacuum(full=True)`",
         there="deletes deletion vectors that are in use",
         here="keeps them",
+        why="without them deleted rows come back",
         tested=("interop/test_vacuum_peers.py", "test_b2_live_deletion_vectors_survive"),
     ),
     Difference(
         what="`delete`, `update`, `merge` where the table has deletion vectors",
         there="rewrite files",
         here="mark rows",
+        why="a mark costs less than a file",
         tested=(
             "unit/operations/test_delete.py",
             "test_vectors_are_written_when_asked_for_and_allowed",
@@ -1039,12 +1149,14 @@ DIFFERENCES: Final = (
         what="`fork`",
         there="refused",
         here="works",
+        why="multiprocessing forks on Linux",
         tested=("interop/test_peer_bugs.py", "test_b15_a_table_is_read_after_a_fork"),
     ),
     Difference(
         what="errors",
         there="`DeltaError` and others, in words of their own",
         here="a tree below `DeltaError`; many are `ValueError` or `FileNotFoundError`, too",
+        why="a program can tell by the class what to do",
         tested=("architecture/test_errors.py", "test_the_tree_has_its_shape"),
     ),
 )

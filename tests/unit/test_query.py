@@ -7,8 +7,9 @@ import sys
 import pyarrow as pa
 import pytest
 
-from deltalog import DeltaTable, QueryBuilder
+from deltalog import DeltaTable, Field, QueryBuilder, Schema, write_deltalake
 from deltalog.errors import InvalidInputError
+from tests.support.logs import DictStore
 from tests.support.raw_tables import DataTable
 
 
@@ -99,3 +100,27 @@ def test_without_a_library_its_extra_is_named(
     monkeypatch.setitem(sys.modules, library, None)
     with pytest.raises(InvalidInputError, match=rf"pip install 'deltalog\[{library}\]'"):
         getattr(table, f"to_{library}")()
+
+
+@pytest.mark.parametrize(
+    ("query", "nullable"),
+    [
+        ("select * from t", [False, True]),
+        ("select note, x.ID as key from t as x where id > 1 order by id limit 1", [True, False]),
+        ("select id, id + 1 as next from t", [False, True]),
+        ("select * exclude (note) from t", [True]),
+        ("select id from t group by id", [True]),
+        ("select t.id from t left join t as other on false", [True]),
+        ("select id from t union all select null", [True]),
+        ("with t as (select null as id) select id from t", [True]),
+        ("select id from (select null as id) as t", [True]),
+        ("select count(*) as id from t", [True]),
+    ],
+)
+def test_results_keep_not_null_where_they_are_columns(query: str, nullable: list[bool]) -> None:
+    schema = Schema([Field("id", "long", nullable=False), Field("note", "string")])
+    table = DeltaTable.create(DictStore(), schema)
+    write_deltalake(table, [{"id": 1, "note": None}, {"id": 2, "note": "b"}], mode="append")
+    reader = QueryBuilder().register("t", table).execute(query)
+    assert [field.nullable for field in reader.schema] == nullable
+    assert reader.read_all().schema == reader.schema

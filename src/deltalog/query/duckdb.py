@@ -20,6 +20,7 @@ from weakref import finalize
 import pyarrow as pa
 
 from deltalog._util.escaping import name_key
+from deltalog._util.json import loads
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.expressions.sql_session import UTC_NAMES
 from deltalog.query.duckdb_expressions import BY_ZERO
@@ -634,10 +635,79 @@ class QueryBuilder:
     def execute(self, sql: str) -> pa.RecordBatchReader:
         """Return the rows of a SELECT as a stream.
 
+        Columns of the only table of a query are not nullable if the table's columns are not.
+
         Raises:
             InvalidInputError: DuckDB rejects the statement.
         """
-        return query_duckdb(self._database, sql, self._tables)
+        reader = query_duckdb(self._database, sql, self._tables)
+        return _with_not_null(reader, _plain_fields(self._database, sql, self._tables))
+
+
+def _plain_fields(
+    database: Database, sql: str, tables: Mapping[str, Any]
+) -> Sequence[pa.Field[Any] | None]:
+    """Return for each column of a query's result the field of a table whose values it has.
+
+    DuckDB's results are all nullable, so this reads its syntax tree.
+
+    Returns:
+        None for columns that are computed; empty for queries of several tables or with groups.
+    """
+    import duckdb  # noqa: PLC0415  # an optional dependency
+
+    try:
+        found = database.connect().execute("SELECT json_serialize_sql(?)", [sql]).fetchone()
+    except duckdb.Error:  # this DuckDB has no JSON
+        return ()
+    # Statements other than SELECT have no tree.
+    statements = loads(found[0], "syntax tree").get("statements") or [{}]
+    node = statements[-1].get("node") or {}
+    place = node.get("from_table") or {}
+    schemas = {name_key(name): rows.schema for name, rows in tables.items()}
+    schema = schemas.get(name_key(place.get("table_name") or ""))
+    if (
+        schema is None
+        or place["type"] != "BASE_TABLE"
+        or place["column_name_alias"]
+        or node["cte_map"]["map"]
+        or node["group_expressions"]
+        or node["aggregate_handling"] != "STANDARD_HANDLING"
+    ):
+        return ()
+    fields = {name_key(part.name): part for part in schema}
+    name = name_key(place["alias"] or place["table_name"])
+    plain: list[pa.Field[Any] | None] = []
+    for one in node["select_list"]:
+        if one["class"] == "STAR":
+            if any(one[key] for key in _STAR_OPTIONS):
+                return ()
+            plain.extend(schema)
+            continue
+        names = [name_key(part) for part in one.get("column_names", ())]
+        if names[:1] == [name] and len(names) == 2:
+            names = names[1:]
+        plain.append(fields.get(names[0]) if len(names) == 1 else None)
+    return plain
+
+
+_STAR_OPTIONS: Final = (
+    "columns", "expr", "exclude_list", "replace_list", "qualified_exclude_list", "rename_list"
+)  # fmt: skip
+
+
+def _with_not_null(
+    reader: pa.RecordBatchReader, plain: Sequence[pa.Field[Any] | None]
+) -> pa.RecordBatchReader:
+    """Return the rows with those columns not nullable that are so in the table."""
+    if len(plain) != len(reader.schema) or all(one is None or one.nullable for one in plain):
+        return reader
+    schema = pa.schema(
+        field.with_nullable(one is None or one.nullable)
+        for field, one in zip(reader.schema, plain, strict=True)
+    )
+    batches = (pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in reader)
+    return pa.RecordBatchReader.from_batches(schema, batches)
 
 
 # --- Streams of the rows of a query

@@ -240,8 +240,9 @@ def check_parts(
         before: protocol and metadata of the version before the commit; None for a new table.
 
     Raises:
-        InvalidInputError: two actions set the same thing; or the table is append-only, does not
-            support metadata domains, or would get two row ids for one row.
+        InvalidInputError: two actions set the same thing; or the table does not support metadata
+            domains, or would get two row ids for one row.
+        AppendOnlyError: the table is append-only, and rows would be deleted.
         InvalidProtocolError: a column type needs a table feature that the protocol lacks.
         InvalidMetadataError: two columns have the same physical name or column id.
         InternalError: an operation of deltalog staged deletion vectors for a table without the

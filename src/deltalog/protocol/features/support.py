@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypedDict
 from deltalog import errors
 from deltalog._util.escaping import name_key
 from deltalog._util.json import loads
-from deltalog.errors import InvalidInputError
+from deltalog.errors import AppendOnlyError, InvalidInputError
 from deltalog.protocol.actions.model import Protocol as ProtocolAction
 from deltalog.protocol.features.protocol_change import (
     READER_FEATURES_VERSION,
@@ -457,11 +457,11 @@ def check_may_remove(
     it.
 
     Raises:
-        InvalidInputError: the table is append-only.
+        AppendOnlyError: the table is append-only.
     """
     # The protocol: "New log entries MUST NOT change or remove data from the table."
     if is_append_only(features, properties):
-        raise InvalidInputError(
+        raise AppendOnlyError(
             f"cannot {operation} {table}: it is append-only; set delta.appendOnly = false first"
         )
 

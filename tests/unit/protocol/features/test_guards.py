@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deltalog.errors import InvalidInputError
+from deltalog.errors import AppendOnlyError, CommitFailedError, InvalidInputError
 from deltalog.protocol.actions.properties import TableProperties
 from deltalog.protocol.features.support import (
     check_may_remove,
@@ -35,8 +35,11 @@ def test_append_only_needs_feature_and_property(
     assert is_append_only(features, properties(appendOnly=text)) is expected
     assert not is_append_only(features, properties())
     if expected:
-        with pytest.raises(InvalidInputError, match="cannot DELETE t: it is append-only"):
+        with pytest.raises(AppendOnlyError, match="cannot DELETE t: it is append-only") as found:
             check_may_remove(features, properties(appendOnly=text), table="t", operation="DELETE")
+        # deltalake raises the former there; the latter is what callers of deltalog know.
+        assert isinstance(found.value, CommitFailedError)
+        assert isinstance(found.value, InvalidInputError)
     else:
         check_may_remove(features, properties(appendOnly=text), table="t", operation="DELETE")
 
