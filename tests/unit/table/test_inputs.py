@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -32,7 +33,7 @@ def test_periods_are_not_stored_as_numbers(nested: bool, tmp_path: Path) -> None
 def test_a_column_of_nulls_gets_a_type_by_a_merged_schema(tmp_path: Path) -> None:
     write_deltalake(tmp_path, pd.DataFrame({"a": [1], "s": [None]}))
     rows = pa.table({"a": [2], "s": ["x"]})
-    with pytest.raises(SchemaMismatchError, match="'s' is of type void.*schema_mode='merge'"):
+    with pytest.raises(SchemaMismatchError, match=r"'s' is of type void.*schema_mode='merge'"):
         write_deltalake(tmp_path, rows, mode="append")
     write_deltalake(tmp_path, rows, mode="append", schema_mode="merge")
     found = DeltaTable(tmp_path).to_pyarrow_table().sort_by("a").to_pylist()
@@ -42,7 +43,9 @@ def test_a_column_of_nulls_gets_a_type_by_a_merged_schema(tmp_path: Path) -> Non
 def test_integers_of_numpy_are_versions(tmp_path: Path) -> None:
     write_deltalake(tmp_path, pa.table({"a": [1]}))
     write_deltalake(tmp_path, pa.table({"a": [2]}), mode="append")
-    assert DeltaTable(tmp_path, version=np.int64(0)).version() == 0
-    for version in (True, np.float64(0)):
+    number: Any = np.int64(0)
+    assert DeltaTable(tmp_path, version=number).version() == 0
+    wrong: Any
+    for wrong in (True, np.float64(0)):
         with pytest.raises(InvalidInputError, match="is not a version: expected a number"):
-            DeltaTable(tmp_path, version=version)
+            DeltaTable(tmp_path, version=wrong)

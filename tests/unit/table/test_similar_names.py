@@ -1,0 +1,64 @@
+"""Names of other libraries: the error says what to use instead."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import deltalog
+from deltalog import DeltaTable, col, write_deltalake
+from deltalog.errors import InvalidInputError
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Any:
+    write_deltalake(tmp_path, pa.table({"id": [1], "carrier": ["a"]}))
+    return DeltaTable(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("call", "hint"),
+    [
+        (lambda _: getattr(deltalog, "scan_delta"), "to_polars(lazy=True)"),  # noqa: B009
+        (lambda _: getattr(deltalog, "DeltaTabel"), "did you mean 'DeltaTable'?"),  # noqa: B009
+        (lambda table: table.scan().to_pylist, "use to_table().to_pylist()"),
+        (lambda table: table.scan().to_panda, "did you mean 'to_pandas'?"),
+        (lambda table: table.optimize.zorder, "use z_order(columns)"),
+        (lambda table: table.merge(pa.table({"id": [1]}), "true").whenMatchedDelete, "when_match"),
+        (lambda _: deltalog.connect().query, "use execute(statement)"),
+        (lambda _: col("id").isin, "use is_in(values)"),
+    ],
+)
+def test_attributes(call: Callable[[Any], object], hint: str, table: Any) -> None:
+    with pytest.raises(AttributeError) as caught:
+        call(table)
+    assert hint in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("call", "hint"),
+    [
+        (lambda table: table.scan(predicate="max(id) > 1"), "it is an aggregate function"),
+        (lambda table: table.scan(predicate="strftime(id) > 1"), "Spark's name is date_format("),
+        (lambda table: table.scan(columns={"id": "x"}), "rename the columns of the result"),
+        (lambda table: table.load_as_version("0"), "a version is a number, 0"),
+        (lambda table: table.update({"id": "2"}, "id = 1"), "pass a condition as predicate="),
+        (lambda table: deltalog.sql("SELECT nam FROM t", t=table), "known: 'id', 'carrier'"),
+        (lambda table: deltalog.sql("SELECT t.carier FROM t", t=table), "mean 'carrier'?"),
+        (lambda table: deltalog.sql("SELECT x.id FROM t y", t=table), "the query has"),
+    ],
+)
+def test_arguments(call: Callable[[Any], object], hint: str, table: Any) -> None:
+    with pytest.raises(InvalidInputError) as caught:
+        call(table)
+    assert hint in str(caught.value)
+
+
+def test_scans_and_expressions_are_pickled(table: Any) -> None:
+    scan = pickle.loads(pickle.dumps(table.scan(predicate=col("id") > 0)))
+    assert scan.to_table().num_rows == 1
