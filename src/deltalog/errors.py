@@ -512,6 +512,40 @@ class CommitRetriesExhaustedError(CommitFailedError):
     code = "commit-retries-exhausted"
 
 
+class BranchNotFoundError(DeltaError, LookupError):
+    """The table has no branch with this name: it was published or discarded, or never existed."""
+
+    code = "branch-not-found"
+
+
+class BranchExistsError(DeltaError):
+    """The table already has a branch with this name."""
+
+    code = "branch-exists"
+
+
+class BranchClosedError(CommitFailedError):
+    """The branch is being published or discarded, so it accepts no commits."""
+
+    code = "branch-closed"
+
+
+class AuditFailedError(DeltaError):
+    """A branch does not pass the checks of its publish. Main is unchanged, and the branch remains.
+
+    Attributes:
+        branch: the name of the branch.
+        failures: for each failed check, what it found.
+    """
+
+    code = "audit-failed"
+
+    def __init__(self, message: str, *, branch: str = "", failures: Sequence[str] = ()) -> None:
+        self.branch = branch
+        self.failures: tuple[str, ...] = tuple(failures)
+        super().__init__(message)
+
+
 class StorageError(DeltaError, OSError):
     """The store failed, or refused a request."""
 

@@ -135,7 +135,7 @@ class Restore(Operation[Restored]):
             ),
         )
         back = found.added
-        missing = _missing(self.target, back, transaction.progress)
+        missing = missing_files(self.target, back, transaction.progress)
         if missing and not self.ignore_missing_files:
             shown = ", ".join(sorted(missing)[:_SHOWN])
             raise DataFileMissingError(
@@ -297,7 +297,7 @@ def _keys(files: pa.Table, root: str) -> Any:
     return keys.combine_chunks()
 
 
-def _missing(target: Snapshot, files: pa.Table, progress: ProgressCount) -> set[str]:
+def missing_files(target: Snapshot, files: pa.Table, progress: ProgressCount) -> set[str]:
     """Return the decoded paths of missing data files and deletion vector files."""
     named = {path for pair in _places(files) for path in pair if path is not None}
     return named - existing(target, named, progress)

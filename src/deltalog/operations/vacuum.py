@@ -26,6 +26,7 @@ from deltalog._util.kernels import compute
 from deltalog._util.paths import canonical_path, canonical_paths
 from deltalog.data.scan.plan import descriptor_of
 from deltalog.errors import DeltaError, InvalidInputError, MalformedLogError, ObjectNotFoundError
+from deltalog.log.branches import branch_of, list_branches, on_branch
 from deltalog.log.context import MaintenanceOperation
 from deltalog.log.listing import list_log
 from deltalog.log.reader import (
@@ -46,6 +47,9 @@ from deltalog.storage.staging import STAGING_NAME
 from deltalog.transaction.maintenance.checksum import check_maintenance
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from deltalog.log.branches import Branch
     from deltalog.log.names import LogFile
     from deltalog.log.reader import CommitTable
     from deltalog.protocol.configuration import TableConfiguration
@@ -166,6 +170,12 @@ def plan_vacuum(
         operation="vacuum",
         has_log_tail=snapshot.log_tail is not None,
     )
+    branch = branch_of(snapshot.store)
+    if branch is not None:
+        raise InvalidInputError(
+            f"cannot vacuum the branch {branch.name!r} of {snapshot.store.root}: its files are in "
+            "the directory of main; vacuum main, which keeps the files of all branches"
+        )
     if deletes:
         check_maintenance(snapshot, MaintenanceOperation.DATA_CLEANUP, "vacuum")
     if (mode == "inventory") != (inventory is not None):
@@ -655,15 +665,28 @@ def needed_files(
     for distinct deletion vector files.
     """
     root = snapshot.store.root
+    branches = list_branches(snapshot.store)
     tombstones = snapshot.tombstones([*FILE_COLUMNS, "deletionTimestamp"])
     young = compute.greater_equal(deletion_times(tombstones), pa.scalar(cutoff_ms, pa.int64()))
     files = [snapshot.files(FILE_COLUMNS), tombstones.filter(young).select(FILE_COLUMNS)]
     for version in keep_versions:
         kept = load_snapshot(snapshot.context, version=version)
         files += [kept.files(FILE_COLUMNS), _changes_of(kept)]
+    files += [table for branch in branches for table in _files_of_branch(snapshot, branch)]
     named = paths_of(pa.concat_tables(files), root)
     outside = compute.match_substring_regex(named, "^[A-Za-z][A-Za-z0-9+.-]*:/")
     return NeededFiles(paths=named, names=names_of(named.filter(outside)))
+
+
+def _files_of_branch(snapshot: Snapshot, branch: Branch) -> Iterator[pa.Table]:
+    """Yield the files that a branch may need: of its first and last version, and in between."""
+    context = on_branch(snapshot.context, branch)
+    head = load_snapshot(context)
+    tombstones = head.tombstones([*FILE_COLUMNS, "deletionTimestamp"])
+    since = pa.scalar(branch.created_ms, pa.int64())
+    own = compute.greater_equal(deletion_times(tombstones), since)
+    yield head.files(FILE_COLUMNS)
+    yield tombstones.filter(own).select(FILE_COLUMNS)
 
 
 def paths_of(files: pa.Table, root: str) -> Paths:

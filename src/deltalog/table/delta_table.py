@@ -21,7 +21,8 @@ from deltalog.table.inspect.display import as_facts, card, describe, with_card
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from datetime import datetime
+    from contextlib import AbstractContextManager
+    from datetime import datetime, timedelta
     from pathlib import PurePath
 
     import pandas as pd
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from deltalog.data.write.written import WrittenFiles
     from deltalog.expressions import Expression
     from deltalog.iceberg import IcebergVersion
+    from deltalog.log.branches import Branch
     from deltalog.operations.engine import Engine
     from deltalog.operations.operation import Operation, Outcome, OutcomeT_co
     from deltalog.operations.vacuum import VacuumPlan
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
     from deltalog.storage.store import Store
     from deltalog.table.alter import TableAlterer
     from deltalog.table.appender import Appender
+    from deltalog.table.branches import PublishOutcome
     from deltalog.table.inspect.description import CommitHistory, TableDescription
     from deltalog.table.inspect.diff import TableDiff
     from deltalog.table.inspect.doctor import Report
@@ -975,6 +978,105 @@ class DeltaTable:
         self._check_latest("begin a transaction")
         options = _options(commit_properties, post_commithook_properties)
         return TableTransaction(self, options)
+
+    def branch(
+        self,
+        name: str,
+        *,
+        version: int | None = None,
+        exist_ok: bool = False,
+        expires_after: timedelta | None = None,
+    ) -> Self:
+        """Create a branch, and return it as a table of its own; a preview feature.
+
+        Commits to the branch are not visible in main until `publish()`. All operations, SQL, engines
+        and time travel work on a branch; `DeltaTable("table@name")` opens it. Data files are in the
+        table's directory, and nothing is copied. Our vacuum keeps the files of branches, but the
+        vacuum of another engine deletes them after its retention period.
+
+        Args:
+            name: letters, digits, `_` and `-`.
+            version: the version of main at which the branch starts; None means the latest.
+            exist_ok: whether to open the branch if it exists.
+            expires_after: after this time, vacuum deletes the branch; None means never.
+
+        Raises:
+            BranchExistsError: the branch exists.
+            InvalidInputError: the name is not valid, or the table is a branch.
+
+        Cost: writes a checkpoint of the version, which lists its files.
+        """
+        from deltalog.log.branches import find_branch, on_branch
+        from deltalog.table.branches import create_branch
+
+        found = find_branch(self._snapshot.store, name) if exist_ok else None
+        branch = found or create_branch(self, name, version=version, expires_after=expires_after)
+        return type(self).from_context(on_branch(self._snapshot.context, branch), self._engine)
+
+    def branches(self) -> list[Branch]:
+        """Return the branches of the table, in the order of their names.
+
+        Cost: one listing, and one request for each branch.
+        """
+        from deltalog.log.branches import list_branches, on_main
+
+        return list_branches(on_main(self._snapshot.context).store)
+
+    def publish(
+        self,
+        checks: Sequence[str | Callable[[DeltaTable], object]] = (),
+        *,
+        commit_properties: CommitProperties | None = None,
+    ) -> PublishOutcome:
+        """Commit the net changes of this branch to main, as one version, and delete the branch.
+
+        Files and rows that the branch has changed several times appear once. The conflict rules are
+        those of any commit: rows that main has changed in the meantime must not be rows that the
+        branch has changed or read. After a conflict the branch remains.
+
+        Args:
+            checks: conditions in SQL that all rows of the branch must match (NULL does not match),
+                and functions of the branch, which raise `AssertionError`, or return False or a
+                string, if it must not be published.
+
+        Raises:
+            AuditFailedError: a check fails; the error has examples, and main is unchanged.
+            CommitConflictError: a commit of main conflicts with the branch.
+            DataFileMissingError: files of the branch no longer exist.
+            InvalidInputError: this table is no branch.
+
+        Cost: reads the file lists of both versions and the commits of both since the branch began;
+        one request for each new file.
+        """
+        from deltalog.table.branches import publish
+
+        return publish(self, checks, commit_properties)
+
+    def discard(self) -> None:
+        """Delete this branch; its data files are deleted by vacuum."""
+        from deltalog.table.branches import discard
+
+        discard(self)
+
+    def audit(
+        self,
+        checks: Sequence[str | Callable[[DeltaTable], object]] = (),
+        *,
+        name: str | None = None,
+    ) -> AbstractContextManager[DeltaTable]:
+        """Write, audit, publish: `with table.audit(["price > 0"]) as draft: draft.merge(…)`.
+
+        The block gets a new branch. After the block, the branch is checked and published, see
+        `publish`, and this object shows the new version. If the block raises, the branch is
+        discarded. If a check fails or the publish conflicts, the branch remains.
+
+        Args:
+            checks: see `publish`.
+            name: name of the branch; None means a random name.
+        """
+        from deltalog.table.branches import audited
+
+        return audited(self, checks, name)
 
     def appender(
         self,

@@ -20,6 +20,7 @@ from deltalog._util.kernels import compute, exact_sum
 from deltalog._util.paths import canonical_paths, encode_path
 from deltalog._util.version import __version__
 from deltalog.errors import CommitConflictError, InternalError, InvalidInputError
+from deltalog.log.branches import branch_of
 from deltalog.log.names import MAX_VERSION
 from deltalog.log.replay import SEPARATOR, file_keys
 from deltalog.protocol import column_mapping
@@ -37,7 +38,7 @@ from deltalog.protocol.features.support import (
     check_protocol,
     check_writable,
 )
-from deltalog.transaction.properties import SNAPSHOT_ISOLATION
+from deltalog.transaction.properties import READS, SNAPSHOT_ISOLATION
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -591,6 +592,7 @@ COMMIT_INFO_MEMBERS: Final = frozenset(
         "engineInfo",
         "txnId",
         "version",
+        READS,
     }
 )
 """The members of `commitInfo` that deltalog sets. Custom metadata must not contain them."""
@@ -643,6 +645,7 @@ def commit_info(
         "isolationLevel": isolation_level,
         "isBlindAppend": pending.is_blind_append,
         "operationMetrics": {name: str(value) for name, value in pending.metrics.items()},
+        READS: pending.read_set.to_json() if branch_of(pending.store) else None,
     }
     last = {
         "tags": _tags(pending, base, configuration) or None,

@@ -92,6 +92,7 @@ class PendingFacts:
         has_log_tail: whether a catalog decides which commits are part of the table.
         shared_paths: canonical paths of files in which both commits mark different rows as deleted.
             These files do not conflict.
+        keeps_new_row_ids: whether new files have row ids that were assigned elsewhere.
     """
 
     root: str
@@ -106,6 +107,7 @@ class PendingFacts:
     time_zone: str
     has_log_tail: bool = False
     shared_paths: pa.StringArray | None = None
+    keeps_new_row_ids: bool = False
 
 
 def find_conflict(mine: PendingFacts, winner: WinningCommit) -> CommitConflictError | None:
@@ -273,6 +275,14 @@ def _delete_delete(mine: PendingFacts, winner: WinningCommit) -> CommitConflictE
     return _error(ConcurrentDeleteDeleteError, mine, winner, why, shared)
 
 
+def _row_ids(mine: PendingFacts, winner: WinningCommit) -> CommitConflictError | None:
+    # The new files of a branch have ids that the winning commit may have assigned, too.
+    if not mine.keeps_new_row_ids or ROW_TRACKING_DOMAIN not in winner.domains:
+        return None
+    why = "it assigned row ids that rows of this commit may have, too"
+    return _error(ConcurrentAppendError, mine, winner, why)
+
+
 RULES: Final[tuple[Rule, ...]] = (
     _protocol,
     _metadata,
@@ -281,8 +291,10 @@ RULES: Final[tuple[Rule, ...]] = (
     _appends,
     _delete_read,
     _delete_delete,
+    _row_ids,
 )
-"""The rules in the order of Delta Spark (requirement D-33). The first conflict is reported."""
+"""The rules in the order of Delta Spark (requirement D-33), then our own. The first conflict is
+reported."""
 
 
 def same_paths(paths: Any, others: Any, root: str) -> Any:

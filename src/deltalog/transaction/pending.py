@@ -86,6 +86,8 @@ class PendingTransaction:
         tags: tags in `commitInfo`.
         preserves_row_ids: whether all copied rows have the same row ids as before. Operations that
             do not preserve row ids set it to False.
+        keeps_new_row_ids: whether new files have row ids that were assigned elsewhere, so that the
+            commit conflicts with commits that assign row ids.
         copies_rows: whether new files may contain rows of the removed or masked files.
         defers_masks: whether deletion vectors are not written while rows are masked. It is set in
             tasks; the client writes the vectors of all tasks together.
@@ -125,6 +127,7 @@ class PendingTransaction:
         self.custom_metadata: dict[str, Any] = {}
         self.tags: dict[str, str] = {}
         self.preserves_row_ids = True
+        self.keeps_new_row_ids = False
         self.copies_rows = False
         self.defers_masks = False
         self.read_set: ReadSet = ReadSet()

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
 from deltalog._util.observing import WorkKind, observed
+from deltalog.log.branches import branch_of
 from deltalog.log.context import MaintenanceOperation
 from deltalog.log.names import commit_path
 from deltalog.log.snapshot import Snapshot, load_snapshot
@@ -183,7 +184,9 @@ def _compact(done: _PostCommit) -> None:
 
 
 def _is_shown_as_iceberg(done: _PostCommit) -> bool:
-    return "iceberg" in done.snapshot.configuration.properties.universal_format_enabled_formats
+    formats = done.snapshot.configuration.properties.universal_format_enabled_formats
+    # Iceberg's metadata shows main, also if a branch is committed.
+    return "iceberg" in formats and branch_of(done.snapshot.store) is None
 
 
 def _show_as_iceberg(done: _PostCommit) -> None:

@@ -202,6 +202,8 @@ USUAL: Final = CommitOptions()
 # --- Read set of a transaction, and isolation levels
 
 
+READS: Final = "deltalog.reads"
+"""The member of `commitInfo` with which commits on a branch record what they have read."""
 SERIALIZABLE: Final = "Serializable"
 WRITE_SERIALIZABLE: Final = "WriteSerializable"
 SNAPSHOT_ISOLATION: Final = "SnapshotIsolation"
@@ -231,6 +233,16 @@ class ReadSet:
     def is_blind(self) -> bool:
         """Whether no row was read."""
         return not self.predicates and not self.whole_table and self.files is None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the read rows as JSON: SQL strings that match them, or the whole table."""
+        from deltalog.expressions import to_sql  # noqa: PLC0415  # only branches need it
+
+        return {
+            "predicates": [to_sql(predicate) for predicate in self.predicates],
+            "wholeTable": self.whole_table,
+            "isRowLocal": self.is_row_local,
+        }
 
     def with_predicate(self, predicate: Expression | None) -> ReadSet:
         """Return the read set with all rows that match a predicate; None means all rows."""

@@ -211,6 +211,7 @@ def rebase(
         operation=pending.operation,
         has_log_tail=has_log_tail,
         time_zone=pending.context.time_zone,
+        keeps_new_row_ids=pending.keeps_new_row_ids,
     )
     conflict = find_conflict(facts, winner)
     if conflict is not None:

@@ -173,6 +173,33 @@ def create_checkpoint(
     return info
 
 
+def begin_log(snapshot: Snapshot, store: Store) -> None:
+    """Begin another log with this version: write its commit and a checkpoint of it.
+
+    Args:
+        snapshot: the version.
+        store: shows the other log, which must be empty.
+
+    Raises:
+        DeltaProtocolError: the table needs a feature that deltalog cannot write.
+        ObjectNotFoundError: the commit of this version was cleaned up.
+
+    Cost: see `create_checkpoint`.
+    """
+    check_can_checkpoint(snapshot)
+    at_ms = snapshot.context.clock.now_ms()
+    layout = layout_of(snapshot.configuration)
+
+    def write(state: LogState) -> WrittenCheckpoint:
+        return write_checkpoint(store, _content_of(snapshot, state, at_ms), layout=layout)
+
+    path = commit_path(snapshot.version)
+    data = snapshot.store.read(path)
+    info = _verified(store, snapshot.read_log(write))
+    store.put_if_absent(path, data)
+    point_to(store, info)
+
+
 def check_can_checkpoint(snapshot: Snapshot) -> None:
     """Raise for a checkpoint that would be wrong or unusable.
 

@@ -1,0 +1,454 @@
+"""Branches of a table: what is stored for them, and the store that shows a branch's log.
+
+This is a preview of deltalog. It is the only module that knows the format:
+
+- `_delta_log/_branches/<name>.json` is the record of a branch. The branch exists while its record
+  exists.
+- `_delta_log/_branches/<id>/` contains the branch's log, in the format of any Delta log. The log
+  begins with a checkpoint of the version of main at which the branch starts, so no clean-up of main
+  can damage it.
+- Data files are in the directory of the table, beside those of main.
+
+Other writers ignore the directory, because the protocol does not define it.
+
+Protocol: none (delta-io/delta #7439 proposes branches)
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
+
+from deltalog._util.json import JsonObject, dumps, loads
+from deltalog._util.paths import LOG_DIRECTORY, FileInfo
+from deltalog.errors import (
+    AlreadyExistsError,
+    BranchClosedError,
+    BranchExistsError,
+    BranchNotFoundError,
+    InvalidInputError,
+    MalformedLogError,
+    ObjectNotFoundError,
+)
+from deltalog.log.names import LogFileKind, parse_log_name
+from deltalog.storage import store as stores
+from deltalog.storage.pool import map_in_pool
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from deltalog.log.context import TableContext
+    from deltalog.storage.links import Home
+    from deltalog.storage.store import ByteRange, Store
+
+_DIRECTORY: Final = f"{LOG_DIRECTORY}/_branches"
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,99}")
+_VERSION_NAME: Final = re.compile(r"v[0-9]+")
+_ID: Final = re.compile(r"[0-9a-f]{32}")
+_FORMAT: Final = 1
+
+
+class BranchState(Enum):
+    """Whether a branch accepts commits."""
+
+    OPEN = "open"
+    CLOSED = "closed"
+    """The branch is being published or discarded."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Branch:
+    """A branch of a table.
+
+    Args:
+        name: name of the branch.
+        id: identifier of the branch; a later branch with the same name has another one.
+        table_id: the id of the table.
+        base_version: the version of main at which the branch starts.
+        created_ms: milliseconds since 1970, UTC.
+        expires_ms: after this time, vacuum deletes the branch; None means never.
+        state: whether the branch accepts commits.
+    """
+
+    name: str
+    id: str
+    table_id: str
+    base_version: int
+    created_ms: int
+    expires_ms: int | None = None
+    state: BranchState = BranchState.OPEN
+
+    @property
+    def directory(self) -> str:
+        """The directory of the branch's log, relative to the table's root."""
+        return f"{_DIRECTORY}/{self.id}"
+
+    def is_expired(self, now_ms: int) -> bool:
+        """Whether the branch has expired at a time."""
+        return self.expires_ms is not None and self.expires_ms <= now_ms
+
+
+def new_branch(name: str, **facts: Any) -> Branch:
+    """Return a branch with a new id; see `Branch` for the facts.
+
+    Raises:
+        InvalidInputError: the name is not valid.
+    """
+    return Branch(name=checked_name(name), id=uuid.uuid4().hex, **facts)
+
+
+def checked_name(name: object) -> str:
+    """Return the name of a branch.
+
+    Raises:
+        InvalidInputError: the name is not valid.
+    """
+    is_valid = isinstance(name, str) and _NAME.fullmatch(name) and not _VERSION_NAME.fullmatch(name)
+    if not is_valid or name == "main":
+        raise InvalidInputError(
+            f"cannot use {name!r} as the name of a branch: expected at most 100 letters, digits, "
+            "'_' and '-', beginning with a letter or '_'; 'main' and versions such as 'v3' are "
+            "reserved"
+        )
+    return cast("str", name)
+
+
+# --- Records
+
+
+def _record_path(name: str) -> str:
+    return f"{_DIRECTORY}/{name}.json"
+
+
+def _encode(branch: Branch) -> bytes:
+    return dumps(
+        {
+            "format": _FORMAT,
+            "id": branch.id,
+            "tableId": branch.table_id,
+            "baseVersion": branch.base_version,
+            "createdTime": branch.created_ms,
+            "expirationTime": branch.expires_ms,
+            "state": branch.state.value,
+        }
+    )
+
+
+def _decode(name: str, data: bytes, store: Store) -> Branch:
+    where = f"{store.root}: {_record_path(name)}"
+    found = JsonObject(loads(data, where), where)
+    version = found.required("format", int)
+    identity = found.required("id", str)
+    states = {state.value: state for state in BranchState}
+    state = found.required("state", str)
+    # The id becomes part of paths, and a record is not trusted.
+    if version != _FORMAT or not _ID.fullmatch(identity) or state not in states:
+        raise MalformedLogError(
+            f"cannot read the branch {name!r} of {store.root}: expected a record in format "
+            f"{_FORMAT}, found format {version!r}, id {identity!r} and state {state!r}; if another "
+            f"program has written {_record_path(name)!r}, move it away"
+        )
+    base = found.required("baseVersion", int)
+    if base < 0:
+        raise MalformedLogError(
+            f"cannot read the branch {name!r} of {store.root}: its base version is {base}"
+        )
+    return Branch(
+        name=name,
+        id=identity,
+        table_id=found.required("tableId", str),
+        base_version=base,
+        created_ms=found.required("createdTime", int),
+        expires_ms=found.optional("expirationTime", int),
+        state=states[state],
+    )
+
+
+def find_branch(store: Store, name: str) -> Branch | None:
+    """Return the branch with a name; None if there is none.
+
+    Raises:
+        MalformedLogError: the record is malformed.
+
+    Cost: one request.
+    """
+    try:
+        data = store.read(_record_path(name))
+    except ObjectNotFoundError:
+        return None
+    return _decode(name, data, store)
+
+
+def get_branch(store: Store, name: str) -> Branch:
+    """Return the branch with a name.
+
+    Raises:
+        BranchNotFoundError: there is no branch with this name.
+    """
+    found = find_branch(store, checked_name(name))
+    if found is None:
+        names = ", ".join(repr(branch.name) for branch in list_branches(store))
+        raise BranchNotFoundError(
+            f"cannot open the branch {name!r} of {store.root}: "
+            + (f"the table has the branches {names}" if names else "the table has no branches")
+        )
+    return found
+
+
+def list_branches(store: Store) -> list[Branch]:
+    """Return all branches, in the order of their names.
+
+    Raises:
+        MalformedLogError: a record is malformed.
+
+    Cost: one listing, and one request for each branch.
+    """
+    names = [
+        info.name.removesuffix(".json")
+        for info in store.list_from(_DIRECTORY, "")
+        if info.name.endswith(".json") and _NAME.fullmatch(info.name.removesuffix(".json"))
+    ]
+    found = map_in_pool(lambda name: find_branch(store, name), names)
+    return [branch for branch in found if branch is not None]
+
+
+def record_branch(store: Store, branch: Branch) -> None:
+    """Write the record of a new branch, whose log must exist.
+
+    Raises:
+        BranchExistsError: there is a branch with this name.
+    """
+    try:
+        store.put_if_absent(_record_path(branch.name), _encode(branch))
+    except AlreadyExistsError:
+        raise BranchExistsError(
+            f"cannot create the branch {branch.name!r} of {store.root}: it exists; "
+            "branch(…, exist_ok=True) opens it"
+        ) from None
+
+
+def set_state(store: Store, branch: Branch, state: BranchState) -> Branch:
+    """Record whether a branch accepts commits.
+
+    Raises:
+        BranchNotFoundError: the branch was published or discarded.
+    """
+    check_recorded(store, branch)
+    changed = replace(branch, state=state)
+    store.put(_record_path(branch.name), _encode(changed))
+    return changed
+
+
+def check_recorded(store: Store, branch: Branch) -> Branch:
+    """Return the record of a branch as it is now.
+
+    Raises:
+        BranchNotFoundError: the branch was published or discarded.
+    """
+    found = find_branch(store, branch.name)
+    if found is None or found.id != branch.id:
+        raise BranchNotFoundError(
+            f"the branch {branch.name!r} of {store.root}, which starts at version "
+            f"{branch.base_version}, does not exist any more: it was published or discarded"
+        )
+    return found
+
+
+def delete_record(store: Store, branch: Branch) -> None:
+    """Delete the record of a branch, which then no longer exists.
+
+    Its log remains until vacuum deletes it, so that a writer that has not yet seen the end of the
+    branch cannot begin another log in the same place.
+    """
+    found = find_branch(store, branch.name)
+    if found is not None and found.id == branch.id:
+        store.delete_many([_record_path(branch.name)])
+
+
+def delete_branch(store: Store, branch: Branch) -> None:
+    """Delete the record and the log of a branch that was never committed to."""
+    delete_record(store, branch)
+    store.delete_many([info.path for info in store.list_all(branch.directory)])
+
+
+# --- Store of a branch
+
+
+def branch_of(store: Store) -> Branch | None:
+    """Return the branch whose log a store shows; None for main."""
+    found = getattr(store, "branch", None)
+    return found if isinstance(found, Branch) else None
+
+
+def on_branch(context: TableContext, branch: Branch, *, closes: bool = False) -> TableContext:
+    """Return the context of a branch, from the context of its table.
+
+    Args:
+        context: context of the table.
+        branch: the branch.
+        closes: whether commits are allowed although the branch is closed.
+    """
+    return replace(context, store=BranchStore(context.store, branch, closes=closes))
+
+
+def on_main(context: TableContext) -> TableContext:
+    """Return the context of the table, from the context of a branch."""
+    store = context.store
+    return replace(context, store=store.main) if isinstance(store, BranchStore) else context
+
+
+class BranchStore:
+    """A store that shows the log of a branch as the table's log; data files are the table's.
+
+    Args:
+        main: the table's store.
+        branch: the branch.
+        closes: whether commits are allowed although the branch is closed.
+    """
+
+    def __init__(self, main: Store, branch: Branch, *, closes: bool = False) -> None:
+        self.main = main
+        self.branch = branch
+        self._closes = closes
+
+    @property
+    def root(self) -> str:
+        """The table's location."""
+        return self.main.root
+
+    def list_from(self, directory: str, first: str) -> Iterator[FileInfo]:
+        """See `Store.list_from`."""
+        return map(self._shown, self.main.list_from(self._place(directory), first))
+
+    def list_all(self, directory: str) -> Iterator[FileInfo]:
+        """See `Store.list_all`."""
+        return map(self._shown, self.main.list_all(self._place(directory)))
+
+    def stat(self, path: str) -> FileInfo:
+        """See `Store.stat`."""
+        return replace(self.main.stat(self._place(path)), path=path)
+
+    def read(self, path: str) -> bytes:
+        """See `Store.read`."""
+        return self.main.read(self._place(path))
+
+    def read_ranges(self, path: str, ranges: Sequence[ByteRange]) -> list[bytes]:
+        """See `Store.read_ranges`."""
+        return self.main.read_ranges(self._place(path), ranges)
+
+    def read_many(self, paths: Sequence[str]) -> list[bytes]:
+        """See `Store.read_many`."""
+        return self.main.read_many([self._place(path) for path in paths])
+
+    def open(self, path: str) -> BinaryIO:
+        """See `Store.open`."""
+        return self.main.open(self._place(path))
+
+    def put_if_absent(self, path: str, data: bytes) -> None:
+        """Create a file atomically. Commits are checked first.
+
+        Raises:
+            BranchNotFoundError: the branch was published or discarded.
+            BranchClosedError: the branch is being published or discarded.
+        """
+        found = parse_log_name(FileInfo(path, 0, 0)) if _is_in_log(path) else None
+        if found is not None and found.kind is LogFileKind.COMMIT and not self._closes:
+            self.check_open()
+        self.main.put_if_absent(self._place(path), data)
+
+    def check_open(self) -> None:
+        """Raise unless the branch accepts commits; see `put_if_absent`. Cost: one request."""
+        if check_recorded(self.main, self.branch).state is not BranchState.OPEN:
+            raise BranchClosedError(
+                f"cannot commit to the branch {self.branch.name!r} of {self.root}: it is being "
+                "published or discarded; if a publish was interrupted, run publish() or discard() "
+                "again"
+            )
+
+    def put(self, path: str, data: bytes) -> None:
+        """See `Store.put`."""
+        self.main.put(self._place(path), data)
+
+    def delete_many(self, paths: Sequence[str]) -> None:
+        """See `Store.delete_many`."""
+        self.main.delete_many([self._place(path) for path in paths])
+
+    # --- What only some stores can do
+
+    def native_path(self, path: str) -> str | None:
+        """See `NativeStore.native_path`."""
+        return stores.native_path(self.main, self._place(path))
+
+    @property
+    def native_home(self) -> Home | None:
+        """See `native_home`."""
+        return cast("Home | None", getattr(self.main, "native_home", None))
+
+    def fetches_whole(self, path: str) -> bool:
+        """See `WholeFileStore.fetches_whole`."""
+        return stores.fetches_whole(self.main, self._place(path))
+
+    @property
+    def syncs(self) -> bool:
+        """See `DurableStore.syncs`."""
+        return stores.syncs_files(self.main)
+
+    def without_sync(self) -> Store:
+        """See `DurableStore.without_sync`."""
+        return BranchStore(stores.unsynced(self.main), self.branch, closes=self._closes)
+
+    @property
+    def can_sign(self) -> bool:
+        """See `SigningStore.can_sign`."""
+        return bool(getattr(self.main, "can_sign", False))
+
+    def signed_url(self, path: str, seconds: int) -> str:
+        """See `SigningStore.signed_url`."""
+        return cast("stores.SigningStore", self.main).signed_url(self._place(path), seconds)
+
+    def list_short(self, directory: str, most: int) -> list[FileInfo] | None:
+        """See `PeekingStore.list_short`."""
+        if stores.is_peeking(self.main):
+            found = self.main.list_short(self._place(directory), most)
+            return None if found is None else [self._shown(info) for info in found]
+        return list(self.list_from(directory, ""))
+
+    def list_level(self, directory: str) -> tuple[list[FileInfo], list[str]]:
+        """See `LevelStore.list_level`."""
+        if isinstance(self.main, stores.LevelStore):
+            files, directories = self.main.list_level(self._place(directory))
+            return [self._shown(info) for info in files], [
+                self._shown(FileInfo(path, 0, 0)).path for path in directories
+            ]
+        prefix = f"{directory}/" if directory else ""
+        files, directories = [], []
+        for info in self.list_all(directory):
+            head, slash, _ = info.path.removeprefix(prefix).partition("/")
+            if not slash:
+                files.append(info)
+            elif prefix + head not in directories:
+                directories.append(prefix + head)
+        return files, directories
+
+    def __repr__(self) -> str:
+        return f"BranchStore({self.main!r}, {self.branch.name!r})"
+
+    def _place(self, path: str) -> str:
+        """Return the path in the table's store."""
+        if not _is_in_log(path):
+            return path
+        return self.branch.directory + path.removeprefix(LOG_DIRECTORY)
+
+    def _shown(self, info: FileInfo) -> FileInfo:
+        """Return a file with the path that the branch shows."""
+        directory = self.branch.directory
+        if not info.path.startswith(f"{directory}/"):
+            return info
+        return replace(info, path=LOG_DIRECTORY + info.path.removeprefix(directory))
+
+
+def _is_in_log(path: str) -> bool:
+    return path == LOG_DIRECTORY or path.startswith(f"{LOG_DIRECTORY}/")
