@@ -59,6 +59,7 @@ class TableLocation(NamedTuple):
     uri: str
     version: int | None = None
     timestamp_ms: int | None = None
+    branch: str | None = None
 
 
 def decode_path(encoded: str) -> str:
@@ -216,7 +217,7 @@ def check_all_confined(encoded: StringColumn, *, allow_absolute: bool = True) ->
 
 
 def parse_table_uri(text: str) -> TableLocation:
-    """Split a URI such as `table@v3` or `table@20240131123000000` (UTC, in milliseconds).
+    """Split a URI such as `table@v3`, `table@20240131123000000` (UTC, in milliseconds) or `table@name`.
 
     The caller must first check that there is no directory with this name.
 
@@ -236,6 +237,10 @@ def parse_table_uri(text: str) -> TableLocation:
             ) from None
         whole_ms = (second - _EPOCH) // timedelta(milliseconds=1)
         return TableLocation(found["uri"], timestamp_ms=whole_ms + int(digits[14:]))
+    found = _AT_BRANCH.match(text)
+    # In `scheme://name@host`, the sign belongs to the host.
+    if found and ("://" not in found["uri"] or "/" in found["uri"].partition("://")[2]):
+        return TableLocation(found["uri"], branch=found["branch"])
     return TableLocation(text)
 
 
@@ -280,6 +285,7 @@ _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/+")
 _DRIVE_BACKSLASH: Final = re.compile(r"[A-Za-z]:\\")
 _CLIMBING: Final = re.compile(r"(?:^|[/\\])(?:\.|%2[eE]){2}(?:[/\\]|%2[fF]|%5[cC]|$)")
 _AT_VERSION: Final = re.compile(r"(?P<uri>.+)@v(?P<version>\d{1,19})\Z", re.DOTALL)
+_AT_BRANCH: Final = re.compile(r"(?P<uri>.+)@(?P<branch>[A-Za-z_][A-Za-z0-9_-]{0,99})\Z", re.DOTALL)
 _AT_TIMESTAMP: Final = re.compile(r"(?P<uri>.+)@(?P<moment>\d{17})\Z", re.DOTALL)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 # The characters that RFC 2396 allows in a path, except letters, digits and the colon.

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from deltalog._util.paths import canonical_path, decode_location, is_absolute, parse_table_uri
 from deltalog.errors import DeltaError, InvalidInputError
+from deltalog.log.branches import BranchStore, get_branch
 from deltalog.log.context import TableContext
 from deltalog.storage import open_store
 
@@ -56,7 +57,13 @@ def open_table_store(
     store = open_store(whole, storage_options, filesystem=filesystem)
     if location.uri == table_uri or _has_log(store):
         return store, None
-    store = open_store(bare, storage_options, filesystem=filesystem)
+    bare_store = open_store(bare, storage_options, filesystem=filesystem)
+    if location.branch is not None:
+        # A new table may have such a name; but beside a table, the name is that of a branch.
+        if not _has_log(bare_store):
+            return store, None
+        return BranchStore(bare_store, get_branch(bare_store, location.branch)), None
+    store = bare_store
     if location.version is not None:
         return store, location.version
     return store, datetime.fromtimestamp((location.timestamp_ms or 0) / 1000, UTC)

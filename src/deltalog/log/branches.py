@@ -274,6 +274,40 @@ def delete_branch(store: Store, branch: Branch) -> None:
     store.delete_many([info.path for info in store.list_all(branch.directory)])
 
 
+def sweep_branches(store: Store, *, now_ms: int, cutoff_ms: int) -> list[str]:
+    """Delete expired branches, and the logs of branches that no longer exist.
+
+    Args:
+        store: the table's store.
+        now_ms: milliseconds since 1970, UTC.
+        cutoff_ms: logs of branches that no longer exist are deleted if they were not written to
+            since this time.
+
+    Returns:
+        The paths of the deleted files.
+
+    Cost: one listing of all logs of branches, and one request for each branch.
+    """
+    branches = list_branches(store)
+    expired = [branch for branch in branches if branch.is_expired(now_ms)]
+    for branch in expired:
+        delete_record(store, branch)
+    known = {branch.id for branch in branches if branch not in expired}
+    logs: dict[str, list[FileInfo]] = {}
+    for info in store.list_all(_DIRECTORY):
+        identity, slash, _ = info.path.removeprefix(f"{_DIRECTORY}/").partition("/")
+        if slash and _ID.fullmatch(identity) and identity not in known:
+            logs.setdefault(identity, []).append(info)
+    old = [
+        info.path
+        for files in logs.values()
+        if max(info.modified_ms for info in files) < cutoff_ms
+        for info in files
+    ]
+    store.delete_many(old)
+    return old
+
+
 # --- Store of a branch
 
 
@@ -281,6 +315,12 @@ def branch_of(store: Store) -> Branch | None:
     """Return the branch whose log a store shows; None for main."""
     found = getattr(store, "branch", None)
     return found if isinstance(found, Branch) else None
+
+
+def named_root(store: Store) -> str:
+    """Return the location of a table; for a branch, with its name: `table@name`."""
+    found = branch_of(store)
+    return store.root if found is None else f"{store.root}@{found.name}"
 
 
 def on_branch(context: TableContext, branch: Branch, *, closes: bool = False) -> TableContext:

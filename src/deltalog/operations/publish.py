@@ -10,7 +10,7 @@ Protocol: Add File and Remove File, Deletion Vectors, Row Tracking, Change Data 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
 
@@ -274,7 +274,7 @@ def _changes_rows(commit: WinningCommit) -> bool:
 
 
 def _canonical(files: pa.Table, root: str) -> list[str]:
-    found: list[str] = canonical_paths(files.column("path"), root).to_pylist()
+    found: list[Any] = canonical_paths(files.column("path"), root).to_pylist()
     return found
 
 
@@ -376,12 +376,8 @@ def _new_files(
     base = transaction.read_snapshot
     if base.configuration.row_id_dialect is None:
         return files
-    if commits.rewrites_own_files:
-        transaction.keeps_new_row_ids = True
-        names = _IDS[1:]
-    else:
-        names = _IDS
-    for name in names:
+    transaction.keeps_new_row_ids = commits.rewrites_own_files
+    for name in _IDS[1:] if commits.rewrites_own_files else _IDS:
         files = _replaced(files, name, pa.nulls(files.num_rows, pa.int64()))
     return files
 
@@ -484,9 +480,7 @@ def _set_applications(transaction: PendingTransaction, head: Snapshot) -> None:
             )
 
 
-def _record_reads(
-    transaction: PendingTransaction, commits: BranchCommits, net: NetChange
-) -> None:
+def _record_reads(transaction: PendingTransaction, commits: BranchCommits, net: NetChange) -> None:
     """Record what the operations of the branch have read, of main."""
     base = transaction.read_snapshot
     if not commits.is_complete:
@@ -534,6 +528,3 @@ def _write_changes(transaction: PendingTransaction, changes: RowChanges) -> None
         for batch in changes.to_batches():
             writer.write(batch.select(names), batch.column(CHANGE_TYPE))
         transaction.add_changes(writer.finish())
-
-
-__all__: Iterable[str] = ("Publish", "Published", "app_id_of")

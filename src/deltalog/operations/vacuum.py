@@ -665,7 +665,8 @@ def needed_files(
     for distinct deletion vector files.
     """
     root = snapshot.store.root
-    branches = list_branches(snapshot.store)
+    now_ms = snapshot.context.clock.now_ms()
+    branches = [one for one in list_branches(snapshot.store) if not one.is_expired(now_ms)]
     tombstones = snapshot.tombstones([*FILE_COLUMNS, "deletionTimestamp"])
     young = compute.greater_equal(deletion_times(tombstones), pa.scalar(cutoff_ms, pa.int64()))
     files = [snapshot.files(FILE_COLUMNS), tombstones.filter(young).select(FILE_COLUMNS)]

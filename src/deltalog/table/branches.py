@@ -1,7 +1,7 @@
-"""Branches of a table, and write–audit–publish: a preview.
+"""Branches of a table, and write-audit-publish: a preview.
 
-A branch is a `DeltaTable` whose commits go to a log of its own. `publish` commits its net changes to
-main as one version, after checks; see `operations.publish` for the conflict rules.
+A branch is a `DeltaTable` whose commits go to a log of its own. `publish` commits its net changes
+to main as one version, after checks; see `operations.publish` for the conflict rules.
 
 Protocol: none (delta-io/delta #7439 proposes branches)
 """
@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, Final
 from deltalog.errors import (
     AuditFailedError,
     BranchExistsError,
-    BranchNotFoundError,
     DeltaError,
     InvalidInputError,
 )
@@ -182,9 +181,7 @@ def _published_version(main: Any, branch: Branch) -> int | None:
 # --- Checks
 
 
-def check_draft(
-    draft: DeltaTable, head: Any, branch: Branch, checks: Sequence[Check]
-) -> None:
+def check_draft(draft: DeltaTable, head: Any, branch: Branch, checks: Sequence[Check]) -> None:
     """Run the checks of a publish.
 
     Raises:
@@ -232,9 +229,7 @@ def _violations(table: DeltaTable, condition: str) -> str | None:
 
 
 @contextmanager
-def audited(
-    table: DeltaTable, checks: Sequence[Check], name: str | None
-) -> Iterator[DeltaTable]:
+def audited(table: DeltaTable, checks: Sequence[Check], name: str | None) -> Iterator[DeltaTable]:
     """Yield a new branch, and publish it after the block; see `DeltaTable.audit`."""
     name = name or f"audit-{uuid.uuid4().hex[:12]}"
     draft = table.branch(name)
@@ -245,6 +240,3 @@ def audited(
         raise
     publish(draft, checks, None)
     table.update_incremental(same_table=True)
-
-
-__all__ = ["BranchNotFoundError", "PublishOutcome", "audited", "create_branch", "publish"]

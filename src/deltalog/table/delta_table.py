@@ -13,6 +13,7 @@ from deltalog._util.cards import Progress, shown
 from deltalog.catalogs import table_uri as locations
 from deltalog.errors import InvalidInputError
 from deltalog.expressions.sql_session import SqlSession
+from deltalog.log.branches import named_root
 from deltalog.log.context import LogTail, TableContext
 from deltalog.log.listing import has_table
 from deltalog.log.snapshot import Snapshot, checked_in_place, load_if_any, load_snapshot
@@ -280,8 +281,8 @@ class DeltaTable:
 
     @property
     def table_uri(self) -> str:
-        """The location of the table."""
-        return self._snapshot.store.root
+        """The location of the table; for a branch, `table@name`."""
+        return named_root(self._snapshot.store)
 
     def version(self) -> int:
         """Return the number of the version that this object shows."""
@@ -989,9 +990,9 @@ class DeltaTable:
     ) -> Self:
         """Create a branch, and return it as a table of its own; a preview feature.
 
-        Commits to the branch are not visible in main until `publish()`. All operations, SQL, engines
+        Commits to the branch are not visible in main until `publish()`. Operations, SQL, engines
         and time travel work on a branch; `DeltaTable("table@name")` opens it. Data files are in the
-        table's directory, and nothing is copied. Our vacuum keeps the files of branches, but the
+        table's directory, and nothing is copied. `vacuum` keeps the files of branches, but the
         vacuum of another engine deletes them after its retention period.
 
         Args:
@@ -1032,7 +1033,7 @@ class DeltaTable:
 
         Files and rows that the branch has changed several times appear once. The conflict rules are
         those of any commit: rows that main has changed in the meantime must not be rows that the
-        branch has changed or read. After a conflict the branch remains.
+        branch has changed or read. After a conflict, the branch remains.
 
         Args:
             checks: conditions in SQL that all rows of the branch must match (NULL does not match),

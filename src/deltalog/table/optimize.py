@@ -14,6 +14,7 @@ from deltalog._util.cards import Progress, shown
 from deltalog._util.lazy_names import SimilarNames
 from deltalog.data.write.source import open_batches
 from deltalog.errors import DeltaError, InvalidInputError
+from deltalog.log.branches import sweep_branches
 from deltalog.operations.alter import SetTableProperties
 from deltalog.operations.alter.iceberg import UniformUpgrade, plan_upgrade
 from deltalog.operations.arguments import check_number
@@ -438,7 +439,8 @@ class TableVacuum:
 
         The start and the end of the vacuum are committed to the history.
         """
-        store = self._table.snapshot.store
+        store, clock = self._table.snapshot.store, self._table.snapshot.context.clock
+        sweep_branches(store, now_ms=clock.now_ms(), cutoff_ms=plan.cutoff_ms)
         if not plan.files.num_rows:
             remember_lite(store, plan)
             return []
