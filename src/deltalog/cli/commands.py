@@ -11,6 +11,7 @@ import sys
 import sysconfig
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
+from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,7 +24,8 @@ from typer.completion import (  # type: ignore[attr-defined]  # not exported by 
     get_completion_script,
 )
 
-from deltalog._util.clock import Stopwatch
+from deltalog._util.clock import Stopwatch, utc_moment
+from deltalog._util.escaping import printable
 from deltalog.catalogs.table_uri import open_table_context
 from deltalog.cli.application import (
     As,
@@ -47,7 +49,7 @@ from deltalog.cli.application import (
     print_text,
     storage_options,
 )
-from deltalog.errors import DeltaError, InvalidInputError
+from deltalog.errors import AuditFailedError, DeltaError, InvalidInputError
 from deltalog.schema.columns import schema_rows, schema_tree
 from deltalog.table.inspect.display import readable_size
 
@@ -516,6 +518,67 @@ def restore(
 ) -> None:
     """Restore an earlier version of the table."""
     print_record(open_table(table, option).restore(as_version(target)), form)
+
+
+@command("branch")
+def branch(  # noqa: PLR0917  # callers need each parameter
+    table: Location,
+    name: Annotated[str, typer.Argument(help="The name of the branch.")],
+    option: Options = None,
+    version: Annotated[
+        int | None, typer.Option(help="The version at which it starts; default: the latest.")
+    ] = None,
+    expires_days: Annotated[
+        int | None, typer.Option(help="Days after which vacuum deletes it; default: never.")
+    ] = None,
+    drop: Annotated[bool, typer.Option("--drop", help="Delete the branch.")] = False,  # noqa: FBT002  # typer's signature
+    form: As = OutputFormat.TABLE,
+) -> None:
+    """Create a branch of the table, which TABLE@NAME then opens, or delete it (preview)."""
+    opened = open_table(table, option)
+    if drop:
+        opened.drop_branch(name)
+        _tell(form, f"branch {name} deleted")
+        return
+    expires = None if expires_days is None else timedelta(days=expires_days)
+    made = opened.branch(name, version=version, expires_after=expires)
+    print_record({"branch": name, "table": made.table_uri, "version": made.version()}, form)
+
+
+@command("branches")
+def branches(table: Location, option: Options = None, form: As = OutputFormat.TABLE) -> None:
+    """List the branches of the table (preview)."""
+    rows = [
+        {
+            "name": one.name,
+            "baseVersion": one.base_version,
+            "created": utc_moment(one.created_ms),
+            "expires": None if one.expires_ms is None else utc_moment(one.expires_ms),
+            "state": one.state.value,
+        }
+        for one in open_table(table, option).branches()
+    ]
+    print_rows(rows, form)
+
+
+@command("publish")
+def publish(
+    table: Annotated[str, typer.Argument(help="The branch: TABLE@NAME.")],
+    option: Options = None,
+    check: Annotated[
+        list[str] | None,
+        typer.Option("--check", help="SQL that all rows must match; may be repeated."),
+    ] = None,
+    form: As = OutputFormat.TABLE,
+) -> None:
+    """Commit the changes of a branch to its table, after checks (preview)."""
+    try:
+        found = open_table(table, option).publish(check or ())
+    except AuditFailedError as error:
+        for failure in error.failures:
+            typer.echo(printable(f"check failed: {failure}"), err=True)
+        raise typer.Exit(1) from None
+    print_record({"version": found.version, "wasPublished": found.was_published}, form)
 
 
 @command("checkpoint")

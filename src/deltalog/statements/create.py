@@ -24,6 +24,7 @@ from deltalog.schema.types import (
     IDENTITY_STEP_KEY,
 )
 from deltalog.statements.catalog_names import NamespaceStatement
+from deltalog.statements.maintenance import read_create_branch, read_drop_branch
 from deltalog.statements.statement import (
     NewNames,
     Session,
@@ -267,6 +268,8 @@ def _foreign(session: Session, name: QualifiedName) -> tuple[QualifiedName, Fore
 
 def read_create(reader: StatementReader) -> SqlStatement:
     """Parse a statement after `CREATE`."""
+    if reader.take("BRANCH"):
+        return read_create_branch(reader)
     if (kind := reader.take_one(*KINDS_OF_NAMES)) is not None:
         return read_create_names(reader, kind)
     mode = "overwrite" if reader.take("OR REPLACE") else "error"
@@ -297,6 +300,8 @@ def read_convert(reader: StatementReader) -> SqlStatement:
 
 def read_drop(reader: StatementReader) -> SqlStatement:
     """Parse a statement after `DROP`."""
+    if reader.take("BRANCH"):
+        return read_drop_branch(reader)
     if (kind := reader.take_one(*KINDS_OF_NAMES)) is not None:
         return read_drop_names(reader, kind)
     reader.expect("TABLE")

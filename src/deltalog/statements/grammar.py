@@ -27,6 +27,7 @@ from deltalog.statements.create import (
 from deltalog.statements.maintenance import (
     read_generate,
     read_optimize,
+    read_publish,
     read_reorg,
     read_repair,
     read_restore,
@@ -67,6 +68,7 @@ _STATEMENTS: Final[Mapping[str, Callable[[StatementReader], SqlStatement]]] = {
     "INSERT": read_insert,
     "MERGE": read_merge,
     "OPTIMIZE": read_optimize,
+    "PUBLISH": read_publish,
     "REORG": read_reorg,
     "REPLACE": read_replace,
     "RESTORE": read_restore,

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from deltalog._util.escaping import name_key, path_key
-from deltalog.catalogs.table_uri import named_table
+from deltalog.catalogs.table_uri import named_table, open_table_store
 from deltalog.data.write.fit import in_microseconds, is_finer, tell_of_cut
 from deltalog.data.write.source import RereadableRows, exportable, open_batches
 from deltalog.errors import InvalidInputError, SchemaMismatchError, TableNotFoundError
 from deltalog.expressions.coercion import FINE_MOMENTS
 from deltalog.expressions.nodes import Cast, Column
+from deltalog.log.branches import is_valid_name, on_named_branch
 from deltalog.log.context import utc_context
 from deltalog.operations.changes.assign import Assignments, Scope
 from deltalog.operations.engine import Engine, LocalEngine
@@ -47,7 +48,6 @@ from deltalog.schema.types import INTEGER
 from deltalog.statements.catalog_names import CatalogNames
 from deltalog.statements.reader import resolved
 from deltalog.statements.statement import Query, absent_partitions
-from deltalog.storage import open_store
 from deltalog.table import DeltaTable
 from deltalog.table.creating import TablePlace
 from deltalog.transaction import CommitOptions
@@ -141,16 +141,28 @@ class LocalSession:
             named = named_table(name.location, self._storage_options)
             if named is not None:
                 return DeltaTable(named) if named.is_delta_table() else None
-            return DeltaTable.if_any(utc_context(open_store(name.location, self._storage_options)))
+            store, at = open_table_store(name.location, self._storage_options, None)
+            return DeltaTable.if_any(utc_context(store)) if at is None else None
         bare = replace(name, version=None)
         if name.key not in self._registered:
-            return self.namespaces.find(bare)
+            return self._branch(bare) or self.namespaces.find(bare)
         _, found = self._registered[name.key]
         if not isinstance(found, DeltaTable):
             return None
         if name.key not in self._opened and not found.is_pinned:
             found.update_incremental(same_table=True)
         return found
+
+    def _branch(self, name: QualifiedName) -> DeltaTable | None:
+        """Return a branch by its name, such as `table@branch`; None for other names."""
+        *schema, last = name.parts
+        head, _, branch = last.rpartition("@")
+        table = (
+            self.find(QualifiedName((*schema, head))) if head and is_valid_name(branch) else None
+        )
+        if table is None:
+            return None
+        return DeltaTable.from_context(on_named_branch(table.snapshot.context, branch))
 
     def has_read(self, table: DeltaTable) -> bool:
         """Return whether a query of this statement has read the table at its current version."""

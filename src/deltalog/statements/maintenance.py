@@ -1,16 +1,19 @@
-"""`OPTIMIZE`, `REORG`, `VACUUM`, `RESTORE`, `FSCK REPAIR TABLE` and `GENERATE`.
+"""`OPTIMIZE`, `REORG`, `VACUUM`, `RESTORE`, `FSCK REPAIR TABLE`, `GENERATE`, and branches.
 
-Protocol: none; follows Delta Lake's SQL reference
+Protocol: none; follows Delta Lake's SQL reference, which has no branches
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from deltalog.errors import InvalidInputError
+from deltalog._util.clock import utc_moment
+from deltalog.errors import BranchNotFoundError, InvalidInputError
+from deltalog.log.branches import on_named_branch
 from deltalog.statements.statement import (
     Query,
     Session,
@@ -57,6 +60,17 @@ _PLANNED: Final[dict[str, pa.DataType]] = {
     "numFilesToRewrite": pa.int64(),
     "sizeInBytesToRewrite": pa.int64(),
     "properties": pa.map_(pa.string(), pa.string()),
+}
+_PUBLISHED: Final[dict[str, pa.DataType]] = {
+    "version": pa.int64(),
+    "was_published": pa.bool_(),
+}
+_BRANCHES: Final[dict[str, pa.DataType]] = {
+    "name": pa.string(),
+    "base_version": pa.int64(),
+    "created_at": pa.timestamp("ms", "UTC"),
+    "expires_at": pa.timestamp("ms", "UTC"),
+    "state": pa.string(),
 }
 _OPTIMIZED: Final[dict[str, pa.DataType]] = {
     "path": pa.string(),
@@ -212,6 +226,138 @@ class GenerateStatement(SqlStatement):
         """Write the manifests."""
         session.open(self.table).generate()
         return StatementAnswer(None)
+
+
+# --- Branches
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateBranchStatement(SqlStatement):
+    """`CREATE BRANCH [IF NOT EXISTS] name FOR TABLE table [VERSION AS OF n] [RETAIN n DAYS]`."""
+
+    name: str
+    table: QualifiedName
+    may_exist: bool = False
+    expires_after: timedelta | None = None
+
+    def run(self, session: Session) -> StatementAnswer:
+        """Create the branch."""
+        table = session.open(self.table)
+        # A table that was opened at a version is shown at this version.
+        version = table.version() if table.is_pinned or self.table.version is not None else None
+        table.branch(
+            self.name,
+            version=version,
+            exist_ok=self.may_exist,
+            expires_after=self.expires_after,
+        )
+        return StatementAnswer(None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DropBranchStatement(SqlStatement):
+    """`DROP BRANCH [IF EXISTS] name FOR TABLE table`."""
+
+    name: str
+    table: QualifiedName
+    may_lack: bool = False
+
+    def run(self, session: Session) -> StatementAnswer:
+        """Delete the branch, with its rows."""
+        try:
+            session.open(self.table).drop_branch(self.name)
+        except BranchNotFoundError:
+            if not self.may_lack:
+                raise
+        return StatementAnswer(None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishBranchStatement(SqlStatement):
+    """`PUBLISH BRANCH name FOR TABLE table [CHECK (condition), …]`."""
+
+    name: str
+    table: QualifiedName
+    checks: tuple[str, ...] = ()
+
+    def run(self, session: Session) -> StatementAnswer:
+        """Check the branch, and commit its changes to the table; return the new version."""
+        table = session.open(self.table)
+        context = on_named_branch(table.snapshot.context, self.name)
+        draft = type(table).from_context(context, table.engine)
+        found = draft.publish(self.checks, commit_properties=session.options.properties)
+        row = (found.version, found.was_published)
+        return StatementAnswer(table_of(_PUBLISHED, [row]))
+
+
+@dataclass(frozen=True, slots=True)
+class ShowBranchesStatement(SqlStatement):
+    """`SHOW BRANCHES FROM table`."""
+
+    table: QualifiedName
+
+    def run(self, session: Session) -> StatementAnswer:
+        """Return one row for each branch."""
+        rows = [
+            (
+                branch.name,
+                branch.base_version,
+                utc_moment(branch.created_ms),
+                None if branch.expires_ms is None else utc_moment(branch.expires_ms),
+                branch.state.value,
+            )
+            for branch in session.open(self.table).branches()
+        ]
+        return StatementAnswer(table_of(_BRANCHES, rows))
+
+
+def read_create_branch(reader: StatementReader) -> SqlStatement:
+    """Parse a statement after `CREATE BRANCH`."""
+    may_exist = reader.take("IF NOT EXISTS")
+    name, table = _branch_of_table(reader)
+    version = reader.version()
+    days = None
+    if reader.take("RETAIN"):
+        days = reader.integer("a number of days")
+        reader.expect("DAYS")
+    return CreateBranchStatement(
+        name=name,
+        table=table if version is None else type(table)(table.parts, version),
+        may_exist=may_exist,
+        expires_after=None if days is None else timedelta(days=days),
+    )
+
+
+def read_drop_branch(reader: StatementReader) -> SqlStatement:
+    """Parse a statement after `DROP BRANCH`."""
+    may_lack = reader.take("IF EXISTS")
+    name, table = _branch_of_table(reader)
+    return DropBranchStatement(name=name, table=table, may_lack=may_lack)
+
+
+def read_publish(reader: StatementReader) -> SqlStatement:
+    """Parse a statement after `PUBLISH`."""
+    reader.expect("BRANCH")
+    name, table = _branch_of_table(reader)
+    checks: list[str] = []
+    if reader.take("CHECK"):
+        checks = reader.listed(reader.bracketed_source, is_bracketed=False)
+    return PublishBranchStatement(name=name, table=table, checks=tuple(checks))
+
+
+def read_show_branches(reader: StatementReader) -> SqlStatement:
+    """Parse a statement after `SHOW BRANCHES`."""
+    reader.expect_one("FROM", "IN", "FOR TABLE")
+    return ShowBranchesStatement(reader.location_or_table())
+
+
+def _branch_of_table(reader: StatementReader) -> tuple[str, QualifiedName]:
+    name = reader.name("the name of a branch")
+    reader.expect("FOR TABLE")
+    return name, reader.location_or_table()
+
+
+# --- Parsers of the other statements
 
 
 def read_optimize(reader: StatementReader) -> SqlStatement:

@@ -33,6 +33,7 @@ from deltalog.schema.types import (
     name_in_sql,
 )
 from deltalog.statements.catalog_names import SCHEMAS, read_show_names
+from deltalog.statements.maintenance import read_show_branches
 from deltalog.statements.statement import (
     Session,
     SqlStatement,
@@ -280,6 +281,8 @@ def read_describe(reader: StatementReader) -> SqlStatement:
 
 def read_show(reader: StatementReader) -> SqlStatement:
     """Parse a statement after `SHOW`."""
+    if reader.take("BRANCHES"):
+        return read_show_branches(reader)
     kind = reader.expect_one(
         "TABLES", "CATALOGS", *SCHEMAS, "COLUMNS", "PARTITIONS", "TBLPROPERTIES", "CREATE TABLE"
     )

@@ -225,7 +225,8 @@ def test_every_command_prints_a_table_unless_told_otherwise(
 def test_help_names_every_command() -> None:
     text = run("--help").stdout
     commands = """show history files schema scan head count explain cdf diff doctor optimize vacuum
-        restore checkpoint properties sql write convert simulate share completion"""
+        restore branch branches publish checkpoint properties sql write convert simulate share
+        completion"""
     assert all(name in text for name in commands.split())
 
 
@@ -243,3 +244,27 @@ def test_without_typer_it_says_what_to_install() -> None:
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
     assert found.returncode == 1
     assert b"pip install 'deltalog[cli]'" in found.stderr
+
+
+def test_branches(tmp_path: Path) -> None:
+    uri = str(tmp_path / "table")
+    write_deltalake(uri, ROWS)
+    assert lines("branch", uri, "nightly", "--expires-days", "3") == [
+        {"branch": "nightly", "table": f"{uri}@nightly", "version": 0}
+    ]
+    DeltaTable(f"{uri}@nightly").delete("id = 1")
+    (found,) = lines("branches", uri)
+    assert (found["name"], found["baseVersion"], found["state"]) == ("nightly", 0, "open")
+    assert (
+        "2 rows do not match"
+        in run("publish", f"{uri}@nightly", "--check", "id < 0", code=1).stderr
+    )
+    assert "it is main" in run("publish", uri, code=2).stderr
+    assert lines("publish", f"{uri}@nightly", "--check", "id > 0") == [
+        {"version": 1, "wasPublished": False}
+    ]
+    assert run("count", uri).stdout.strip() == "2"
+    run("branch", uri, "nightly")
+    assert "branch nightly deleted" in run("branch", uri, "nightly", "--drop").stderr
+    assert lines("branches", uri) == []
+    assert "no branches" in run("branch", uri, "nightly", "--drop", code=3).stderr
