@@ -299,12 +299,39 @@ def shared_query() -> Drawing:
     return drawing
 
 
+def branches() -> Drawing:
+    """A branch beside main: it starts at a version, and is published as one."""
+    drawing = Drawing("branches", 780, 250)
+    drawing.text(10, 38, "main", "h")
+    drawing.text(10, 56, "what all readers see", "s")
+    for number, version in enumerate((7, 8, 9, 10)):
+        drawing.labelled(150 + 104 * number, 22, 78, 40, f"version {version}")
+        if number:
+            drawing.arrow((124 + 104 * number, 42), (148 + 104 * number, 42))
+    drawing.labelled(640, 22, 130, 40, "version 11", kind="f")
+    drawing.arrow((540, 42), (638, 42))
+    drawing.text(10, 138, "branch nightly", "h")
+    drawing.text(10, 156, "what its writers see", "s")
+    drawing.arrow((293, 62), (293, 142), (316, 142))
+    drawing.labelled(318, 122, 78, 40, "append")
+    drawing.arrow((396, 142), (420, 142))
+    drawing.labelled(422, 122, 78, 40, "delete")
+    drawing.arrow((500, 142), (538, 142))
+    drawing.labelled(540, 116, 110, 52, "checks", "and conflict rules")
+    drawing.arrow((650, 142), (705, 142), (705, 64))
+    drawing.text(714, 108, "publish", "s")
+    drawing.box(150, 196, 620, 40, "o")
+    drawing.text(164, 221, "data files of both, in the table's directory: nothing is copied", "s")
+    return drawing
+
+
 PICTURES: Final[tuple[Callable[[], Drawing], ...]] = (
     overview,
     folders,
     commit,
     merge_on_read,
     shared_query,
+    branches,
 )
 
 
