@@ -10,7 +10,7 @@ import pytest
 from deltalog import DeltaTable
 from deltalog.errors import CommitConflictError, InvalidInputError, SchemaMismatchError
 from deltalog.query.names import QualifiedName
-from deltalog.spark import sql
+from deltalog.spark import read, sql
 from deltalog.spark.cluster_session import ClusterSession
 from deltalog.statements import parse_statement
 from tests.spark.test_settings import setting
@@ -160,3 +160,24 @@ def test_the_version_that_a_statement_names_stays(spark: SparkSession, name: str
     sql(spark, f"DELETE FROM {name}")
     assert rows(spark, f"INSERT INTO {name} SELECT * FROM {name}@v1 WHERE id = 1") == [(1, 1)]
     assert rows(spark, f"SELECT id FROM {name}") == [(1,)]
+
+
+def test_a_branch_is_another_table_than_main(
+    spark: SparkSession, name: str, tmp_path: Path
+) -> None:
+    draft = f"{name[:-1]}@n`"
+    sql(spark, f"CREATE BRANCH n FOR TABLE {name}")
+    assert rows(spark, f"DELETE FROM {draft} WHERE id = 1") == [(1,)]
+    assert rows(spark, f"INSERT INTO {draft} SELECT id + 10, v FROM {name} WHERE id = 1") == [
+        (1, 1)
+    ]
+    both = f"SELECT m.id FROM {name} m LEFT JOIN {draft} d ON m.id = d.id WHERE d.id IS NULL"
+    assert rows(spark, both) == [(1,)]
+    read(spark, f"{tmp_path / 't'}@n").createOrReplaceTempView("branch_of_t")
+    assert rows(spark, "SELECT count(*) FROM branch_of_t WHERE id > 1") == [(3,)]
+    inner = f"SELECT id FROM {name} WHERE v = 'b'"
+    assert rows(spark, f"UPDATE {draft} SET v = 'u' WHERE id IN ({inner})") == [(1,)]
+    assert rows(spark, f"SELECT id, v FROM {name} ORDER BY id") == [(1, "a"), (2, "b"), (3, None)]
+    sql(spark, f"PUBLISH BRANCH n FOR TABLE {name} CHECK (id > 1)")
+    found = [(2, "u"), (3, None), (11, "a")]
+    assert rows(spark, f"SELECT id, v FROM {name} ORDER BY id") == found
