@@ -126,6 +126,22 @@ ADVICE: Final[dict[str, tuple[str, str]]] = {
         "Many writers commit to the table without a pause.",
         "Put rows together: an [appender](how-to/writing.md#append-from-many-threads-or-tasks), or larger batches.",
     ),
+    "BranchClosedError": (
+        "A publish of the branch runs, or was interrupted.",
+        "If it was interrupted, run `publish()` again, or `discard()`; [branches](how-to/branches.md).",
+    ),
+    "BranchNotFoundError": (
+        "The name is misspelt, or the branch was published, discarded, or has expired and was vacuumed.",
+        "`branches()` lists those that exist. Rows of a published branch are in the table.",
+    ),
+    "BranchExistsError": (
+        "Another run has created the branch, perhaps one that was interrupted.",
+        "Open it with `branch(name, exist_ok=True)`, or discard it first.",
+    ),
+    "AuditFailedError": (
+        "Rows of the branch break a check of its publish.",
+        "Look at `error.failures`. Nothing was published; correct the rows in the branch, or discard it.",
+    ),
     "TransactionIncompleteError": (
         "A transaction over several tables ended between two commits.",
         "Call `CatalogTransactions.recover()`; it completes the transaction or says why not.",

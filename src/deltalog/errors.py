@@ -23,7 +23,10 @@ The branches of the tree correspond to the possible reactions of a caller:
     │   ├── CommitConflictError ← ProtocolChangedError, MetadataChangedError, ConcurrentAppendError,
     │   │   ConcurrentDeleteReadError, ConcurrentDeleteDeleteError, ConcurrentTransactionError,
     │   │   DomainMetadataConflictError
+    │   ├── BranchClosedError                       the branch is being published
     │   └── CommitOutcomeUnknownError, CommitRetriesExhaustedError
+    ├── AuditFailedError                            correct the rows of the branch
+    ├── BranchNotFoundError (LookupError), BranchExistsError
     ├── StorageError ← AlreadyExistsError, ObjectNotFoundError, AccessDeniedError
     │   └── CatalogError                            the catalog refused or failed
     │       └── CatalogAccessError, CatalogUnavailableError
@@ -525,7 +528,7 @@ class BranchExistsError(DeltaError):
 
 
 class BranchClosedError(CommitFailedError):
-    """The branch is being published or discarded, so it accepts no commits."""
+    """The branch is being published, so it accepts no commits."""
 
     code = "branch-closed"
 

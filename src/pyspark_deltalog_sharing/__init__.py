@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from deltalog.spark.sharing.source import SharingSource as DefaultSource
+from deltalog.spark.source import SharingSource as DefaultSource
 
 __all__ = ["DefaultSource"]

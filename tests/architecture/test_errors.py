@@ -17,8 +17,12 @@ from deltalog.errors import DeltaError, UnsupportedFeatureError
 # Two blanks a level; what a class is besides a DeltaError stands in parentheses.
 TREE = """\
 DeltaError
+  AuditFailedError
+  BranchExistsError
+  BranchNotFoundError (LookupError)
   CommitFailedError
     AppendOnlyError
+    BranchClosedError
     CommitConflictError
       ConcurrentAppendError
       ConcurrentDeleteDeleteError

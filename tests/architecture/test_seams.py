@@ -63,7 +63,7 @@ def test_commits_are_made_in_one_place(module: str, source: Source) -> None:
     # `table.run` gives what `run` gives; the package re-exports.
     places = {
         "operations/execute.py",
-        "table/delta_table.py",
+        "table/changing.py",
         "transaction/commit.py",
         "transaction/__init__.py",
     }

@@ -32,7 +32,6 @@ OTHERWISE_MEANT = {
     ("sharing/server/endpoints.py", "file"): A_FILE_ACTION,
     ("sharing/server/queries.py", "file"): A_FILE_ACTION,
     ("sharing/server/changes.py", "file"): A_FILE_ACTION,
-    ("sharing/server/view_query.py", "file"): A_FILE_ACTION,
     ("sharing/server/views.py", "file"): A_FILE_ACTION,
     ("sharing/wire/lines.py", "file"): A_FILE_ACTION,
     ("catalogs/unity/client.py", "https://"): "which URLs of servers are safe",

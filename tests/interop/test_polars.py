@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 from deltalog import DeltaTable, write_deltalake
-from deltalog.data.scan.polars import PolarsSource
+from deltalog.data.scan.polars_files import PolarsSource
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import col, resolve_predicate
 from deltalog.polars import scan_delta

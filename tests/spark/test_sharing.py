@@ -27,7 +27,7 @@ from deltalog.sharing import SharedTable
 from deltalog.sharing.server import app
 from deltalog.spark import load_as_spark, load_table_changes_as_spark
 from deltalog.spark.sharing.batch import SharedBatchReader
-from deltalog.spark.sharing.source import SharingSource
+from deltalog.spark.source import SharingSource
 from tests.spark.shapes import SHAPES, Build, mapped, partitioned_with_vectors, plain
 from tests.spark.test_native import rows
 from tests.spark.test_settings import setting

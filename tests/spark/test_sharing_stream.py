@@ -16,8 +16,8 @@ from deltalog.schema.metadata_columns import CHANGE_COLUMNS
 from deltalog.sharing.client import AsyncRestClient, SharedTable, read_profile
 from deltalog.sharing.server import app
 from deltalog.spark.sharing.options import parse_shared_stream_options
-from deltalog.spark.sharing.source import SharingSource
 from deltalog.spark.sharing.stream import SharedStreamReader
+from deltalog.spark.source import SharingSource
 from tests.sharing.test_client_follow import MovedClock
 from tests.support.asgi import serving
 from tests.support.sharing import config_of, write_profile

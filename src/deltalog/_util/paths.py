@@ -217,7 +217,7 @@ def check_all_confined(encoded: StringColumn, *, allow_absolute: bool = True) ->
 
 
 def parse_table_uri(text: str) -> TableLocation:
-    """Split a URI such as `table@v3`, `table@20240131123000000` (UTC, in milliseconds) or `table@name`.
+    """Split a URI such as `table@v3`, `table@20240131123000000` (UTC) or `table@branch`.
 
     The caller must first check that there is no directory with this name.
 

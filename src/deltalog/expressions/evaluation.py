@@ -47,7 +47,7 @@ def filter_mask(
 
 
 def fold(resolved: Expression) -> Expression:
-    """Replace every constant part by its value; see `folding.fold`."""
-    from deltalog.expressions import folding  # noqa: PLC0415  # as above
+    """Replace every constant part by its value; see `arrow.fold`."""
+    from deltalog.expressions import arrow  # noqa: PLC0415  # as above
 
-    return folding.fold(resolved)
+    return arrow.fold(resolved)

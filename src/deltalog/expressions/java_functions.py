@@ -1,9 +1,13 @@
-"""Functions of numbers and bits that Spark computes with Java's mathematics."""
+"""Functions without an Arrow kernel: of numbers, with Java's mathematics, and of strings.
+
+Python functions compute most of them row by row.
+"""
 
 from __future__ import annotations
 
 import decimal
 import math
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -12,13 +16,16 @@ import pyarrow.types as pt
 from deltalog._util.kernels import Datum, compute
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import java_math
+from deltalog.expressions.arrays import checked_pairs
 from deltalog.expressions.numbers import null_of, round_decimal
 from deltalog.expressions.render import simple_name
-from deltalog.expressions.rows import NO, by_row, refusing
+from deltalog.expressions.rows import NO, by_row, refusing, spend
+from deltalog.expressions.strings import part_of
 from deltalog.schema.arrow import from_arrow_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
 
 _SAME_NAMES: Final = (
     *("acos", "acosh", "asin", "asinh", "atan", "atanh"),
@@ -157,4 +164,184 @@ KERNELS: Final[dict[str, Callable[..., Any]]] = {
     "bround": _bround,
     "e": lambda: pa.scalar(math.e),
     "pi": lambda: pa.scalar(math.pi),
+}
+
+
+# --- Functions of strings
+
+_SOUNDS: Final = "01230127022455012623017202"
+_SILENT: Final = "7"
+_VOWEL: Final = "0"
+_SOUNDEX_LENGTH: Final = 4
+_MOST_DIGITS: Final = 4
+_METACHARACTERS: Final = frozenset("\\^$.|?*+()[]{}")
+_SPECIFIER: Final = re.compile(
+    r"%(?:(\d+)\$)?([-#+ 0,(<]*)(\d+)?(\.\d+)?([a-zA-Z%]|.|\Z)", re.DOTALL
+)
+
+
+def _find_in_set(text: str, texts: str) -> int:
+    members = texts.split(",")
+    return members.index(text) + 1 if "," not in text and text in members else 0
+
+
+def _levenshtein(left: str, right: str, most: int | None = None) -> int:
+    if most is not None and most < 0:
+        return -1
+    spend(steps=2 * (len(left) + 1) * (len(right) + 1))
+    row = list(range(len(right) + 1))
+    for place, char in enumerate(left, 1):
+        before, row[0] = row[0], place
+        for at, other in enumerate(right, 1):
+            changed = before + (char != other)
+            before = row[at]
+            row[at] = min(changed, before + 1, row[at - 1] + 1)
+    return -1 if most is not None and row[-1] > most else row[-1]
+
+
+def _overlay(value: Any, new: Any, start: int, count: int = -1) -> Any:
+    many = count if count >= 0 else len(new)
+    return part_of(value, 1, start - 1) + new + part_of(value, start + many)
+
+
+def _soundex(text: str) -> str:
+    first = text[:1].upper() if text[:1].isascii() else ""
+    if not first.isalpha():
+        return text
+    found, last = first, _SOUNDS[ord(first) - ord("A")]
+    for char in text[1:]:
+        if not (char.isascii() and char.isalpha()):
+            last = _VOWEL
+            continue
+        code = _SOUNDS[ord(char.upper()) - ord("A")]
+        if code == _SILENT:
+            continue
+        if code not in (_VOWEL, last):
+            found += code
+            if len(found) == _SOUNDEX_LENGTH:
+                break
+        last = code
+    return found.ljust(_SOUNDEX_LENGTH, "0")
+
+
+def _substring_index(text: str, delimiter: str, count: int) -> str:
+    if not delimiter or count == 0:
+        return ""
+    if count > 0:
+        at = -1
+        for _ in range(count):
+            at = text.find(delimiter, at + 1)
+            if at < 0:
+                return text
+        return text[:at]
+    at = len(text) - len(delimiter) + 1
+    for _ in range(-count):
+        at = text.rfind(delimiter, 0, at - 1 + len(delimiter)) if at > 0 else -1
+        if at < 0:
+            return text
+    return text[at + len(delimiter) :]
+
+
+def _translate(text: str, old: str, new: str) -> str:
+    table: dict[int, str | None] = {}
+    for place, char in enumerate(old):
+        table.setdefault(ord(char), new[place] if place < len(new) else None)
+    return text.translate(table)
+
+
+def _choice(position: int | None, *values: Any) -> Any:
+    if position is None:
+        return None
+    if not 1 <= position <= len(values):
+        raise InvalidInputError(f"the index of elt must be 1 to {len(values)}, found {position}")
+    return values[position - 1]
+
+
+def _str_to_map(text: str, between: str = ",", inside: str = ":") -> list[tuple[str, str | None]]:
+    for delimiter in (between, inside):
+        if not delimiter or _METACHARACTERS & set(delimiter):
+            raise InvalidInputError(
+                f"the delimiter {delimiter!r} of str_to_map is a regular expression; deltalog "
+                "supports only plain delimiters"
+            )
+    pairs = [[*pair.split(inside, 1), None][:2] for pair in text.split(between)]
+    return checked_pairs((str(key), value) for key, value in pairs)
+
+
+def _format_string(pattern: str | None, *values: Any) -> str | None:
+    if pattern is None:
+        return None
+    found, end, following = [], 0, 0
+    for match in _SPECIFIER.finditer(pattern):
+        found.append(pattern[end : match.start()])
+        end = match.end()
+        _, flags, width, _, kind = match.groups()
+        if kind and kind in "%n" and not (flags or width):
+            found.append("%" if kind == "%" else "\n")
+            continue
+        _check_specifier(match)
+        place = following
+        if match[1]:
+            place = int(match[1]) - 1
+        else:
+            following += 1
+        if not 0 <= place < len(values):
+            raise InvalidInputError(f"format_string has no value for {match[0]!r}")
+        found.append(_formatted(match, values[place]))
+    return "".join(found) + pattern[end:]
+
+
+def _check_specifier(match: re.Match[str]) -> None:
+    _, flags, width, precision, kind = match.groups()
+    is_known = kind in {"s", "d"} and not precision and set(flags) <= {"-", "0", ","}
+    is_wrong = len(set(flags)) < len(flags) or {"-", "0"} <= set(flags)
+    if kind == "s":
+        is_wrong |= bool({"0", ","} & set(flags))
+    if len(width or "") > _MOST_DIGITS:
+        raise InvalidInputError(
+            f"the width of {match[0]!r} in format_string is too large for deltalog"
+        )
+    if not is_known or is_wrong or (flags.strip(",") and not width):
+        raise InvalidInputError(
+            f"deltalog does not format {match[0]!r}: supported are %s, %d, %n and %%, widths "
+            "and the flags - 0 and ,"
+        )
+
+
+def _formatted(match: re.Match[str], value: Any) -> str:
+    _, flags, width, _, kind = match.groups()
+    is_whole = isinstance(value, int) and not isinstance(value, bool)
+    if value is None:
+        text = "null"
+    elif kind == "d" and is_whole:
+        text = format(value, ",d" if "," in flags else "d")
+    elif kind == "s" and (is_whole or isinstance(value, str | bool)):
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+    else:
+        raise InvalidInputError(
+            f"deltalog does not format {match[0]!r} of a {type(value).__name__}: cast it to string"
+        )
+    size = int(width or 0)
+    # In Java, the width is a number of UTF-16 code units. A character above U+FFFF counts twice.
+    missing = size - len(text.encode("utf-16-le")) // 2
+    if "-" in flags:
+        return text + " " * missing
+    if "0" in flags and value is not None:
+        sign = text[: text.startswith("-")]
+        return sign + "0" * missing + text[len(sign) :]
+    return " " * missing + text
+
+
+TEXT_ROWS: Final[dict[str, Callable[..., Any]]] = {
+    "find_in_set": _find_in_set,
+    "levenshtein": _levenshtein,
+    "overlay": _overlay,
+    "soundex": _soundex,
+    "substring_index": _substring_index,
+    "translate": _translate,
+    "str_to_map": _str_to_map,
+}
+TEXT_ROWS_WITH_NULLS: Final[dict[str, Callable[..., Any]]] = {
+    "elt": _choice,
+    "format_string": _format_string,
 }

@@ -33,14 +33,14 @@ from deltalog.errors import (
     MalformedLogError,
     ObjectNotFoundError,
 )
-from deltalog.log.names import LogFileKind, parse_log_name
+from deltalog.log.names import MAX_VERSION, LogFileKind, parse_log_name
 from deltalog.storage import store as stores
 from deltalog.storage.pool import map_in_pool
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from deltalog.log.context import TableContext
+    from deltalog.log.context import Committer, TableContext
     from deltalog.storage.links import Home
     from deltalog.storage.store import ByteRange, Store
 
@@ -49,6 +49,7 @@ _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,99}")
 _VERSION_NAME: Final = re.compile(r"v[0-9]+")
 _ID: Final = re.compile(r"[0-9a-f]{32}")
 _FORMAT: Final = 1
+_MOST_BYTES: Final = 64 * 1024
 
 
 class BranchState(Enum):
@@ -56,7 +57,7 @@ class BranchState(Enum):
 
     OPEN = "open"
     CLOSED = "closed"
-    """The branch is being published or discarded."""
+    """The branch is being published."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +91,10 @@ class Branch:
         """Whether the branch has expired at a time."""
         return self.expires_ms is not None and self.expires_ms <= now_ms
 
+    def is_abandoned(self, now_ms: int) -> bool:
+        """Whether vacuum may delete the branch: it has expired, and is not being published."""
+        return self.state is BranchState.OPEN and self.is_expired(now_ms)
+
 
 def new_branch(name: str, **facts: Any) -> Branch:
     """Return a branch with a new id; see `Branch` for the facts.
@@ -106,14 +111,23 @@ def checked_name(name: object) -> str:
     Raises:
         InvalidInputError: the name is not valid.
     """
-    is_valid = isinstance(name, str) and _NAME.fullmatch(name) and not _VERSION_NAME.fullmatch(name)
-    if not is_valid or name == "main":
+    if not is_valid_name(name):
         raise InvalidInputError(
             f"cannot use {name!r} as the name of a branch: expected at most 100 letters, digits, "
             "'_' and '-', beginning with a letter or '_'; 'main' and versions such as 'v3' are "
             "reserved"
         )
     return cast("str", name)
+
+
+def is_valid_name(name: object) -> bool:
+    """Whether a branch may have this name."""
+    return (
+        isinstance(name, str)
+        and _NAME.fullmatch(name) is not None
+        and _VERSION_NAME.fullmatch(name) is None
+        and name != "main"
+    )
 
 
 # --- Records
@@ -139,6 +153,7 @@ def _encode(branch: Branch) -> bytes:
 
 def _decode(name: str, data: bytes, store: Store) -> Branch:
     where = f"{store.root}: {_record_path(name)}"
+    _check_size(store, name, len(data))
     found = JsonObject(loads(data, where), where)
     version = found.required("format", int)
     identity = found.required("id", str)
@@ -152,7 +167,7 @@ def _decode(name: str, data: bytes, store: Store) -> Branch:
             f"program has written {_record_path(name)!r}, move it away"
         )
     base = found.required("baseVersion", int)
-    if base < 0:
+    if not 0 <= base < MAX_VERSION:
         raise MalformedLogError(
             f"cannot read the branch {name!r} of {store.root}: its base version is {base}"
         )
@@ -167,16 +182,26 @@ def _decode(name: str, data: bytes, store: Store) -> Branch:
     )
 
 
+def _check_size(store: Store, name: str, size_bytes: int) -> None:
+    if size_bytes > _MOST_BYTES:
+        raise MalformedLogError(
+            f"cannot read the branch {name!r} of {store.root}: expected a record of at most "
+            f"{_MOST_BYTES} bytes, found {size_bytes}; if another program has written "
+            f"{_record_path(name)!r}, move it away"
+        )
+
+
 def find_branch(store: Store, name: str) -> Branch | None:
     """Return the branch with a name; None if there is none.
 
     Raises:
+        InvalidInputError: the name is not valid.
         MalformedLogError: the record is malformed.
 
     Cost: one request.
     """
     try:
-        data = store.read(_record_path(name))
+        data = store.read(_record_path(checked_name(name)))
     except ObjectNotFoundError:
         return None
     return _decode(name, data, store)
@@ -188,7 +213,7 @@ def get_branch(store: Store, name: str) -> Branch:
     Raises:
         BranchNotFoundError: there is no branch with this name.
     """
-    found = find_branch(store, checked_name(name))
+    found = find_branch(store, name)
     if found is None:
         names = ", ".join(repr(branch.name) for branch in list_branches(store))
         raise BranchNotFoundError(
@@ -206,12 +231,17 @@ def list_branches(store: Store) -> list[Branch]:
 
     Cost: one listing, and one request for each branch.
     """
-    names = [
-        info.name.removesuffix(".json")
-        for info in store.list_from(_DIRECTORY, "")
-        if info.name.endswith(".json") and _NAME.fullmatch(info.name.removesuffix(".json"))
-    ]
-    found = map_in_pool(lambda name: find_branch(store, name), names)
+    return _recorded(store, store.list_from(_DIRECTORY, ""))
+
+
+def _recorded(store: Store, files: Iterable[FileInfo]) -> list[Branch]:
+    names = []
+    for info in files:
+        name = info.name.removesuffix(".json")
+        if info.path == _record_path(name) and is_valid_name(name):
+            _check_size(store, name, info.size_bytes)
+            names.append(name)
+    found = map_in_pool(lambda name: find_branch(store, name), sorted(names))
     return [branch for branch in found if branch is not None]
 
 
@@ -231,13 +261,12 @@ def record_branch(store: Store, branch: Branch) -> None:
 
 
 def set_state(store: Store, branch: Branch, state: BranchState) -> Branch:
-    """Record whether a branch accepts commits.
+    """Record whether a branch accepts commits; return the branch as it is recorded then.
 
     Raises:
         BranchNotFoundError: the branch was published or discarded.
     """
-    check_recorded(store, branch)
-    changed = replace(branch, state=state)
+    changed = replace(check_recorded(store, branch), state=state)
     store.put(_record_path(branch.name), _encode(changed))
     return changed
 
@@ -288,13 +317,14 @@ def sweep_branches(store: Store, *, now_ms: int, cutoff_ms: int) -> list[str]:
 
     Cost: one listing of all logs of branches, and one request for each branch.
     """
-    branches = list_branches(store)
-    expired = [branch for branch in branches if branch.is_expired(now_ms)]
+    files = list(store.list_all(_DIRECTORY))
+    branches = _recorded(store, files)
+    expired = [branch for branch in branches if branch.is_abandoned(now_ms)]
     for branch in expired:
         delete_record(store, branch)
     known = {branch.id for branch in branches if branch not in expired}
     logs: dict[str, list[FileInfo]] = {}
-    for info in store.list_all(_DIRECTORY):
+    for info in files:
         identity, slash, _ = info.path.removeprefix(f"{_DIRECTORY}/").partition("/")
         if slash and _ID.fullmatch(identity) and identity not in known:
             logs.setdefault(identity, []).append(info)
@@ -304,7 +334,8 @@ def sweep_branches(store: Store, *, now_ms: int, cutoff_ms: int) -> list[str]:
         if max(info.modified_ms for info in files) < cutoff_ms
         for info in files
     ]
-    store.delete_many(old)
+    if old:
+        store.delete_many(old)
     return old
 
 
@@ -331,13 +362,43 @@ def on_branch(context: TableContext, branch: Branch, *, closes: bool = False) ->
         branch: the branch.
         closes: whether commits are allowed although the branch is closed.
     """
-    return replace(context, store=BranchStore(context.store, branch, closes=closes))
+    store = BranchStore(context.store, branch, closes=closes, committer=context.committer)
+    # A catalog knows only the commits of main.
+    return replace(context, store=store, committer=None, log_tail=None)
+
+
+def on_named_branch(context: TableContext, name: str) -> TableContext:
+    """Return the context of an existing branch, from a context of its table.
+
+    Raises:
+        BranchNotFoundError: there is no branch with this name.
+    """
+    main = on_main(context)
+    return on_branch(main, get_branch(main.store, name))
 
 
 def on_main(context: TableContext) -> TableContext:
     """Return the context of the table, from the context of a branch."""
     store = context.store
-    return replace(context, store=store.main) if isinstance(store, BranchStore) else context
+    if not isinstance(store, BranchStore):
+        return context
+    return replace(context, store=store.main, committer=store.committer)
+
+
+def check_main(store: Store, doing: str, why: str) -> None:
+    """Raise if a store shows a branch.
+
+    Args:
+        store: store of a table.
+        doing: what only main allows, such as `vacuum`.
+        why: the reason.
+
+    Raises:
+        InvalidInputError: the store shows a branch.
+    """
+    branch = branch_of(store)
+    if branch is not None:
+        raise InvalidInputError(f"cannot {doing} the branch {branch.name!r} of {store.root}: {why}")
 
 
 class BranchStore:
@@ -347,11 +408,20 @@ class BranchStore:
         main: the table's store.
         branch: the branch.
         closes: whether commits are allowed although the branch is closed.
+        committer: makes the commits of main, see `TableContext`.
     """
 
-    def __init__(self, main: Store, branch: Branch, *, closes: bool = False) -> None:
+    def __init__(
+        self,
+        main: Store,
+        branch: Branch,
+        *,
+        closes: bool = False,
+        committer: Committer | None = None,
+    ) -> None:
         self.main = main
         self.branch = branch
+        self.committer = committer
         self._closes = closes
 
     @property
@@ -392,7 +462,7 @@ class BranchStore:
 
         Raises:
             BranchNotFoundError: the branch was published or discarded.
-            BranchClosedError: the branch is being published or discarded.
+            BranchClosedError: the branch is being published.
         """
         found = parse_log_name(FileInfo(path, 0, 0)) if _is_in_log(path) else None
         if found is not None and found.kind is LogFileKind.COMMIT and not self._closes:
@@ -404,8 +474,7 @@ class BranchStore:
         if check_recorded(self.main, self.branch).state is not BranchState.OPEN:
             raise BranchClosedError(
                 f"cannot commit to the branch {self.branch.name!r} of {self.root}: it is being "
-                "published or discarded; if a publish was interrupted, run publish() or discard() "
-                "again"
+                "published; if that was interrupted, run publish() again, or discard()"
             )
 
     def put(self, path: str, data: bytes) -> None:
@@ -438,7 +507,12 @@ class BranchStore:
 
     def without_sync(self) -> Store:
         """See `DurableStore.without_sync`."""
-        return BranchStore(stores.unsynced(self.main), self.branch, closes=self._closes)
+        return BranchStore(
+            stores.unsynced(self.main),
+            self.branch,
+            closes=self._closes,
+            committer=self.committer,
+        )
 
     @property
     def can_sign(self) -> bool:

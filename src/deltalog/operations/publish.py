@@ -20,13 +20,19 @@ from deltalog._util.kernels import compute, exact_sum
 from deltalog._util.paths import canonical_paths, decode_path
 from deltalog.data.scan.plan import descriptor_of
 from deltalog.data.write.changes import ChangeWriter
-from deltalog.errors import DataFileMissingError, DeltaError, InvalidInputError
+from deltalog.errors import (
+    DataFileMissingError,
+    DeltaError,
+    InvalidInputError,
+    UnsafePathError,
+)
 from deltalog.log.listing import list_commits
 from deltalog.log.reader import read_in_batches
 from deltalog.operations.arguments import as_condition
 from deltalog.operations.changes.file_options import FileOptions
 from deltalog.operations.operation import Operation
 from deltalog.operations.restore import missing_files
+from deltalog.operations.vacuum import FILE_COLUMNS, confined, paths_of
 from deltalog.protocol.actions import AddFile
 from deltalog.protocol.actions.arrow import FILE_SCHEMA
 from deltalog.protocol.actions.properties import TableProperties
@@ -44,6 +50,7 @@ if TYPE_CHECKING:
     from deltalog.log.branches import Branch
     from deltalog.log.snapshot import Snapshot
     from deltalog.operations.engine import Engine
+    from deltalog.protocol.actions import Metadata
     from deltalog.transaction import PendingTransaction
 
 _IDS: Final = ("baseRowId", "defaultRowCommitVersion")
@@ -133,7 +140,9 @@ class Publish(Operation[Published]):
 
         Raises:
             DataFileMissingError: files of the branch no longer exist.
-            InvalidInputError: the branch has enabled row tracking.
+            InvalidInputError: the branch has enabled row tracking; or the change feed is enabled,
+                and the branch has changed the type of a column.
+            UnsafePathError: the branch names files outside of the table that main does not name.
 
         Cost: reads the file lists of both versions and the branch's commits; one request for each
         new file. With a change data feed, reads the rows of rewritten files.
@@ -142,6 +151,7 @@ class Publish(Operation[Published]):
         base = transaction.read_snapshot
         commits = BranchCommits.of(self.head, self.branch.base_version)
         net = NetChange.between(base, self.head)
+        _check_paths(base, net)
         _check_files(self.head, net, transaction.progress)
         transaction.checks_base = True
         _set_configuration(transaction, self.head.configuration)
@@ -154,7 +164,7 @@ class Publish(Operation[Published]):
             transaction.add_files(map(_as_add, added.to_pylist()))
         else:
             transaction.add_again(added)
-        removed = _changing(net.removed, pure)
+        removed = _changing(net.removed, pure, transaction.store.root)
         for is_change in (True, False):
             flag = compute.equal(removed.column("dataChange"), is_change)
             transaction.remove_files(removed.filter(flag), data_change=is_change)
@@ -229,6 +239,15 @@ class BranchCommits:
         """Whether no operation of the branch has read rows."""
         return self.is_complete and all(
             commit.is_blind_append or not _names_files(commit) for commit in self.commits
+        )
+
+    def changes_schema(self, base: Metadata) -> bool:
+        """Whether an operation has read rows, and a commit has changed the schema."""
+        return not self.is_blind and any(
+            commit.metadata is not None
+            and commit.metadata.schema_string != base.schema_string
+            and not commit.changes_identity_marks_only
+            for commit in self.commits
         )
 
     @property
@@ -332,6 +351,29 @@ def _paired(before: pa.Table, after: pa.Table) -> tuple[pa.Table, pa.Table]:
     return mine.filter(differ), theirs.filter(differ)
 
 
+def _check_paths(base: Snapshot, net: NetChange) -> None:
+    """Raise for files outside of the table that main does not name.
+
+    The log of a branch is not trusted. The files of a shallow clone are outside of the table, so
+    paths that main has or had are allowed.
+
+    Raises:
+        UnsafePathError: see above.
+    """
+    root = base.store.root
+    known = pa.concat_tables([base.files(FILE_COLUMNS), base.tombstones(FILE_COLUMNS)])
+    named = paths_of(pa.concat_tables([net.added, net.masks]).select(FILE_COLUMNS), root)
+    is_known = compute.is_in(named, value_set=paths_of(known, root))
+    new = pa.table({"path": named.filter(compute.invert(is_known))})
+    if confined(new).num_rows < new.num_rows:
+        inside = confined(new).column("path")
+        outside = new.filter(compute.invert(compute.is_in(new.column("path"), value_set=inside)))
+        raise UnsafePathError(
+            f"cannot publish a branch of {root}: its log names {outside.num_rows} files outside of "
+            f"the table, such as {outside.column('path')[0].as_py()!r}; discard the branch"
+        )
+
+
 def _check_files(head: Snapshot, net: NetChange, progress: ProgressCount) -> None:
     """Raise if files of the branch no longer exist, because another engine's vacuum deleted them.
 
@@ -348,7 +390,7 @@ def _check_files(head: Snapshot, net: NetChange, progress: ProgressCount) -> Non
         )
 
 
-def _changing(files: pa.Table, pure: frozenset[str], root: str = "") -> pa.Table:
+def _changing(files: pa.Table, pure: frozenset[str], root: str) -> pa.Table:
     """Return files with `dataChange` true, except for those that were only rearranged."""
     paths = canonical_paths(files.column("path"), root)
     flags = compute.invert(compute.is_in(paths, value_set=pa.array(sorted(pure), pa.string())))
@@ -427,14 +469,14 @@ def _mask(transaction: PendingTransaction, net: NetChange) -> int:
                 rows=tuple(rows),
                 num_records=tuple(counts[number] or 0 for number in places),
                 prefix="",
-                added=_changing(net.masks.take(take), frozenset()),
+                added=_changing(net.masks.take(take), frozenset(), store.root),
                 paths=(),
             )
         )
     if others:  # the branch has restored rows, so the file is replaced as a whole
         take = pa.array(others, pa.int64())
         transaction.remove_files(net.masked.take(take), data_change=True)
-        transaction.add_again(_changing(net.masks.take(take), frozenset()))
+        transaction.add_again(_changing(net.masks.take(take), frozenset(), store.root))
     return net.masked.num_rows
 
 
@@ -483,7 +525,8 @@ def _set_applications(transaction: PendingTransaction, head: Snapshot) -> None:
 def _record_reads(transaction: PendingTransaction, commits: BranchCommits, net: NetChange) -> None:
     """Record what the operations of the branch have read, of main."""
     base = transaction.read_snapshot
-    if not commits.is_complete:
+    if not commits.is_complete or commits.changes_schema(base.metadata):
+        # Names of columns may mean others in the commits of the branch.
         transaction.record_read(None)
         return
     for commit in commits.commits:
@@ -526,5 +569,11 @@ def _write_changes(transaction: PendingTransaction, changes: RowChanges) -> None
     names = transaction.configuration.schema.names
     with ChangeWriter(FileOptions().spec_for(transaction)) as writer:
         for batch in changes.to_batches():
+            if lost := sorted(set(names) - set(batch.schema.names)):
+                raise InvalidInputError(
+                    f"cannot publish a branch of {transaction.store.root}: it has changed the type "
+                    f"of {', '.join(lost)}, so its changes cannot be written to the change feed; "
+                    "change the type on main, and create the branch anew"
+                )
             writer.write(batch.select(names), batch.column(CHANGE_TYPE))
         transaction.add_changes(writer.finish())

@@ -26,7 +26,7 @@ from deltalog._util.kernels import compute
 from deltalog._util.paths import canonical_path, canonical_paths
 from deltalog.data.scan.plan import descriptor_of
 from deltalog.errors import DeltaError, InvalidInputError, MalformedLogError, ObjectNotFoundError
-from deltalog.log.branches import branch_of, list_branches, on_branch
+from deltalog.log.branches import check_main, list_branches, on_branch
 from deltalog.log.context import MaintenanceOperation
 from deltalog.log.listing import list_log
 from deltalog.log.reader import (
@@ -170,12 +170,11 @@ def plan_vacuum(
         operation="vacuum",
         has_log_tail=snapshot.log_tail is not None,
     )
-    branch = branch_of(snapshot.store)
-    if branch is not None:
-        raise InvalidInputError(
-            f"cannot vacuum the branch {branch.name!r} of {snapshot.store.root}: its files are in "
-            "the directory of main; vacuum main, which keeps the files of all branches"
-        )
+    check_main(
+        snapshot.store,
+        "vacuum",
+        "its files are in the directory of main; vacuum main, which keeps those of all branches",
+    )
     if deletes:
         check_maintenance(snapshot, MaintenanceOperation.DATA_CLEANUP, "vacuum")
     if (mode == "inventory") != (inventory is not None):
@@ -215,6 +214,8 @@ def confirm_vacuum(plan: VacuumPlan, snapshot: Snapshot) -> VacuumPlan:
         snapshot: the newest version.
     """
     needed = needed_files(snapshot, cutoff_ms=plan.cutoff_ms, keep_versions=plan.keep_versions)
+    if needed.has_branches:  # as with `keep_versions`, a later vacuum must find the files again
+        plan = replace(plan, swept_version=None)
     keep = needed.are_needed(plan.files.column("path"))
     if not compute.any(keep).as_py():
         return plan
@@ -631,10 +632,12 @@ class NeededFiles:
         paths: the canonical paths of these files.
         names: the file names of those paths that are outside of the table's root. Such a path may
             be another spelling of a path below the root, so any file of the same name is needed.
+        has_branches: whether files of branches are among them.
     """
 
     paths: Paths
     names: Paths
+    has_branches: bool = False
 
     def are_needed(self, paths: Any) -> Any:
         """Return for each canonical path below the root whether its file must not be deleted."""
@@ -666,7 +669,7 @@ def needed_files(
     """
     root = snapshot.store.root
     now_ms = snapshot.context.clock.now_ms()
-    branches = [one for one in list_branches(snapshot.store) if not one.is_expired(now_ms)]
+    branches = [one for one in list_branches(snapshot.store) if not one.is_abandoned(now_ms)]
     tombstones = snapshot.tombstones([*FILE_COLUMNS, "deletionTimestamp"])
     young = compute.greater_equal(deletion_times(tombstones), pa.scalar(cutoff_ms, pa.int64()))
     files = [snapshot.files(FILE_COLUMNS), tombstones.filter(young).select(FILE_COLUMNS)]
@@ -676,18 +679,27 @@ def needed_files(
     files += [table for branch in branches for table in _files_of_branch(snapshot, branch)]
     named = paths_of(pa.concat_tables(files), root)
     outside = compute.match_substring_regex(named, "^[A-Za-z][A-Za-z0-9+.-]*:/")
-    return NeededFiles(paths=named, names=names_of(named.filter(outside)))
+    return NeededFiles(
+        paths=named, names=names_of(named.filter(outside)), has_branches=bool(branches)
+    )
 
 
 def _files_of_branch(snapshot: Snapshot, branch: Branch) -> Iterator[pa.Table]:
-    """Yield the files that a branch may need: of its first and last version, and in between."""
-    context = on_branch(snapshot.context, branch)
-    head = load_snapshot(context)
-    tombstones = head.tombstones([*FILE_COLUMNS, "deletionTimestamp"])
-    since = pa.scalar(branch.created_ms, pa.int64())
-    own = compute.greater_equal(deletion_times(tombstones), since)
-    yield head.files(FILE_COLUMNS)
-    yield tombstones.filter(own).select(FILE_COLUMNS)
+    """Yield the files of a branch's last version, and of its earlier versions.
+
+    Raises:
+        DeltaError: the branch cannot be read, so its files are not known.
+    """
+    try:
+        head = load_snapshot(on_branch(snapshot.context, branch))
+        yield head.files(FILE_COLUMNS)
+        yield head.tombstones(FILE_COLUMNS)
+    except DeltaError as error:
+        error.add_note(
+            f"while looking for the files of the branch {branch.name!r} of {snapshot.store.root}; "
+            "if it cannot be read, drop it: branches() lists it, and drop_branch() deletes it"
+        )
+        raise
 
 
 def paths_of(files: pa.Table, root: str) -> Paths:

@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame
 from deltalog.catalogs.table_uri import named_table
 from deltalog.errors import InvalidInputError, TableNotFoundError
 from deltalog.expressions.render import quote_text
+from deltalog.log.branches import named_root
 from deltalog.log.listing import has_table
 from deltalog.query.located import located
 from deltalog.query.names import QualifiedName
@@ -164,7 +165,7 @@ class ClusterSession:
         if found is None:
             return None
         # Open each table only once, so that all parts of a statement use the same version.
-        core = self._seen.setdefault(found.core.snapshot.store.root, found.core)
+        core = self._seen.setdefault(found.core.table_uri, found.core)
         return at_version(core, name.known_version)
 
     def _table(self, name: QualifiedName) -> SparkTable | None:
@@ -216,7 +217,7 @@ class ClusterSession:
 
     def has_read(self, table: DeltaTable) -> bool:
         """Return whether a query of this statement has read this version of the table."""
-        return table.snapshot.store.root in self._read
+        return table.table_uri in self._read
 
     def place(self, name: QualifiedName, location: str | None) -> TablePlace:
         """Return the location of a new table, and its context."""
@@ -451,9 +452,9 @@ class ClusterSession:
 
     def _root_of(self, named: NamedTable | None, location: str) -> str:
         if named is not None:
-            return named.catalog.open(named.name).store.root
+            return named_root(named.catalog.open(named.name).store)
         zone, options = session_time_zone(self._spark), self._storage_options
-        return open_latest(location, options, doing="read", time_zone=zone).store.root
+        return named_root(open_latest(location, options, doing="read", time_zone=zone).store)
 
     def _location(self, name: QualifiedName) -> str | None:
         """Return the location of a Delta table by its name; None for other names.

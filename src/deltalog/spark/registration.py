@@ -19,8 +19,7 @@ from pyspark.errors import AnalysisException
 from deltalog.errors import InvalidInputError
 from deltalog.spark.session.names import set_catalogs
 from deltalog.spark.session.settings import FORMATS, check_catalog, formats_of
-from deltalog.spark.sharing.source import SharingSource
-from deltalog.spark.source import DeltalogSource, DeltaSource
+from deltalog.spark.source import DeltalogSource, DeltaSource, SharingSource
 from deltalog.spark.spellings.frames import (
     AskedRows,
     AskedStream,

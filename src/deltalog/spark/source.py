@@ -1,8 +1,9 @@
-"""The format `deltalog`, for PySpark's Python Data Source API.
+"""The formats `deltalog` and `deltalog_sharing`, for PySpark's Python Data Source API.
 
 This module chooses the reader or writer for a request. The modules for streams and writes are
 imported on first use. Spark starts several processes for each stream, and each process imports this
-module, so the import must be fast.
+module, so the import must be fast. The sharing client needs an HTTP library, so it is imported only
+when a shared table is read.
 
 Protocol: none
 """
@@ -10,10 +11,11 @@ Protocol: none
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from pyspark.sql.datasource import DataSource
 
+from deltalog.errors import InvalidInputError
 from deltalog.spark.reading.batch_source import BatchReader, resolve
 from deltalog.spark.reading.options import (
     parse_any_read_options,
@@ -22,6 +24,11 @@ from deltalog.spark.reading.options import (
 )
 from deltalog.spark.session.types import to_spark_schema
 from deltalog.spark.session.workers import check_planned_here
+from deltalog.spark.sharing.options import (
+    parse_any_shared_options,
+    parse_shared_read_options,
+    parse_shared_stream_options,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import (
@@ -33,6 +40,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from deltalog.catalogs.protocol import NamedTable
+    from deltalog.sharing.client import SharedTable
 
 
 class DeltalogSource(DataSource):
@@ -98,3 +106,57 @@ class DeltaSource(DeltalogSource):
     def name(cls) -> str:
         """Return the name for `format(…)` and `USING`."""
         return "delta"
+
+
+# --- Tables that are read through a sharing server
+
+
+class SharingSource(DataSource):
+    """The format `deltalog_sharing`, which reads shared tables in batches and in streams."""
+
+    _shown: SharedTable | None = None
+    """The table at the version whose schema `schema` has returned. PySpark then calls `reader` or
+    `streamReader` of the same object."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the name for `format(…)` and `USING`."""
+        return "deltalog_sharing"
+
+    def schema(self) -> StructType:
+        """Return the schema of the requested version."""
+        from deltalog.spark.sharing import batch
+
+        options = parse_any_shared_options(self.options)
+        self._shown = batch.open_shared(options)
+        return to_spark_schema(batch.shown_rows(options, self._shown))
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Return a reader of one version of the table, or of a range of its change feed."""
+        from deltalog.spark.sharing import batch
+
+        options = parse_shared_read_options(self.options)
+        table = self._shown or batch.open_shared(options)
+        return batch.SharedBatchReader(options, table, schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  # PySpark's name
+        """Return a reader of a stream that follows the table."""
+        from deltalog.spark.sharing import batch, stream
+
+        options = parse_shared_stream_options(self.options)
+        shown = self._shown or batch.open_shared(parse_any_shared_options(self.options))
+        return stream.SharedStreamReader(options, shown, schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> NoReturn:  # noqa: FBT001  # PySpark's signature
+        """Refuse to write."""
+        del schema, overwrite
+        _refuse_to_write()
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> NoReturn:  # noqa: FBT001, N802  # PySpark's signature
+        """Refuse to write."""
+        del schema, overwrite
+        _refuse_to_write()
+
+
+def _refuse_to_write() -> NoReturn:
+    raise InvalidInputError("cannot write a shared table: it is read-only")

@@ -13,16 +13,25 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeVar
 
 from deltalog.errors import (
     AuditFailedError,
+    BranchClosedError,
     BranchExistsError,
+    CheckpointMissingError,
+    CommitOutcomeUnknownError,
     DeltaError,
     InvalidInputError,
+    MalformedLogError,
+    ObjectNotFoundError,
+    VersionNotFoundError,
 )
 from deltalog.log import branches as records
 from deltalog.log.branches import Branch, BranchState, branch_of, on_branch, on_main
+from deltalog.log.listing import list_commits
+from deltalog.log.names import commit_path
+from deltalog.log.reader import read_in_batches
 from deltalog.log.snapshot import load_snapshot
 from deltalog.operations.arguments import as_condition
 from deltalog.operations.execute import execute
@@ -30,21 +39,73 @@ from deltalog.operations.operation import CustomOperation
 from deltalog.operations.publish import Publish, app_id_of
 from deltalog.schema.check import readable_rows
 from deltalog.table.inspect.diff import diff_snapshots
+from deltalog.transaction.conflicts import parse_winner
 from deltalog.transaction.maintenance.checkpoint import begin_log
 from deltalog.transaction.properties import CommitOptions
 
 if TYPE_CHECKING:
-    from deltalog.table.delta_table import DeltaTable
+    import pyarrow as pa
+
+    from deltalog.log.context import TableContext
+    from deltalog.log.snapshot import Snapshot
+    from deltalog.operations.engine import Engine
     from deltalog.transaction import CommitProperties
 
 _EXAMPLES: Final = 5
 _CLOSE: Final = "CLOSE BRANCH"
-Check = str | Callable[["DeltaTable"], object]
+Check = str | Callable[[Any], object]
 """A condition in SQL that no row may violate, or a function of the branch."""
 
 
+class BranchedTable(Protocol):
+    """The members of `DeltaTable` that are needed here."""
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The version that the object shows."""
+        ...
+
+    @property
+    def engine(self) -> Engine:
+        """Runs the work on rows and files."""
+        ...
+
+    @property
+    def table_uri(self) -> str:
+        """The location; for a branch, `table@name`."""
+        ...
+
+    @classmethod
+    def from_context(cls, context: TableContext, engine: Engine | None = None) -> Self:
+        """Open the latest version of the table of a context."""
+        ...
+
+    def load_as_version(self, version: int) -> None:
+        """Load another version."""
+        ...
+
+    def update_incremental(self, *, same_table: bool = False) -> None:
+        """Load the latest version."""
+        ...
+
+    def branch(self, name: str) -> Self:
+        """Create a branch."""
+        ...
+
+    def scan(self, columns: None = None, predicate: Any = None) -> Any:
+        """Plan a read of rows."""
+        ...
+
+    def head(self, num_rows: int, columns: None = None, predicate: Any = None) -> pa.Table:
+        """Return a few rows."""
+        ...
+
+
+TableT = TypeVar("TableT", bound=BranchedTable)
+
+
 def create_branch(
-    table: DeltaTable, name: str, *, version: int | None, expires_after: timedelta | None
+    table: BranchedTable, name: str, *, version: int | None, expires_after: timedelta | None
 ) -> Branch:
     """Create a branch of a table; see `DeltaTable.branch`.
 
@@ -86,6 +147,12 @@ def create_branch(
     try:
         begin_log(base, on_branch(context, branch, closes=True).store)
         records.record_branch(context.store, branch)
+    except ObjectNotFoundError as error:
+        records.delete_branch(context.store, branch)
+        raise VersionNotFoundError(
+            f"cannot create the branch {name!r} of {context.store.root} at version {base.version}: "
+            "the commit of this version was cleaned up; choose a newer version"
+        ) from error
     except DeltaError:
         records.delete_branch(context.store, branch)
         raise
@@ -97,49 +164,167 @@ class PublishOutcome:
     """The outcome of a publish.
 
     Args:
-        version: the version of main with the changes.
-        was_published: whether an earlier call has published the branch.
+        version: a version of main with the changes.
+        was_published: whether an earlier or concurrent call has published the branch.
     """
 
     version: int
     was_published: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Publication:
+    """The commit of main that published a branch.
+
+    Args:
+        version: the version of main.
+        head_version: the last version of the branch that was published.
+    """
+
+    version: int
+    head_version: int
+
+
 def publish(
-    draft: DeltaTable, checks: Sequence[Check], commit_properties: CommitProperties | None
+    draft: BranchedTable, checks: Sequence[Check], commit_properties: CommitProperties | None
 ) -> PublishOutcome:
     """Publish a branch; see `DeltaTable.publish`."""
     branch = the_branch(draft, "publish")
     main = on_main(draft.snapshot.context)
-    done = _published_version(main, branch)
-    if done is not None:
-        records.delete_record(main.store, branch)
-        return PublishOutcome(version=done, was_published=True)
-    records.set_state(main.store, branch, BranchState.CLOSED)
-    try:
-        head = _closed_head(draft, branch)
-        check_draft(draft, head, branch, checks)
-        base = load_snapshot(main, version=branch.base_version)
-        operation = Publish(branch=branch, head=head, changes=diff_snapshots(base, head))
-        options = CommitOptions(properties=commit_properties, on_conflict="raise")
-        ran = execute(operation, lambda: base, draft.engine, options)
-    except Exception:
-        records.set_state(main.store, branch, BranchState.OPEN)
-        raise
+    done, was_published = _publication(main, branch), True
+    if done is None:
+        branch = records.set_state(main.store, branch, BranchState.CLOSED)
+        try:
+            done = _publish_closed(draft, branch, checks, commit_properties)
+            was_published = False
+        except Exception as error:
+            done = _publication_after(error, main, branch)
+            if done is None:
+                raise
+    _check_all_published(main, branch, done)
     records.delete_record(main.store, branch)
-    return PublishOutcome(version=ran.committed.version, was_published=ran.committed.skipped)
+    return PublishOutcome(version=done.version, was_published=was_published)
 
 
-def discard(draft: DeltaTable) -> None:
+def _publish_closed(
+    draft: BranchedTable,
+    branch: Branch,
+    checks: Sequence[Check],
+    commit_properties: CommitProperties | None,
+) -> _Publication:
+    """Check a closed branch, and commit its changes to main."""
+    main = on_main(draft.snapshot.context)
+    # A vacuum that sees the branch closed keeps its files, also if it has expired.
+    if branch.is_expired(main.clock.now_ms()):
+        raise InvalidInputError(
+            f"cannot publish the branch {branch.name!r} of {main.store.root}: it has expired, so a "
+            "vacuum may have deleted its files; discard it, and create it anew"
+        )
+    head = _closed_head(draft, branch)
+    base = _base_of(main, branch, head)
+    check_draft(draft, head, branch, checks)
+    operation = Publish(branch=branch, head=head, changes=diff_snapshots(base, head))
+    options = CommitOptions(properties=commit_properties, on_conflict="raise")
+    committed = execute(operation, lambda: base, draft.engine, options).committed
+    if committed.skipped:  # another publish was faster
+        raise BranchClosedError(
+            f"cannot publish the branch {branch.name!r} of {main.store.root}: it is published"
+        )
+    return _Publication(version=committed.version, head_version=head.version)
+
+
+def _base_of(main: TableContext, branch: Branch, head: Snapshot) -> Snapshot:
+    """Return the version of main at which a branch starts.
+
+    Raises:
+        VersionNotFoundError: main no longer has this version.
+        MalformedLogError: the record of the branch does not agree with the logs.
+    """
+    try:
+        base = load_snapshot(main, version=branch.base_version)
+    except (VersionNotFoundError, CheckpointMissingError) as error:
+        raise VersionNotFoundError(
+            f"cannot publish the branch {branch.name!r} of {main.store.root}: main has no version "
+            f"{branch.base_version}, at which it starts; if the log of main was cleaned up "
+            "(delta.logRetentionDuration), nobody knows whether its commits conflict, so read the "
+            "rows from the branch, and write them to main"
+        ) from error
+    path = commit_path(branch.base_version)
+    try:
+        is_same = main.store.read(path) == head.store.read(path)
+    except ObjectNotFoundError:
+        is_same = True  # one of the logs was cleaned up
+    if not is_same or branch.table_id != base.metadata.id or head.version < base.version:
+        raise MalformedLogError(
+            f"cannot publish the branch {branch.name!r} of {main.store.root}: it does not start at "
+            f"version {branch.base_version} of this table; the table was replaced, or the record "
+            "of the branch is wrong; discard the branch"
+        )
+    return base
+
+
+def _publication_after(error: Exception, main: TableContext, branch: Branch) -> _Publication | None:
+    """Return the commit that published a branch although a publish failed; else open the branch.
+
+    The branch remains closed if it is unknown whether it is published.
+    """
+    if isinstance(error, CommitOutcomeUnknownError):
+        return None
+    try:
+        done = _publication(main, branch)
+        if done is None:
+            records.set_state(main.store, branch, BranchState.OPEN)
+    except DeltaError as later:
+        error.add_note(f"the branch {branch.name!r} was not opened again: {later}")
+        return None
+    return done
+
+
+def _check_all_published(main: TableContext, branch: Branch, done: _Publication) -> None:
+    """Raise if a branch has commits that its publish does not contain.
+
+    A failed publish opens the branch again, perhaps while another publish succeeds.
+
+    Raises:
+        BranchClosedError: there are such commits.
+    """
+    store = on_branch(main, branch).store
+    try:
+        run = list_commits(store, done.head_version + 1, log_tail=None)
+    except (ObjectNotFoundError, MalformedLogError):
+        run = []
+    late = [
+        file.version
+        for batch in read_in_batches(store, run)
+        for file, data in batch
+        if parse_winner(file, data).operation != _CLOSE
+    ]
+    if late:
+        raise BranchClosedError(
+            f"the branch {branch.name!r} of {main.store.root} was published as version "
+            f"{done.version} of main, without its later version(s) {late}, because two publishes "
+            "ran at the same time; read these rows from the branch, write them to main, and "
+            "discard the branch"
+        )
+
+
+def discard(draft: BranchedTable) -> None:
     """Discard a branch; see `DeltaTable.discard`."""
     branch = the_branch(draft, "discard")
-    main = on_main(draft.snapshot.context)
-    records.set_state(main.store, branch, BranchState.CLOSED)
-    _closed_head(draft, branch)
+    drop_branch(on_main(draft.snapshot.context), branch)
+
+
+def drop_branch(main: TableContext, branch: Branch) -> None:
+    """Delete a branch. A commit to it that is under way is discarded with it.
+
+    Raises:
+        BranchNotFoundError: the branch was published or discarded.
+    """
+    records.check_recorded(main.store, branch)
     records.delete_record(main.store, branch)
 
 
-def the_branch(draft: DeltaTable, doing: str) -> Branch:
+def the_branch(draft: BranchedTable, doing: str) -> Branch:
     """Return the branch that a table shows.
 
     Raises:
@@ -154,7 +339,7 @@ def the_branch(draft: DeltaTable, doing: str) -> Branch:
     return found
 
 
-def _closed_head(draft: DeltaTable, branch: Branch) -> Any:
+def _closed_head(draft: BranchedTable, branch: Branch) -> Snapshot:
     """Commit the end of a branch, and return its last version.
 
     The commit takes the next version, so a writer that has seen the branch open loses this version,
@@ -166,22 +351,27 @@ def _closed_head(draft: DeltaTable, branch: Branch) -> Any:
     return ran.committed.snapshot
 
 
-def _published_version(main: Any, branch: Branch) -> int | None:
-    """Return the version of main that published a branch; None if it is not published."""
+def _publication(main: TableContext, branch: Branch) -> _Publication | None:
+    """Return the commit of main that published a branch; None if it is not published."""
     latest = load_snapshot(main)
-    if app_id_of(branch) not in latest.app_transactions:
+    found = latest.app_transactions.get(app_id_of(branch))
+    if found is None:
         return None
-    for entry in latest.history():
+    version = latest.version
+    for entry in latest.history(max(1, latest.version - branch.base_version)):
         parameters = entry.get("operationParameters")
         if isinstance(parameters, dict) and parameters.get("branchId") == branch.id:
-            return int(entry["version"])
-    return latest.version
+            version = int(entry["version"])
+            break
+    return _Publication(version=version, head_version=found.version)
 
 
 # --- Checks
 
 
-def check_draft(draft: DeltaTable, head: Any, branch: Branch, checks: Sequence[Check]) -> None:
+def check_draft(
+    draft: BranchedTable, head: Snapshot, branch: Branch, checks: Sequence[Check]
+) -> None:
     """Run the checks of a publish.
 
     Raises:
@@ -189,7 +379,9 @@ def check_draft(draft: DeltaTable, head: Any, branch: Branch, checks: Sequence[C
     """
     if isinstance(checks, str) or callable(checks):
         checks = (checks,)
-    table = type(draft).from_context(head.context, draft.engine)
+    # The checks must not commit to the branch, because their commits would not be published.
+    table = type(draft).from_context(on_branch(on_main(head.context), branch), draft.engine)
+    table.load_as_version(head.version)
     failures = [found for check in checks if (found := _failure(table, check)) is not None]
     if failures:
         listed = "\n".join(f"- {failure}" for failure in failures)
@@ -202,7 +394,7 @@ def check_draft(draft: DeltaTable, head: Any, branch: Branch, checks: Sequence[C
         )
 
 
-def _failure(table: DeltaTable, check: Check) -> str | None:
+def _failure(table: BranchedTable, check: Check) -> str | None:
     """Return what a check found; None if it passes."""
     if isinstance(check, str):
         return _violations(table, check)
@@ -216,10 +408,12 @@ def _failure(table: DeltaTable, check: Check) -> str | None:
     return f"{name}: {found}" if isinstance(found, str) else f"{name} returned {found!r}"
 
 
-def _violations(table: DeltaTable, condition: str) -> str | None:
+def _violations(table: BranchedTable, condition: str) -> str | None:
     """Return how many rows do not match a condition, with examples; NULL is no match."""
     session = table.snapshot.context.session
-    as_condition(table.schema(), condition, session=session)  # raises for an invalid condition
+    as_condition(
+        table.snapshot.configuration.schema, condition, session=session
+    )  # raises for an invalid condition
     scan = table.scan(predicate=f"NOT coalesce({condition}, false)")
     count = scan.count()
     if not count:
@@ -229,7 +423,7 @@ def _violations(table: DeltaTable, condition: str) -> str | None:
 
 
 @contextmanager
-def audited(table: DeltaTable, checks: Sequence[Check], name: str | None) -> Iterator[DeltaTable]:
+def audited(table: TableT, checks: Sequence[Check], name: str | None) -> Iterator[TableT]:
     """Yield a new branch, and publish it after the block; see `DeltaTable.audit`."""
     name = name or f"audit-{uuid.uuid4().hex[:12]}"
     draft = table.branch(name)

@@ -204,6 +204,7 @@ USUAL: Final = CommitOptions()
 
 READS: Final = "deltalog.reads"
 """The member of `commitInfo` with which commits on a branch record what they have read."""
+_MOST_CHARACTERS: Final = 100_000
 SERIALIZABLE: Final = "Serializable"
 WRITE_SERIALIZABLE: Final = "WriteSerializable"
 SNAPSHOT_ISOLATION: Final = "SnapshotIsolation"
@@ -238,9 +239,11 @@ class ReadSet:
         """Return the read rows as JSON: SQL strings that match them, or the whole table."""
         from deltalog.expressions import to_sql  # noqa: PLC0415  # only branches need it
 
+        predicates = [to_sql(predicate) for predicate in self.predicates]
+        is_long = sum(map(len, predicates)) > _MOST_CHARACTERS  # such as a list of many keys
         return {
-            "predicates": [to_sql(predicate) for predicate in self.predicates],
-            "wholeTable": self.whole_table,
+            "predicates": [] if is_long else predicates,
+            "wholeTable": self.whole_table or is_long,
             "isRowLocal": self.is_row_local,
         }
 

@@ -17,8 +17,7 @@ from deltalog.expressions import (
     resolve_predicate,
     to_sql,
 )
-from deltalog.expressions.arrow import KERNELS
-from deltalog.expressions.folding import fold
+from deltalog.expressions.arrow import KERNELS, fold
 from deltalog.schema import Field, StructType, from_arrow_schema
 from tests.support.sql import values_of
 

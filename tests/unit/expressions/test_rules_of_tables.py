@@ -20,7 +20,7 @@ from deltalog.expressions import (
     resolve_predicate,
     type_of,
 )
-from deltalog.expressions.folding import fold
+from deltalog.expressions.arrow import fold
 from deltalog.expressions.sql_session import SqlSession
 from deltalog.schema import Schema, StructType, from_arrow_schema
 

@@ -9,7 +9,7 @@ import pytest
 
 from deltalog._util.paths import FileInfo
 from deltalog.errors import DataFileMissingError, DeltaError
-from deltalog.operations.repair import LostFiles, Repair, find_lost_files
+from deltalog.operations.restore import LostFiles, Repair, find_lost_files
 from deltalog.testing import CountingStore, FaultyStore, Harm, InjectedFault
 from tests.support.aging import AgingStore, AgingTable
 from tests.support.contexts import moved

@@ -4,6 +4,11 @@ Polars asks a dataset for a scan when it has optimized a query. It states the co
 filter if pyarrow can express it. The answer is a scan of Parquet files that remain after pruning,
 or a generator of rows if Polars would not read all files exactly.
 
+`lazy_frame` is the entry. If there is no such dataset, it implements the interface that Polars
+requires of a source: columns, a filter, a number of rows. Files are pruned by the parts of the
+filter that have exactly the same meaning in deltalog. Polars also applies the whole filter to each
+batch, with its own semantics of nulls and NaN.
+
 The interface of datasets, masks of deleted rows and known numbers of rows are not public in Polars.
 So they are used only in releases that are known, or in which a small table is read as expected.
 
@@ -36,6 +41,7 @@ from deltalog.errors import DeltaError
 from deltalog.expressions import columns as columns_of
 from deltalog.expressions import resolve_predicate
 from deltalog.expressions.arrow_filters import weaker_than_arrow_expression
+from deltalog.expressions.polars import weaker_than_polars
 from deltalog.expressions.sql_session import TextRules
 from deltalog.expressions.substrait import as_meant
 from deltalog.expressions.trees import conjunction
@@ -59,6 +65,8 @@ if TYPE_CHECKING:
     from deltalog.schema import DataType, StructType
 
     _DeletedRows = tuple[str, Callable[[pl.DataFrame], pl.DataFrame]]
+
+    import polars as pl
 
 
 def frame_of_dataset(snapshot: Snapshot) -> pl.LazyFrame | None:
@@ -564,3 +572,109 @@ def _called(name: str, function: ast.expr, args: list[Any], named: Mapping[Any, 
             return _expression(value).isin(options)
         case _:
             raise _UnknownCodeError(name)
+
+
+# --- A version of a table as a lazy frame
+
+
+def lazy_frame(
+    snapshot: Snapshot,
+    *,
+    columns: Sequence[str] | None = None,
+    predicate: Expression | None = None,
+) -> pl.LazyFrame:
+    """Return the rows as a lazy frame, which reads only what a query needs, batch by batch.
+
+    Args:
+        snapshot: the version.
+        columns: see `plan_scan`.
+        predicate: a resolved condition; only rows for which it is true are returned.
+
+    Raises:
+        InvalidInputError: Polars is not installed, or a column is unknown.
+        UnsupportedFeatureError, UnsupportedTypeError: deltalog cannot read the table's rows.
+
+    Cost: no data is read before the frame is collected.
+    """
+    require_library("polars")
+    schema_names = snapshot.configuration.schema.names
+    if predicate is None and (columns is None or set(columns) <= set(schema_names)):
+        frame = frame_of_dataset(snapshot)
+        if frame is not None:
+            return frame if columns is None else frame.select(columns)
+    from polars.io.plugins import register_io_source  # noqa: PLC0415  # optional, and slow to import
+
+    asked: Sequence[str] = snapshot.configuration.schema.names if columns is None else columns
+    shown = plan_scan(snapshot, columns=asked, predicate=predicate, is_resolved=True).schema
+    names = [plan_scan(snapshot, columns=[name]).schema.names[0] for name in asked]
+    source = PolarsSource(snapshot, tuple(zip(names, asked, strict=True)), predicate)
+    return register_io_source(
+        source, schema=_to_frame(shown.empty_table()).schema, validate_schema=True, is_pure=True
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PolarsSource:
+    """A source for Polars that returns the rows of one version; picklable.
+
+    Args:
+        snapshot: the version.
+        columns: for each column name in Polars, the column name for `plan_scan`.
+        predicate: a resolved condition; only rows for which it is true are returned.
+    """
+
+    snapshot: Snapshot
+    columns: tuple[tuple[str, str], ...]
+    predicate: Expression | None
+
+    def __call__(
+        self,
+        with_columns: list[str] | None,
+        predicate: pl.Expr | None,
+        n_rows: int | None,
+        batch_size: int | None,
+    ) -> Iterator[pl.DataFrame]:
+        """Yield the rows for which the filter is true, as data frames.
+
+        Args:
+            with_columns: the names of the requested columns, in order; None means all.
+            predicate: the filter of Polars, or None.
+            n_rows: maximum number of rows; None means all.
+            batch_size: ignored, because scans limit the size of their batches themselves.
+        """
+        del batch_size
+        used = None if with_columns is None else set(with_columns)
+        if used is not None and predicate is not None:
+            used |= set(predicate.meta.root_names())
+        scan = plan_scan(
+            self.snapshot,
+            columns=[asked for name, asked in self.columns if used is None or name in used],
+            predicate=self._narrowed(predicate),
+            # If there is a filter, the limit must be applied after Polars has filtered the rows.
+            limit=n_rows if predicate is None else None,
+            is_resolved=True,
+        )
+        missing = n_rows
+        for batch in scan.to_batches():
+            frame = _to_frame(batch)
+            frame = frame if predicate is None else frame.filter(predicate)
+            frame = frame if with_columns is None else frame.select(with_columns)
+            yield frame if missing is None else frame.head(missing)
+            if missing is not None:
+                missing -= min(missing, frame.height)
+                if not missing:
+                    return
+
+    def _narrowed(self, filter_: pl.Expr | None) -> Expression | None:
+        if filter_ is None:
+            return self.predicate
+        schema, session = self.snapshot.configuration.schema, self.snapshot.context.session
+        pushed = weaker_than_polars(filter_, schema, session)
+        if pushed is None or self.predicate is None:
+            return self.predicate if pushed is None else pushed
+        return self.predicate & pushed
+
+
+def _to_frame(rows: pa.Table | pa.RecordBatch) -> pl.DataFrame:
+    found: Any = require_library("polars").from_arrow(rows)
+    return found  # type: ignore[no-any-return]  # `from_arrow` returns a frame for a table

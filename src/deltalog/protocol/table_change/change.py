@@ -15,7 +15,7 @@ from deltalog.protocol.actions.model import Metadata, Protocol
 from deltalog.protocol.actions.properties import TableProperties
 from deltalog.protocol.column_mapping import Mode, field_id, has_lost_names
 from deltalog.protocol.configuration import TableConfiguration
-from deltalog.protocol.features import iceberg_compat, iceberg_writer_compat
+from deltalog.protocol.features import iceberg_compat
 from deltalog.protocol.features.protocol_change import (
     NEW_TABLE,
     least_protocol,
@@ -75,7 +75,7 @@ def new_table(  # noqa: PLR0913  # the clauses of a CREATE statement
     Protocol: Change Metadata
     """
     given = checks.checked_configuration({}, configuration or {}, is_lenient=arbitrary_properties)
-    asked = iceberg_writer_compat.with_required_properties(given, TableProperties(given))
+    asked = iceberg_compat.with_writer_properties(given, TableProperties(given))
     asked = iceberg_compat.with_required_properties(asked, TableProperties(asked))
     wanted = (*features, *((_CLUSTERING,) if clustering_columns is not None else ()))
     checks.check_dialect(asked, NEW_TABLE, wanted)

@@ -25,7 +25,7 @@ from deltalog.protocol.column_mapping import (
     check_mode_change,
     physical_path,
 )
-from deltalog.protocol.features import iceberg_compat, iceberg_writer_compat
+from deltalog.protocol.features import iceberg_compat
 from deltalog.protocol.features.clustering import check_clustering_columns, clustering_action
 from deltalog.protocol.features.declarations import check_declarations, dependents
 from deltalog.protocol.features.protocol_change import requested_protocol, supported_features
@@ -96,7 +96,7 @@ def check(
     )
     check_change_columns(properties, schema)
     iceberg_compat.check(made.features, properties, schema)
-    iceberg_writer_compat.check(
+    iceberg_compat.check_writer(
         made.features,
         properties,
         schema,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from deltalog._util.clock import now_ms, utc_moment
 from deltalog.data.scan.file_reports import add_actions, file_uris, partitions
 from deltalog.data.scan.plan import plan_scan
-from deltalog.data.scan.polars import lazy_frame
+from deltalog.data.scan.polars_files import lazy_frame
 from deltalog.data.scan.rows import DtypeBackend, duckdb_relation
 from deltalog.errors import InvalidInputError
 from deltalog.expressions.sql_session import SqlSession

@@ -46,11 +46,11 @@ from deltalog.sharing.server.middleware import (
 from deltalog.sharing.server.queries import (
     answer_metadata,
     answer_query,
+    download_view,
 )
 from deltalog.sharing.server.tables import ServedTable, TableName, Tables, tables_of
 from deltalog.sharing.server.tokens import InvalidTokenError, Sealer
 from deltalog.sharing.server.urls import EXPIRY, FILES_ROUTE, SIGNATURE
-from deltalog.sharing.server.view_query import download_view
 from deltalog.sharing.wire import requests as codes
 from deltalog.sharing.wire.codec import parse_object
 from deltalog.sharing.wire.lines import (

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from deltalog._util.escaping import name_key
 from deltalog.catalogs.table_uri import BY_NAME
 from deltalog.errors import InvalidInputError, TableNotFoundError
+from deltalog.log.branches import named_root
 from deltalog.query.names import PATH_KINDS, QualifiedName
 from deltalog.spark.session.opening import open_latest, session_time_zone
 from deltalog.spark.session.settings import left_to_spark
@@ -94,7 +95,7 @@ def note_view(spark: SparkSession, name: str, context: TableContext) -> None:
     this process.
     """
     if context.committer is None:
-        note_location(spark, name, context.store.root)
+        note_location(spark, name, named_root(context.store))
     else:
         note_table(spark, name, context)
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from deltalog.errors import InvalidInputError, TableNotFoundError
+from deltalog.log.branches import named_root
 from deltalog.query.names import QualifiedName
 from deltalog.spark.engine.engine import SparkEngine
 from deltalog.spark.reading.by_options import frame_by_options
@@ -437,7 +438,7 @@ class AskedStream(NotedSink):
             with session_defaults(self.spark):
                 create_table(found.place, definition, mode="ignore")
         found.note(self.spark)
-        return provider, context.store.root
+        return provider, named_root(context.store)
 
 
 class NotingStreamWriter(NotingSink):

@@ -23,6 +23,7 @@ from deltalog.errors import (
 )
 from deltalog.expressions import Expression
 from deltalog.expressions import Literal as Constant
+from deltalog.log.branches import named_root
 from deltalog.log.listing import has_table
 from deltalog.log.snapshot import load_snapshot
 from deltalog.operations.arguments import as_condition, check_given
@@ -421,7 +422,7 @@ def place_of_name(
     new = SparkEntry(
         name=name,
         provider=provider or format_of_new(formats),
-        location=place.context.store.root,
+        location=named_root(place.context.store),
         is_managed=location is None,
     )
     return NamedPlace(place=place, entry=new)
@@ -433,8 +434,8 @@ def _check_entry(entry: SparkEntry, location: str | None, formats: frozenset[str
             f"cannot use the name {entry.name} for a Delta table: it already exists in Spark's "
             f"catalog with the format {entry.provider!r}; expected one of {sorted(formats)}"
         )
-    own = open_to_write(entry.location or "").context.store.root
-    if location is not None and open_to_write(location).context.store.root != own:
+    own = named_root(open_to_write(entry.location or "").context.store)
+    if location is not None and named_root(open_to_write(location).context.store) != own:
         raise InvalidInputError(
             f"cannot use the location {location!r} for {entry.name}: the location in Spark's "
             f"catalog is {own!r}; drop the table from the catalog, or omit the location"

@@ -29,12 +29,12 @@ Files = FsspecFiles | LocalFiles
 _MODULES: Final = {
     "FsspecFiles": "deltalog.storage.stores.fsspec_files",
     "LocalFiles": "deltalog.storage.stores.local_files",
-    "MemoryFiles": "deltalog.storage.stores.memory",
+    "MemoryFiles": "deltalog.storage.stores.fsspec_files",
     "S3Files": "deltalog.storage.stores.s3",
     "ObstoreFiles": "deltalog.storage.stores.obstore_files",
     "GoogleFiles": "deltalog.storage.stores.google",
     "AzureFiles": "deltalog.storage.stores.azure",
-    "WebFiles": "deltalog.storage.stores.web",
+    "WebFiles": "deltalog.storage.stores.fsspec_files",
 }
 """The modules of the classes that a `StoreKind` names. They are imported on first use."""
 

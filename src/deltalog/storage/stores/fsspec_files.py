@@ -12,13 +12,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Final, cast
+from urllib.parse import unquote
 
 from deltalog._util.paths import FileInfo
-from deltalog.errors import InvalidInputError
+from deltalog.errors import InvalidInputError, StorageError
 from deltalog.storage import atomic
 from deltalog.storage.pool import map_in_pool, send_together
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
     from contextlib import AbstractContextManager
 
     from deltalog._util.store_kinds import StoreKind
@@ -300,3 +302,136 @@ class RangedFile(io.RawIOBase):
         data = self.read(len(buffer))
         buffer[: len(data)] = data
         return len(data)
+
+
+# --- Files on web servers
+
+
+class WebFiles(FsspecFiles):
+    """The file operations of a store over fsspec's HTTP file system: read-only; paths are URLs.
+
+    A listing contains the links of an index page, without sizes and times; `stat` returns both.
+    """
+
+    def list_directory(self, directory: str, first: str) -> list[FileInfo]:
+        """Return files in `directory` with names from `first` on, unordered; paths are names."""
+        found = (_unquoted(file) for file in super().list_directory(f"{directory}/", ""))
+        return [file for file in found if file.path >= first]
+
+    def list_tree(self, directory: str) -> Iterator[FileInfo]:
+        """Yield the files at any depth below `directory`; paths are relative to it."""
+        return (_unquoted(file) for file in super().list_tree(directory))
+
+    def read_ranges(self, path: str, ranges: Sequence[ByteRange]) -> list[bytes]:
+        """Return ranges of a file, fetched concurrently."""
+        parts = super().read_ranges(path, ranges)
+        # A server that ignores the range sends the whole file.
+        return [
+            part[start:end] if len(part) > max(0, end - start) else part
+            for part, (start, end) in zip(parts, ranges, strict=True)
+        ]
+
+    def create(self, path: str, data: bytes) -> None:
+        """Raise `StorageError`, because web servers are read-only."""
+        del data
+        raise _read_only(path)
+
+    def put(self, path: str, data: bytes) -> None:
+        """Raise `StorageError`, because web servers are read-only."""
+        del data
+        raise _read_only(path)
+
+    def delete_many(self, paths: Sequence[str]) -> None:
+        """Raise `StorageError`, because web servers are read-only."""
+        raise _read_only(", ".join(paths[:3]))
+
+
+def _unquoted(file: FileInfo) -> FileInfo:
+    """Return a file of an index page with its name decoded."""
+    return FileInfo(unquote(file.path), file.size_bytes, file.modified_ms)
+
+
+def _read_only(path: str) -> StorageError:
+    return StorageError(f"cannot change {path!r}: tables on web servers are read only")
+
+
+# --- Files in the memory of this process
+
+
+class MemoryFiles(FsspecFiles):
+    """The file operations of a store over fsspec's memory file system.
+
+    The file system's dictionary is read directly, because its `open` returns the same buffer, with
+    the same position, to all threads.
+    """
+
+    def list_directory(self, directory: str, first: str) -> list[FileInfo]:
+        """Return files in `directory` with names from `first` on, unordered; paths are names."""
+        return [
+            file
+            for file in self.list_tree(directory)
+            if "/" not in file.path and file.path >= first
+        ]
+
+    def short_names(self, directory: str, most: int) -> list[FileInfo] | None:
+        """Like `list_short`, for an existing directory."""
+        del most
+        return self.list_directory(directory, "")
+
+    def _level(self, directory: str) -> tuple[list[FileInfo], list[str]]:
+        # `ls` returns the time of creation; other methods return the time of the last change.
+        files, directories = super()._level(directory)
+        prefix = directory.rstrip("/") + "/"
+        return [self._as_changed(prefix, file) for file in files], directories
+
+    def _as_changed(self, prefix: str, file: FileInfo) -> FileInfo:
+        entry = self.filesystem.store.get(prefix + file.path)
+        return file if entry is None else _memory_file(file.path, entry)
+
+    def list_tree(self, directory: str) -> Iterator[FileInfo]:
+        """Yield the files at any depth below `directory`; paths are relative to it."""
+        prefix = directory.rstrip("/") + "/"
+        for path, file in tuple(self.filesystem.store.items()):
+            if path.startswith(prefix):
+                yield _memory_file(path[len(prefix) :], file)
+
+    def stat(self, path: str) -> FileInfo:
+        """Return size and time of a file."""
+        return _memory_file(path, self._entry(path))
+
+    def read(self, path: str) -> bytes:
+        """Return the whole file."""
+        return cast("bytes", self._entry(path).getvalue())
+
+    def read_ranges(self, path: str, ranges: Sequence[ByteRange]) -> list[bytes]:
+        """Return ranges of a file."""
+        content = self.read(path)
+        return [content[start:end] for start, end in ranges]
+
+    def read_many(self, paths: Sequence[str]) -> list[bytes]:
+        """Return whole files."""
+        return [self.read(path) for path in paths]
+
+    def create(self, path: str, data: bytes) -> None:
+        """Create an entry, or raise `FileExistsError`."""
+        exists = self.filesystem.store.__contains__
+        atomic.create_under_lock(atomic.memory_lock(), exists, self.put, path, data)
+
+    def put(self, path: str, data: bytes) -> None:
+        """Create or replace an entry."""
+        self.filesystem.pipe_file(path, bytes(data))
+
+    def delete_many(self, paths: Sequence[str]) -> None:
+        """Delete entries; a missing entry is not an error."""
+        for path in paths:
+            self.filesystem.store.pop(path, None)
+
+    def _entry(self, path: str) -> Any:
+        try:
+            return self.filesystem.store[path]
+        except KeyError:
+            raise FileNotFoundError(path) from None
+
+
+def _memory_file(path: str, file: Any) -> FileInfo:
+    return FileInfo(path, file.getbuffer().nbytes, milliseconds(file.modified))

@@ -18,7 +18,9 @@ from deltalog.data.scan.task import read_spec
 from deltalog.data.scan.transform import load_bitmap
 from deltalog.errors import DataFileMissingError, DeltaError, UnsupportedFeatureError
 from deltalog.expressions.render import quote_name
+from deltalog.log.branches import branch_of, list_branches, on_branch
 from deltalog.log.context import MaintenanceOperation
+from deltalog.log.snapshot import load_snapshot
 from deltalog.operations.engine import LocalEngine
 from deltalog.operations.vacuum import TEMPORARY, existing, plan_vacuum
 from deltalog.protocol.column_mapping import physical_path
@@ -106,7 +108,16 @@ def check_paths(patient: Patient) -> Iterator[Finding]:
 
 
 def check_orphans(patient: Patient) -> Iterator[Finding]:
-    """Report files that no version needs, and temporary files of writers that were killed."""
+    """Report files that no version needs, and temporary files of writers that were killed.
+
+    Files of branches are needed. A branch that cannot be read is reported instead.
+    """
+    if branch_of(patient.store) is not None:
+        return  # the files of main are in the same directory
+    unreadable = list(_unreadable_branches(patient))
+    if unreadable:
+        yield from unreadable
+        return
     try:
         unneeded = plan_vacuum(
             patient.snapshot,
@@ -133,6 +144,29 @@ def check_orphans(patient: Patient) -> Iterator[Finding]:
                 advice="vacuum(full=True, dry_run=False) deletes them"
                 if is_ours
                 else "the table's catalog deletes them: it does not allow clients to",
+            )
+
+
+def _unreadable_branches(patient: Patient) -> Iterator[Finding]:
+    try:
+        branches = list_branches(patient.store)
+    except DeltaError as error:
+        yield Finding(
+            check="branch",
+            severity=Severity.ERROR,
+            message=f"vacuum is refused, because the record of a branch is damaged: {error}",
+            advice="restore the record from a backup, or move it away",
+        )
+        return
+    for branch in branches:
+        try:
+            load_snapshot(on_branch(patient.snapshot.context, branch))
+        except DeltaError as error:
+            yield Finding(
+                check="branch",
+                severity=Severity.ERROR,
+                message=f"vacuum is refused, because a branch cannot be read: {error}",
+                advice=f"drop_branch({branch.name!r}) deletes it",
             )
 
 

@@ -221,6 +221,13 @@ def mapping_by_version(path: Path) -> None:
     _rewrite(path, 0, _protocol(older))
 
 
+def damaged_branch(path: Path) -> None:
+    _make(path)
+    DeltaTable(path).branch("b")
+    for file in _log(path, "_branches").glob("*/*"):
+        file.unlink()
+
+
 PROBLEMS: Final = {
     long_log: "log-length",
     expired_log: "log-expired",
@@ -243,6 +250,7 @@ PROBLEMS: Final = {
     unknown_property: "property-unknown",
     constraint_of_delta_rs: "access",
     mapping_by_version: "access",
+    damaged_branch: "branch",
 }
 
 

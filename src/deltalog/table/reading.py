@@ -1,0 +1,612 @@
+"""The state of an open table, and the methods of `DeltaTable` that read it.
+
+The classes of this module, `changing` and `maintaining` have no use of their own: they divide the
+methods of `DeltaTable` by theme.
+"""
+
+from __future__ import annotations
+
+from operator import index
+from typing import TYPE_CHECKING, Any, Literal, Self, overload
+
+from deltalog._util.cards import Progress, shown
+from deltalog.catalogs import table_uri as locations
+from deltalog.errors import InvalidInputError
+from deltalog.expressions.sql_session import SqlSession
+from deltalog.log.branches import named_root
+from deltalog.log.context import TableContext
+from deltalog.log.snapshot import Snapshot, load_snapshot
+from deltalog.operations import arguments
+from deltalog.table.inspect.display import with_card
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
+    from deltalog._util.clock import Clock
+    from deltalog.data.scan.changes import Changes
+    from deltalog.data.scan.dataset import DeltaDataset
+    from deltalog.data.scan.plan import Scan
+    from deltalog.data.scan.rows import DtypeBackend
+    from deltalog.expressions import Expression
+    from deltalog.operations.engine import Engine
+    from deltalog.schema import Schema
+    from deltalog.table.inspect.description import TableDescription
+    from deltalog.table.inspect.diff import TableDiff
+    from deltalog.table.inspect.doctor import Report
+    from deltalog.table.inspect.follow import Follower, Offset
+
+    Version = int | str | datetime
+    Parameters = Sequence[object] | Mapping[str, object] | None
+
+
+class ReadableTable:
+    """An open table at one version: what `DeltaTable` reads of it."""
+
+    _engine: Engine | None
+    _travelled: bool
+    _snapshot: Snapshot
+
+    def _open(self, context: TableContext, engine: Engine | None, version: Version | None) -> None:
+        self._hold(self._load(context, version), engine, is_latest=version is None)
+
+    def _hold(self, snapshot: Snapshot, engine: Engine | None, *, is_latest: bool) -> None:
+        self._engine = engine
+        self._travelled = not is_latest
+        self._snapshot = snapshot
+
+    @classmethod
+    def from_context(cls, context: TableContext, engine: Engine | None = None) -> Self:
+        """Open the latest version of the table of a context.
+
+        Args:
+            context: context of the table.
+            engine: reads and writes rows and files; None means threads of this process.
+        """
+        table = cls.__new__(cls)
+        cls._open(table, context, engine, None)
+        return table
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The version that this object shows now; a snapshot never changes."""
+        return self._snapshot
+
+    @property
+    def engine(self) -> Engine:
+        """The engine, which reads and writes rows and files, in this process or on a cluster."""
+        if self._engine is None:
+            from deltalog.operations.engine import LocalEngine
+
+            self._engine = LocalEngine()
+        return self._engine
+
+    @property
+    def table_uri(self) -> str:
+        """The location of the table; for a branch, `table@name`."""
+        return named_root(self._snapshot.store)
+
+    def version(self) -> int:
+        """Return the number of the version that this object shows."""
+        return self._snapshot.version
+
+    @property
+    def is_pinned(self) -> bool:
+        """Whether this object was opened at a version or timestamp, which SQL then reads, too."""
+        return self._travelled
+
+    def load_as_version(self, version: Version) -> None:
+        """Load another version, which this object shows from now on.
+
+        Raises:
+            VersionNotFoundError: the version does not exist. The message contains the first and the
+                last existing version.
+        """
+        if version is None:
+            raise InvalidInputError(
+                "cannot load version None: expected a number, an ISO 8601 string or a datetime; "
+                "update_incremental() loads the latest version"
+            )
+        self._snapshot = self._load(self._snapshot.context, version)
+        self._travelled = True
+
+    def update_incremental(self, *, same_table: bool = False) -> None:
+        """Load the latest version; with `same_table`, raise if the table was replaced by another.
+
+        Cost: one listing, and reading the new commits.
+        """
+        with locations.naming(self.table_uri):
+            self._snapshot = self._snapshot.refresh(same_table=same_table)
+        self._travelled = False
+
+    def _load(self, context: TableContext, version: Version | None) -> Snapshot:
+        with locations.naming(context.store.root):
+            if version is None or arguments.is_number(version):
+                return load_snapshot(context, version=None if version is None else index(version))
+            return load_snapshot(context, timestamp_ms=arguments.as_timestamp_ms(version))
+
+    @property
+    def _session(self) -> SqlSession:
+        return self._snapshot.context.session
+
+    def _check_latest(self, operation: str) -> None:
+        if self._travelled:
+            raise InvalidInputError(
+                f"cannot {operation} at version {self.version()} of {self.table_uri}: the table "
+                "was opened at this version; update_incremental() loads the latest version"
+            )
+
+    def schema(self) -> Schema:
+        """Return the schema of the table."""
+        return self._snapshot.configuration.schema
+
+    def scan(
+        self,
+        columns: Sequence[str] | None = None,
+        predicate: Any = None,
+        *,
+        parameters: Parameters = None,
+        limit: int | None = None,
+        order_by: Any = None,
+    ) -> Scan:
+        """Plan a read of rows. The `Scan` streams, counts or explains it, or splits it into tasks.
+
+        Args:
+            columns: names of columns; None means all columns of the table. `a.b` returns the struct
+                `a` with only the field `b`. Metadata columns are `_metadata.file_path`,
+                `.row_index`, `.row_id`, `.row_commit_version` and `.file_modification_time`.
+            limit: maximum number of rows.
+            order_by: with a limit: return the first rows in this order. SQL such as `at DESC, id`,
+                or a list of column names and pairs such as `("at", "descending")`. NULL is first
+                and NaN last; with DESC, NaN is first and NULL last, as in Spark.
+
+        Raises:
+            InvalidInputError: a column does not exist, or the predicate is invalid.
+            UnsupportedFeatureError: reading rows requires a table feature that deltalog lacks.
+
+        Cost: none until a result is requested. With `order_by`, files are read in the order of
+        their statistics, until no other file can contain one of the first rows.
+        """
+        condition = arguments.as_condition(
+            self.schema(), predicate, session=self._session, parameters=parameters
+        )
+        chosen, most = arguments.as_columns(columns), arguments.as_limit(limit)
+        from deltalog.data.scan.plan import plan_scan
+
+        return plan_scan(
+            self._snapshot,
+            columns=chosen,
+            predicate=condition,
+            limit=most,
+            order_by=order_by,
+            is_resolved=True,
+        )
+
+    def count(self) -> int:
+        """Return the number of rows, without deleted rows.
+
+        Cost: reads `numRecords` of every file from the log; reads data only of files without it.
+        """
+        return self.scan().count()
+
+    def head(
+        self, num_rows: int = 5, columns: Sequence[str] | None = None, predicate: Any = None
+    ) -> pa.Table:
+        """Return a few arbitrary rows, as a preview.
+
+        Args:
+            num_rows: maximum number of rows.
+
+        Cost: reads one file after the other until there are enough rows.
+        """
+        return with_card(self.scan(columns, predicate, limit=num_rows).to_table())
+
+    def describe(self) -> TableDescription:
+        """Return the number of rows, and for each column the nulls, minimum and maximum.
+
+        The values are computed from the statistics in the log. A value that cannot be computed
+        exactly is in `missing`, with the reason.
+
+        Returns:
+            A `TableDescription`: `num_rows`, `columns`, `to_table()`, `to_pandas()`; a notebook
+            shows it as a card.
+
+        Cost: reads all statistics of all files from the log, but no data.
+        """
+        from deltalog.table.inspect.description import describe_columns
+
+        return describe_columns(self._snapshot)
+
+    def to_pyarrow_dataset(
+        self,
+        partitions: Sequence[Any] | None = None,
+        filesystem: Any = None,
+        parquet_read_options: Any = None,
+        schema: pa.Schema | None = None,
+        as_large_types: bool = False,  # noqa: FBT001, FBT002  # deltalake's signature
+        file_pruning_predicate: Any = None,
+    ) -> DeltaDataset:
+        """Return the rows as a `pyarrow.dataset.Dataset`, for DuckDB, Polars and pyarrow.
+
+        Args:
+            parquet_read_options: pyarrow's `ParquetReadOptions`. Columns in `dictionary_columns`
+                are returned dictionary-encoded. `coerce_int96_timestamp_unit` has no effect,
+                because timestamps are always read exactly.
+            schema: the Arrow types of the result, if they differ from the default types.
+            as_large_types: whether to return large strings, binaries and lists.
+        """
+        from deltalog.data.scan.dataset import DeltaDataset  # this import takes half a second
+
+        arguments.warn_of_deprecated(partitions=partitions)
+        schema = arguments.as_arrow_schema(schema, self.schema(), as_large_types=as_large_types)
+        schema = arguments.with_dictionaries(schema, self.schema(), parquet_read_options)
+        predicate = self._pruning(partitions, file_pruning_predicate)
+        return DeltaDataset(self._read_from(filesystem), predicate=predicate, schema=schema)
+
+    def to_pyarrow_table(
+        self,
+        partitions: Sequence[Any] | None = None,
+        columns: Sequence[str] | None = None,
+        filesystem: Any = None,
+        filters: Any = None,
+    ) -> pa.Table:
+        """Return the rows as an Arrow table; `filters` is a predicate."""
+        arguments.warn_of_deprecated(partitions=partitions)
+        return self._filtered(partitions, columns, filters, filesystem).to_table()
+
+    def to_pandas(
+        self,
+        partitions: Sequence[Any] | None = None,
+        columns: Sequence[str] | None = None,
+        filesystem: Any = None,
+        filters: Any = None,
+        types_mapper: Any = None,
+        *,
+        dtype_backend: DtypeBackend | None = None,
+    ) -> pd.DataFrame:
+        """Return the rows as a pandas data frame.
+
+        Args:
+            types_mapper: see pyarrow's `Table.to_pandas`.
+            dtype_backend: see `pandas.read_parquet`. `pyarrow` uses Arrow dtypes. `numpy_nullable`
+                uses pandas' nullable dtypes, and Arrow dtypes for other types. None uses NumPy
+                dtypes, in which integers with NULL become floating-point numbers.
+        """
+        arguments.warn_of_deprecated(partitions=partitions)
+        found = self._filtered(partitions, columns, filters, filesystem)
+        return found.to_pandas(dtype_backend, types_mapper=types_mapper)
+
+    @overload
+    def to_polars(
+        self,
+        columns: Sequence[str] | None = ...,
+        filters: Any = ...,
+        *,
+        lazy: Literal[False] = ...,
+    ) -> pl.DataFrame: ...
+
+    @overload
+    def to_polars(
+        self, columns: Sequence[str] | None = ..., filters: Any = ..., *, lazy: Literal[True]
+    ) -> pl.LazyFrame: ...
+
+    def to_polars(
+        self, columns: Sequence[str] | None = None, filters: Any = None, *, lazy: bool = False
+    ) -> pl.DataFrame | pl.LazyFrame:
+        """Return the rows as a Polars data frame.
+
+        Args:
+            lazy: whether to return a lazy frame, which reads only the columns, files and rows that
+                its query needs, in batches. It always reads the version that this object shows now.
+        """
+        if not lazy:
+            return self._filtered(None, columns, filters).to_polars()
+        from deltalog.data.scan.polars_files import lazy_frame
+
+        condition = arguments.as_condition(self.schema(), filters, session=self._session)
+        return lazy_frame(
+            self._snapshot, columns=arguments.as_columns(columns), predicate=condition
+        )
+
+    def to_duckdb(self, connection: Any = None) -> Any:
+        """Return a DuckDB relation, which reads only the columns and files that a query needs.
+
+        DuckDB reads the Parquet files of a local table itself if it reads them exactly and may open
+        them. For this it registers small tables, named `deltalog_rows_…`, on the connection if rows
+        are deleted or partition values differ.
+
+        Args:
+            connection: a connection of DuckDB; None makes a new in-memory connection.
+
+        Raises:
+            InvalidInputError: DuckDB is not installed.
+
+        Cost: reads the log's file columns, and the footers of files that were not read before.
+        """
+        from deltalog.data.scan.rows import duckdb_relation, require_library
+        from deltalog.query.duckdb_files import can_open_files, native_rows
+
+        connection = require_library("duckdb").connect() if connection is None else connection
+        rows = native_rows(self.scan()) if can_open_files(connection) else None
+        if rows is not None:
+            return rows.to_relation(connection)
+        return duckdb_relation(self.to_pyarrow_dataset(), connection)
+
+    def sql(
+        self, query: str, parameters: Mapping[str, object] | None = None
+    ) -> pa.RecordBatchReader:
+        """Return the result of an SQL query, in which `this` is the version that this object shows.
+
+        Args:
+            query: a query in Spark's dialect, such as `SELECT count(*) FROM this`, or
+                `SELECT * FROM this VERSION AS OF 3`. `deltalog.sql` supports several tables.
+            parameters: values for `:name`.
+
+        Raises:
+            InvalidInputError: DuckDB is not installed, or rejects the query.
+        """
+        from deltalog.query.tables import query_table  # sqlglot is slow to import
+
+        return query_table(self, query, parameters or {})
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Return the rows as an Arrow C stream, for any library that supports Arrow."""
+        return self.scan().__arrow_c_stream__(requested_schema)
+
+    def load_cdf(  # noqa: PLR0917  # deltalake's signature
+        self,
+        starting_version: int | None = None,
+        ending_version: int | None = None,
+        starting_timestamp: str | datetime | None = None,
+        ending_timestamp: str | datetime | None = None,
+        columns: Sequence[str] | None = None,
+        predicate: Any = None,
+        allow_out_of_range: bool = False,  # noqa: FBT001, FBT002  # deltalake's signature
+    ) -> Changes:
+        """Return the changed rows of a range of versions: the change data feed.
+
+        Columns and predicate may also name `_change_type`, `_commit_version` and
+        `_commit_timestamp`.
+
+        Args:
+            starting_version: the first version; 0 if no start is given.
+            ending_version: the last version, inclusive. The default, and the maximum, is the latest
+                version.
+            starting_timestamp: instead of `starting_version`: start with the first version at or
+                after this time.
+            ending_timestamp: instead of `ending_version`: end with the last version at or before
+                this time.
+            allow_out_of_range: whether a range after the latest version returns no rows instead of
+                raising.
+
+        Raises:
+            VersionNotFoundError: versions of the range are not in the log.
+            ChangeDataFeedNotEnabledError: the feed was disabled in a version of the range.
+            IncompatibleChangesError: the schema changed incompatibly within the range.
+        """
+        bound = arguments.as_one_bound
+        first = bound(starting_version=starting_version, starting_timestamp=starting_timestamp)
+        last = bound(ending_version=ending_version, ending_timestamp=ending_timestamp)
+        start, end = arguments.as_range(first, last, newest=self.version())
+        from deltalog.data.scan.changes import open_changes
+
+        return open_changes(
+            self._snapshot,
+            start=start,
+            end=end,
+            columns=arguments.as_columns(columns),
+            predicate=arguments.as_changes_condition(
+                self.schema(), predicate, session=self._session
+            ),
+            allow_out_of_range=allow_out_of_range,
+        )
+
+    def _read_from(self, filesystem: Any) -> Snapshot:
+        if filesystem is None:
+            return self._snapshot
+        return self._snapshot.with_data_of(locations.at_root_of(filesystem))
+
+    def _filtered(
+        self,
+        partitions: Sequence[Any] | None,
+        columns: Sequence[str] | None,
+        filters: Any,
+        filesystem: Any = None,
+    ) -> Scan:
+        known, session = self._snapshot.configuration.partition_columns, self._session
+        blank = arguments.with_blanks_as_nulls(partitions, known)
+        predicate = arguments.as_condition(self.schema(), blank, filters, session=session)
+        shown = self._read_from(filesystem)
+        chosen = arguments.as_columns(columns)
+        from deltalog.data.scan.plan import plan_scan
+
+        return plan_scan(shown, columns=chosen, predicate=predicate, is_resolved=True)
+
+    def _pruning(self, *given: Any) -> Expression | None:
+        known = self._snapshot.configuration.partition_columns
+        found = [arguments.with_blanks_as_nulls(condition, known) for condition in given]
+        return arguments.as_condition(self.schema(), *found, session=self._session)
+
+    def file_uris(
+        self, partition_filters: Sequence[Any] | None = None, *, file_pruning_predicate: Any = None
+    ) -> list[str]:
+        """Return the locations of the data files that may contain a matching row.
+
+        Cost: reads from the log the paths, and the statistics of the columns in the predicate.
+        """
+        arguments.warn_of_deprecated(partition_filters=partition_filters)
+        predicate = self._pruning(partition_filters, file_pruning_predicate)
+        from deltalog.data.scan import file_reports
+
+        return file_reports.file_uris(self._snapshot, predicate)
+
+    def partitions(
+        self, partition_filters: Sequence[Any] | None = None, *, file_pruning_predicate: Any = None
+    ) -> list[dict[str, str | None]]:
+        """Return the partitions that may contain a matching row, with values as in the log."""
+        arguments.warn_of_deprecated(partition_filters=partition_filters)
+        predicate = self._pruning(partition_filters, file_pruning_predicate)
+        from deltalog.data.scan import file_reports
+
+        return file_reports.partitions(self._snapshot, predicate)
+
+    def get_add_actions(self, flatten: bool = False) -> pa.Table:  # noqa: FBT001, FBT002  # deltalake's signature
+        """Return one row per data file: path, size, time, partition values, statistics.
+
+        Args:
+            flatten: whether to return a column for each statistic instead of structs.
+
+        Cost: reads all statistics of all files from the log.
+        """
+        from deltalog.data.scan import file_reports
+
+        return file_reports.add_actions(self._snapshot, flatten=flatten)
+
+    def deletion_vectors(self) -> pa.RecordBatchReader:
+        """Return the deletion vectors of all files that have deleted rows.
+
+        Columns: `filepath`; `selection_vector`: for each physical row, false if it is deleted.
+
+        Cost: one request for each deletion vector.
+        """
+        from deltalog.data.scan import file_reports
+
+        return file_reports.selection_vectors(self._snapshot)
+
+    def diff(
+        self,
+        before: Version,
+        after: Version | None = None,
+        *,
+        key: str | Sequence[str] = (),
+        columns: Sequence[str] | None = None,
+    ) -> TableDiff:
+        """Compare two versions: rows, schema, settings. No change feed is needed.
+
+        Args:
+            before: the first version.
+            after: the second version; None means the version that this object shows.
+            key: columns that identify a row. Without a key, row ids identify a row if both versions
+                have row ids; otherwise a changed row appears as a removed and an added row.
+
+        Returns:
+            A `TableDiff`: rows with `_change_type`, and tables of schema and setting changes.
+
+        Raises:
+            VersionNotFoundError: a version does not exist.
+            InvalidInputError: a column does not exist.
+
+        Cost: reads all files except those that are in both versions with the same deletion vector.
+        """
+        from deltalog.table.inspect.diff import diff_snapshots
+
+        return diff_snapshots(
+            self._load(self._snapshot.context, before),
+            self._snapshot if after is None else self._load(self._snapshot.context, after),
+            key=arguments.as_columns([key] if isinstance(key, str) else key) or (),
+            columns=arguments.as_columns(columns),
+        )
+
+    def doctor(
+        self,
+        *,
+        checks: Sequence[str] | str | None = None,
+        samples: int = 8,
+        progress: Progress | None = None,
+    ) -> Report:
+        """Check the table, and report problems with their severity and a remedy.
+
+        The checks compare the log with the protocol, features with properties, checkpoints and
+        checksums with the log, and statistics with samples of the data. They also find damaged
+        deletion vectors, missing files and unknown files, and report which engines can read and
+        write the table.
+
+        Args:
+            checks: names of the checks to run; None means all.
+            samples: the number of data files and deletion vectors to read.
+
+        Returns:
+            A `Report`: `findings`, `is_healthy`, `to_table()`.
+
+        Cost: two listings, the newest commits, the newest checkpoints, and the samples.
+        """
+        from deltalog.table.inspect.doctor import examine
+
+        arguments.check_number("samples", samples)
+        names = [checks] if isinstance(checks, str) else checks
+        with shown(progress, "examining") as tell:
+            return examine(
+                self._snapshot.context,
+                snapshot=self._snapshot,
+                checks=names,
+                num_samples=samples,
+                progress=tell,
+            )
+
+    def follow(  # noqa: PLR0913  # callers need each parameter
+        self,
+        start: Offset | Mapping[str, Any] | Version | None = None,
+        *,
+        changes: bool = False,
+        columns: Sequence[str] | None = None,
+        predicate: Any = None,
+        max_files_per_step: int = 1000,
+        max_bytes_per_step: int | None = None,
+        ignore_deletes: bool = False,
+        ignore_changes: bool = False,
+        skip_change_commits: bool = False,
+        on_schema_change: Literal["raise", "evolve"] = "raise",
+        poll_seconds: float = 1.0,
+        clock: Clock | None = None,
+    ) -> Follower:
+        """Stream the rows of the table in steps, then the rows of new commits, each exactly once.
+
+        `for step in table.follow()` and `async for` wait for new commits; `available()` ends when
+        there are no more commits. A step returns its rows like a `Scan`. After processing the rows,
+        store `step.offset.to_json()`, and pass it as `start` to continue after this step.
+
+        Args:
+            start: a stored offset, or the first version whose changes to return. `latest` starts
+                with the next commit. None first returns all existing rows.
+            changes: whether to return the change data feed, with `_change_type` and other columns,
+                instead of new rows.
+            columns: see `scan`.
+            predicate: see `scan`.
+            max_files_per_step: maximum number of files in a step.
+            max_bytes_per_step: maximum size of the files in a step, in bytes; a step contains at
+                least one file.
+            ignore_deletes: whether to skip commits that only delete rows.
+            ignore_changes: whether to return all rows of rewritten files, including unchanged rows.
+            skip_change_commits: whether to skip commits that delete or update rows.
+            on_schema_change: `raise` raises before the first row with another schema; a new
+                follower can continue from the offset. `evolve` continues with the new schema.
+            poll_seconds: seconds between two polls if there are no new commits.
+            clock: the clock that waits between two polls.
+
+        Raises:
+            InvalidInputError: the offset belongs to another table, or a column does not exist.
+            VersionNotFoundError: the version does not exist.
+
+        Cost: one listing for each poll, one request for each commit, and reading the files whose
+        rows are requested.
+        """
+        from deltalog.table.inspect.follow import Follower, FollowOptions, as_start
+
+        self.update_incremental()
+        options = FollowOptions(
+            changes=changes,
+            columns=arguments.as_columns(columns),
+            predicate=arguments.for_each_version(predicate, changes=changes),
+            max_files=max_files_per_step,
+            max_bytes=max_bytes_per_step,
+            ignore_deletes=ignore_deletes,
+            ignore_changes=ignore_changes,
+            skip_change_commits=skip_change_commits,
+            on_schema_change=on_schema_change,
+            poll_seconds=poll_seconds,
+        )
+        return Follower(self._snapshot, start=as_start(start), options=options, clock=clock)
