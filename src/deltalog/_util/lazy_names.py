@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
 
 _HIGHER: dict[str, str] = {}
@@ -34,39 +34,6 @@ def state_higher_names(origins: Mapping[str, str]) -> None:
 def higher(name: str) -> Any:
     """Load a function or class that `state_higher_names` has registered."""
     return getattr(import_module(_HIGHER[name]), name)
-
-
-_SIMILAR: Final = 0.75
-"""The minimum similarity of a name that is suggested; less would be a guess."""
-
-
-def similar_to(name: str, names: Iterable[str]) -> str:
-    """Return `: did you mean 'x'?` for the most similar public name; empty if none is similar."""
-    from difflib import get_close_matches  # noqa: PLC0415  # only for errors
-
-    public = [one for one in names if not one.startswith("_")]
-    close = [] if name.startswith("_") else get_close_matches(name, public, 1, _SIMILAR)
-    return f": did you mean {close[0]!r}?" if close else ""
-
-
-class SimilarNames:
-    """Base class of public classes: an error about an unknown attribute names a similar one.
-
-    Attributes:
-        _meant: name in other libraries → what to use instead.
-    """
-
-    __slots__ = ()
-    _meant: ClassVar[Mapping[str, str]] = {}
-
-    if not TYPE_CHECKING:  # type checkers must report unknown attributes
-
-        def __getattr__(self, name: str) -> NoReturn:
-            """Raise an error that names what to use instead, or a similar name."""
-            kind = type(self)
-            other = self._meant.get(name)
-            hint = f": use {other}" if other else similar_to(name, dir(kind))
-            raise AttributeError(f"{kind.__name__} has no attribute {name!r}{hint}")
 
 
 def names_on_demand(
@@ -93,6 +60,8 @@ def names_on_demand(
         if name in modules:
             return import_module(f"{package}.{name}")
         if name not in module_of:
+            from deltalog._util.similar_names import similar_to  # noqa: PLC0415  # only for errors
+
             other = (meant or {}).get(name)
             hint = f": use {other}" if other else similar_to(name, [*module_of, *modules])
             raise AttributeError(f"module {package!r} has no attribute {name!r}{hint}")

@@ -5,6 +5,7 @@ This module defines the accepted forms of these arguments, and the errors for in
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -18,7 +19,7 @@ import pyarrow as pa
 from deltalog import expressions
 from deltalog._util.clock import Moment
 from deltalog._util.escaping import name_key
-from deltalog._util.lazy_names import similar_to
+from deltalog._util.similar_names import similar_to
 from deltalog.errors import InvalidInputError
 from deltalog.expressions.sql_session import SqlSession, TextRules
 from deltalog.schema import (
@@ -265,9 +266,16 @@ def warn_of_deprecated(**given: object) -> None:
     """
     for name, value in given.items():
         if value is not None and value is not False:
-            warnings.warn(
-                f"{name} is deprecated: {_DEPRECATED[name]}", DeprecationWarning, stacklevel=3
-            )
+            message = f"{name} is deprecated: {_DEPRECATED[name]}"
+            warnings.warn(message, DeprecationWarning, stacklevel=_callers_level())
+
+
+def _callers_level() -> int:
+    """Return the `stacklevel` of the first frame outside of deltalog, for the caller's warning."""
+    level, frame = 1, sys._getframe(1)  # noqa: SLF001  # the function for this purpose
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("deltalog."):
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 def refuse_both(**options: Any) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import pyarrow.types as pt
 
-from deltalog._util.lazy_names import SimilarNames
+from deltalog._util.similar_names import SimilarNames
 from deltalog.errors import (
     ConstraintViolationError,
     DeltaError,

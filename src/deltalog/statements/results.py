@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from deltalog._util.cards import card, cell_of_row, grid, plain
 from deltalog._util.escaping import printable, printable_lines
-from deltalog._util.lazy_names import similar_to
+from deltalog._util.similar_names import similar_to
 from deltalog.data.scan.rows import to_frame
 from deltalog.data.write.source import open_batches
 from deltalog.errors import InvalidInputError

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from deltalog._util.lazy_names import similar_to
+from deltalog._util.similar_names import similar_to, suggests_arguments
 from deltalog.errors import InvalidInputError
 from deltalog.operations import alter
 from deltalog.operations.alter.drop_feature import drop_feature
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     ColumnPath = str | tuple[str, ...]
 
 
+@suggests_arguments
 class TableAlterer:
     """Changes the metadata of a table, but no rows: the type of `DeltaTable.alter`.
 

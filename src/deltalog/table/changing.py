@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, cast
 
 from deltalog._util.cards import Progress
+from deltalog._util.similar_names import suggests_arguments
 from deltalog.errors import BranchExistsError
 from deltalog.operations import arguments
 from deltalog.table.inspect.display import as_facts
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     Parameters = Sequence[object] | Mapping[str, object] | None
 
 
+@suggests_arguments
 class ChangeableTable(ReadableTable):
     """A table with the methods of `DeltaTable` that change rows, commit, and work with branches."""
 

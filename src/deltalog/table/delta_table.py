@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
 
+from deltalog._util.similar_names import suggests_arguments
 from deltalog.catalogs import table_uri as locations
 from deltalog.errors import BranchNotFoundError
 from deltalog.log.context import LogTail, TableContext
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     Version = int | str | datetime
 
 
+@suggests_arguments
 class DeltaTable(MaintainableTable):
     """A Delta table: reads and changes its rows, metadata and history.
 

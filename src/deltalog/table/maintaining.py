@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 from deltalog._util.cards import Progress
+from deltalog._util.similar_names import suggests_arguments
 from deltalog.catalogs import table_uri as locations
 from deltalog.errors import InvalidInputError
 from deltalog.log.branches import check_main
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     Version = int | str | datetime
 
 
+@suggests_arguments
 class MaintainableTable(ChangeableTable):
     """A table with the methods of `DeltaTable` that change settings, maintain and copy it."""
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from deltalog._util.lazy_names import SimilarNames
+from deltalog._util.similar_names import SimilarNames, suggests_arguments
 from deltalog.data.write.source import is_rereadable
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import Expression
@@ -49,6 +49,7 @@ _MEANT: Final = {
 """Methods of the builder of Spark."""
 
 
+@suggests_arguments
 class TableMerger(SimilarNames):
     """A builder of a merge; nothing runs before `execute`.
 

@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from deltalog._util.cards import Progress, shown
-from deltalog._util.lazy_names import SimilarNames
+from deltalog._util.similar_names import SimilarNames, suggests_arguments
 from deltalog.data.write.source import open_batches
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.log.branches import sweep_branches
@@ -60,6 +60,7 @@ _MEANT: Final = {
 """Methods of other libraries."""
 
 
+@suggests_arguments
 class TableOptimizer(SimilarNames):
     """Rewrites files without changing rows: the type of `DeltaTable.optimize`.
 

@@ -10,6 +10,7 @@ from operator import index
 from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
 from deltalog._util.cards import Progress, shown
+from deltalog._util.similar_names import suggests_arguments
 from deltalog.catalogs import table_uri as locations
 from deltalog.errors import InvalidInputError
 from deltalog.expressions.sql_session import SqlSession
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     Parameters = Sequence[object] | Mapping[str, object] | None
 
 
+@suggests_arguments
 class ReadableTable:
     """An open table at one version: what `DeltaTable` reads of it."""
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from deltalog._util.cached import name_methods_after
-from deltalog._util.lazy_names import similar_to
+from deltalog._util.similar_names import similar_to
 from deltalog.errors import InvalidInputError
 from deltalog.operations.alter import SetDomainMetadata
 from deltalog.operations.arguments import as_updates, check_given, left_for_predicate

@@ -10,7 +10,7 @@ from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, TypeVar, Unpack
 
 from deltalog._util.escaping import name_key
-from deltalog._util.lazy_names import similar_to
+from deltalog._util.similar_names import similar_to
 from deltalog.catalogs.table_uri import named_table, open_table_context
 from deltalog.data.write import files
 from deltalog.data.write.options import WriterProperties, WriteSpec

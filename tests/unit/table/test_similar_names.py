@@ -64,6 +64,43 @@ def test_arguments(call: Callable[[Any], object], hint: str, table: Any) -> None
     assert hint in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda table: table.delete(where="id = 1"), "delete() got an unexpected keyword argument"),
+        (lambda table: table.delete(where="id = 1"), "'where': did you mean 'predicate'?"),
+        (lambda table: table.scan(predicat="id = 1"), "did you mean 'predicate'?"),
+        (lambda table: table.update(set={"id": "2"}), "did you mean 'updates'?"),
+        (lambda table: table.to_pandas(column="id"), "did you mean 'columns'?"),
+        (lambda table: table.optimize.compact(nothing=1), "argument 'nothing'"),
+        (lambda table: table.alter.add_constraint(constraint={}), "did you mean 'constraints'?"),
+        (lambda table: DeltaTable(table.table_uri, timestamp=0), "DeltaTable() got"),
+        (lambda table: DeltaTable(table.table_uri, timestamp=0), "did you mean 'version'?"),
+    ],
+)
+def test_keyword_arguments(call: Callable[[Any], object], message: str, table: Any) -> None:
+    with pytest.raises(TypeError) as caught:
+        call(table)
+    assert message in str(caught.value)
+
+
+def test_other_errors_about_arguments_are_as_they_were(table: Any) -> None:
+    with pytest.raises(TypeError, match="missing 1 required positional argument"):
+        table.load_as_version()
+
+    def wrong(_: Any) -> None:
+        table.scan(predicat=1)
+
+    with pytest.raises(TypeError, match="predicat'"):  # raised within the method
+        table.doctor(progress=lambda *_: wrong(table))
+
+
+def test_warnings_are_at_the_callers_line(table: Any) -> None:
+    with pytest.warns(DeprecationWarning, match="without_files") as caught:
+        DeltaTable(table.table_uri, without_files=True)
+    assert caught[0].filename == __file__
+
+
 def test_scans_and_expressions_are_pickled(table: Any) -> None:
     scan = pickle.loads(pickle.dumps(table.scan(predicate=col("id") > 0)))
     assert scan.to_table().num_rows == 1

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self
 import pyarrow as pa
 
 from deltalog._util.cached import cached_property, name_methods_after
-from deltalog._util.lazy_names import SimilarNames
+from deltalog._util.similar_names import SimilarNames
 from deltalog.errors import InvalidInputError
 
 if TYPE_CHECKING:

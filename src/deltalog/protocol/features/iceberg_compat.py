@@ -35,8 +35,6 @@ from deltalog.schema.types import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-    from deltalog.schema.types import DataType
-
 
 NESTED_IDS_KEY: Final = "delta.columnMapping.nested.ids"
 

@@ -1,0 +1,101 @@
+"""Suggestions in errors about unknown attributes and keyword arguments.
+
+Users of other libraries look for the names of those libraries, and everybody mistypes names. So the
+errors of public classes name what to use instead, or the most similar name.
+
+Protocol: none
+"""
+
+from __future__ import annotations
+
+from functools import wraps
+from inspect import signature
+from types import FunctionType
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+_Class = TypeVar("_Class", bound=type)
+_SIMILAR: Final = 0.75
+"""The minimum similarity of a name that is suggested; less would be a guess."""
+_SYNONYMS: Final = {
+    **dict.fromkeys(("where", "filter", "filters", "condition", "on"), ("predicate",)),
+    **dict.fromkeys(("select", "cols", "column"), ("columns",)),
+    **dict.fromkeys(("set", "values", "assignments"), ("updates", "new_values")),
+    **dict.fromkeys(("timestamp", "as_of", "asOf", "versionAsOf", "snapshot"), ("version",)),
+    **dict.fromkeys(("alias", "as_"), ("target_alias",)),
+    **dict.fromkeys(("options", "storageOptions"), ("storage_options",)),
+    **dict.fromkeys(("null", "is_nullable"), ("nullable",)),
+    **dict.fromkeys(("n", "num_rows", "rows"), ("limit", "num_rows")),
+    **dict.fromkeys(("hours", "retention"), ("retention_hours",)),
+}
+"""Keyword arguments of other libraries → those of deltalog, of which a function may have one."""
+
+
+def similar_to(name: str, names: Iterable[str]) -> str:
+    """Return `: did you mean 'x'?` for the most similar public name; empty if none is similar."""
+    from difflib import get_close_matches  # noqa: PLC0415  # only for errors
+
+    public = [one for one in names if not one.startswith("_")]
+    close = [] if name.startswith("_") else get_close_matches(name, public, 1, _SIMILAR)
+    return f": did you mean {close[0]!r}?" if close else ""
+
+
+class SimilarNames:
+    """Base class of public classes: an error about an unknown attribute names a similar one.
+
+    Attributes:
+        _meant: name in other libraries → what to use instead.
+    """
+
+    __slots__ = ()
+    _meant: ClassVar[Mapping[str, str]] = {}
+
+    if not TYPE_CHECKING:  # type checkers must report unknown attributes
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Raise an error that names what to use instead, or a similar name."""
+            kind = type(self)
+            other = self._meant.get(name)
+            hint = f": use {other}" if other else similar_to(name, dir(kind))
+            raise AttributeError(f"{kind.__name__} has no attribute {name!r}{hint}")
+
+
+def suggests_arguments(kind: _Class) -> _Class:
+    """Decorate a class whose errors about unknown keyword arguments name a similar argument."""
+    for name, function in list(vars(kind).items()):
+        if isinstance(function, FunctionType) and (name[0] != "_" or name == "__init__"):
+            setattr(kind, name, _suggesting(function))
+    return kind
+
+
+def _suggesting(function: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(function)
+    def called(self: Any, /, *args: Any, **options: Any) -> Any:
+        __tracebackhide__ = True  # IPython does not show this frame
+        try:
+            return function(self, *args, **options)
+        except TypeError as error:
+            if error.__traceback__ is not None and error.__traceback__.tb_next is not None:
+                raise  # the function itself has raised the error
+            unknown = _unknown(function, options)
+            if unknown is None:
+                raise
+            method = "" if function.__name__ == "__init__" else f".{function.__name__}"
+            raise TypeError(
+                f"{type(self).__name__}{method}() got an unexpected keyword argument {unknown}"
+            ) from None
+
+    return called
+
+
+def _unknown(function: Callable[..., Any], options: Mapping[str, Any]) -> str | None:
+    """Return the first unknown argument with a hint; None if there is none."""
+    known = signature(function).parameters
+    for name in options:
+        if name not in known:
+            meant = [one for one in _SYNONYMS.get(name, ()) if one in known]
+            hint = f": did you mean {meant[0]!r}?" if meant else similar_to(name, known)
+            return f"{name!r}{hint}"
+    return None
