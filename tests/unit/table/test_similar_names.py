@@ -69,13 +69,13 @@ def test_arguments(call: Callable[[Any], object], hint: str, table: Any) -> None
     [
         (lambda table: table.delete(where="id = 1"), "delete() got an unexpected keyword argument"),
         (lambda table: table.delete(where="id = 1"), "'where': did you mean 'predicate'?"),
-        (lambda table: table.scan(predicat="id = 1"), "did you mean 'predicate'?"),
+        (lambda table: table.scan(predicates="id = 1"), "did you mean 'predicate'?"),
         (lambda table: table.update(set={"id": "2"}), "did you mean 'updates'?"),
         (lambda table: table.to_pandas(column="id"), "did you mean 'columns'?"),
         (lambda table: table.optimize.compact(nothing=1), "argument 'nothing'"),
         (lambda table: table.alter.add_constraint(constraint={}), "did you mean 'constraints'?"),
-        (lambda table: DeltaTable(table.table_uri, timestamp=0), "DeltaTable() got"),
-        (lambda table: DeltaTable(table.table_uri, timestamp=0), "did you mean 'version'?"),
+        (lambda table: _any(DeltaTable)(table.table_uri, timestamp=0), "DeltaTable() got"),
+        (lambda table: _any(DeltaTable)(table.table_uri, timestamp=0), "did you mean 'version'?"),
     ],
 )
 def test_keyword_arguments(call: Callable[[Any], object], message: str, table: Any) -> None:
@@ -89,9 +89,9 @@ def test_other_errors_about_arguments_are_as_they_were(table: Any) -> None:
         table.load_as_version()
 
     def wrong(_: Any) -> None:
-        table.scan(predicat=1)
+        table.scan(predicates=1)
 
-    with pytest.raises(TypeError, match="predicat'"):  # raised within the method
+    with pytest.raises(TypeError, match="predicates'"):  # raised within the method
         table.doctor(progress=lambda *_: wrong(table))
 
 
