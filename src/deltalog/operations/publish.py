@@ -28,6 +28,7 @@ from deltalog.errors import (
 )
 from deltalog.log.listing import list_commits
 from deltalog.log.reader import read_in_batches
+from deltalog.log.replay import file_keys
 from deltalog.operations.arguments import as_condition
 from deltalog.operations.changes.file_options import FileOptions
 from deltalog.operations.operation import Operation
@@ -327,7 +328,7 @@ class NetChange:
             for snapshot in (base, head)
         )
         added, removed = _only_in(after, before), _only_in(before, after)
-        joined = _paired(before, after)
+        joined = _paired(before, after, root)
         return cls(
             added=added.select(FILE_SCHEMA.names),
             removed=removed.select(FILE_SCHEMA.names),
@@ -341,13 +342,16 @@ def _only_in(files: pa.Table, others: pa.Table) -> pa.Table:
     return files.filter(compute.invert(known))
 
 
-def _paired(before: pa.Table, after: pa.Table) -> tuple[pa.Table, pa.Table]:
+def _paired(before: pa.Table, after: pa.Table, root: str) -> tuple[pa.Table, pa.Table]:
     """Return the files of both versions whose `add` differs in the deletion vector."""
     places = compute.index_in(before.column("canonical"), value_set=after.column("canonical"))
     shared = places.is_valid()
     mine, theirs = before.filter(shared), after.take(places.filter(shared))
-    vectors = [rows.column("deletionVector").to_pylist() for rows in (mine, theirs)]
-    differ = pa.array([old != new for old, new in zip(*vectors, strict=True)], pa.bool_())
+    keys = [
+        file_keys(rows.column("path"), rows.column("deletionVector"), root)
+        for rows in (mine, theirs)
+    ]
+    differ = compute.not_equal(*keys)
     return mine.filter(differ), theirs.filter(differ)
 
 

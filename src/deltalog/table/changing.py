@@ -71,6 +71,7 @@ class ChangeableTable(ReadableTable):
             InvalidInputError: this object was opened at an old version.
         """
         options = commit_options(commit_properties, post_commithook_properties, on_conflict)
+        arguments.check_bool("dry_run", dry_run)
         if dry_run:
             from deltalog.operations.execute import preview
 
@@ -457,12 +458,12 @@ class ChangeableTable(ReadableTable):
         from deltalog.operations.changes.file_options import FileOptions
         from deltalog.operations.changes.request import ChangeRequest
         from deltalog.operations.merge import Merge
-        from deltalog.table.merge import TableMerger, check_condition
+        from deltalog.table.merge import TableMerger, check_condition, check_source
 
         request = ChangeRequest(
             condition=check_condition(predicate),
             clauses=(),
-            source=source,
+            source=check_source(source),
             source_alias=source_alias,
             target_alias=target_alias,
             merge_schema=merge_schema,

@@ -122,6 +122,7 @@ class MaintainableTable(ChangeableTable):
         """
         from deltalog.table.optimize import TableVacuum
 
+        arguments.check_bool("dry_run", dry_run)
         plan = self._plan_vacuum(
             retention_hours,
             enforce_retention_duration=enforce_retention_duration,

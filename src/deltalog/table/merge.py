@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from deltalog._util.similar_names import SimilarNames, suggests_arguments
@@ -35,6 +36,16 @@ def check_condition(predicate: object) -> str | Expression:
             "both rows, such as 'source.id = target.id'"
         )
     return predicate
+
+
+def check_source(source: Any) -> Any:
+    """Return the source of a merge; raise InvalidInputError if it is the location of a table."""
+    if isinstance(source, str | PurePath):
+        raise InvalidInputError(
+            f"cannot merge rows of {str(source)!r}: expected rows, found a location; pass "
+            f"DeltaTable({str(source)!r}) for the rows of a table"
+        )
+    return source
 
 
 _MEANT: Final = {

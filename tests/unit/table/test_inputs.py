@@ -49,3 +49,25 @@ def test_integers_of_numpy_are_versions(tmp_path: Path) -> None:
     for wrong in (True, np.float64(0)):
         with pytest.raises(InvalidInputError, match="is not a version: expected a number"):
             DeltaTable(tmp_path, version=wrong)
+
+
+def test_a_string_is_no_truth_value(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, pa.table({"a": [1]}))
+    table: Any = DeltaTable(tmp_path)
+    for call in (table.vacuum, table.repair):
+        with pytest.raises(InvalidInputError, match="dry_run: expected True or False, found 'no'"):
+            call(dry_run="no")
+    with pytest.raises(InvalidInputError, match="dry_run: expected True or False, found 'false'"):
+        table.delete("a = 1", dry_run="false")
+    assert table.count() == 1
+
+
+def test_a_location_is_no_source(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, pa.table({"a": [1]}))
+    table: Any = DeltaTable(tmp_path)
+    for source in (tmp_path, str(tmp_path)):
+        with pytest.raises(InvalidInputError, match=r"found a location; pass DeltaTable\("):
+            table.merge(source, "source.a = target.a")
+    rows: Any = "rows.csv"
+    with pytest.raises(InvalidInputError, match=r"a str: expected .*; read a file first"):
+        write_deltalake(tmp_path, rows, mode="append")

@@ -290,10 +290,13 @@ def _shown(schema: pa.Schema) -> str:
 
 
 def _unknown(data: object, what: str = "the data") -> InvalidInputError:
-    return InvalidInputError(
-        f"cannot write {what}, a {type(data).__module__}.{type(data).__qualname__}: expected "
-        f"{_ACCEPTED}"
-    )
+    module, name = type(data).__module__, type(data).__qualname__
+    shown = name if module == "builtins" else f"{module}.{name}"
+    hint = ""
+    if isinstance(data, str | PurePath):
+        hint = "; read a file first, as with pyarrow.dataset.dataset(path), or a table with "
+        hint += "DeltaTable(path)"
+    return InvalidInputError(f"cannot write {what}, a {shown}: expected {_ACCEPTED}{hint}")
 
 
 # --- The types of data that writes accept, for type checkers
