@@ -666,3 +666,20 @@ def test_each_day_has_its_parts(days: int) -> None:
     assert [column[0].as_py() for column in found.columns] == [
         year, (month + 2) // 3, month, day,
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "text", ["CAST(i AS DECIMAL(5,2)) / nullif(d, 0)", "CAST(i AS DECIMAL(5,2)) / d"]
+)
+def test_a_dividend_is_not_computed_for_a_divisor_that_is_null(text: str) -> None:
+    kinds = {"i": pa.int32(), "d": pa.decimal128(3, 0)}
+    batch = pa.RecordBatch.from_arrays(
+        [
+            pa.array([1000, 7, None], kinds["i"]),
+            pa.array([None, Decimal(2), Decimal(1)], kinds["d"]),
+        ],
+        list(kinds),
+    )
+    assert check_same(text, batch)
+    resolved = _resolved(text, from_arrow_schema(batch.schema))
+    assert evaluated(resolved, batch).to_pylist()[0] is None

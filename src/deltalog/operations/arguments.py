@@ -96,7 +96,8 @@ def as_timestamp_ms(moment: object) -> int:
     if isinstance(moment, str):
         if moment.strip().isdigit():
             raise InvalidInputError(
-                f"{moment!r} is not a timestamp: a version is a number, {int(moment)}"
+                f"{moment!r} is not a timestamp: expected ISO 8601, such as 2024-01-31; a version "
+                f"is a number, {int(moment)}"
             )
         try:
             moment = datetime.fromisoformat(moment)

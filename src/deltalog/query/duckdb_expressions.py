@@ -320,8 +320,22 @@ def _like(writer: _Writer, node: nodes.Like) -> str:
 
 
 def _arithmetic(writer: _Writer, node: nodes.Arithmetic) -> str:
+    if node.operator != "/":
+        return _computed(writer, node, writer.operands((node.left, node.right)))
+    # Spark evaluates the divisor first, and does not evaluate the dividend if the divisor is NULL.
+    divisor, divisor_may_fail = writer.operand(node.right)
+    dividend, may_fail = writer.operand(node.left)
+    if divisor_may_fail:
+        raise _NotSameError
+    text = _computed(writer, node, (dividend, divisor))
+    if not may_fail or (isinstance(node.right, nodes.Literal) and node.right.value is not None):
+        return text
+    return f"(CASE WHEN {divisor} IS NULL THEN NULL ELSE {text} END)"
+
+
+def _computed(writer: _Writer, node: nodes.Arithmetic, sides: Sequence[str]) -> str:
+    """Write an operation on operands that are written already."""
     kinds = writer.kind(node.left), writer.kind(node.right)
-    sides = writer.operands((node.left, node.right))
     if writer.may_fail and any(map(is_zero, (node.left, node.right))):
         raise _NotSameError  # DuckDB does not evaluate what is multiplied by zero
     if decimal_of(kinds[0]) is not None and decimal_of(kinds[1]) is not None:
