@@ -347,7 +347,7 @@ def _paired(before: pa.Table, after: pa.Table, root: str) -> tuple[pa.Table, pa.
     places = compute.index_in(before.column("canonical"), value_set=after.column("canonical"))
     shared = places.is_valid()
     mine, theirs = before.filter(shared), after.take(places.filter(shared))
-    keys = [
+    keys: list[Any] = [
         file_keys(rows.column("path"), rows.column("deletionVector"), root)
         for rows in (mine, theirs)
     ]
