@@ -11,7 +11,7 @@ Protocol: Add File and Remove File, Deletion Vectors, Row Tracking, Change Data 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
 
 import pyarrow as pa
@@ -28,7 +28,7 @@ from deltalog.errors import (
 )
 from deltalog.log.listing import list_commits
 from deltalog.log.reader import read_in_batches
-from deltalog.log.replay import file_keys
+from deltalog.log.replay import vector_ids
 from deltalog.operations.arguments import as_condition
 from deltalog.operations.changes.file_options import FileOptions
 from deltalog.operations.operation import Operation
@@ -208,12 +208,13 @@ class BranchCommits:
         commits: the commits, oldest first.
         is_complete: whether no commit was cleaned up.
         root: location of the table.
+        live: canonical paths of the branch's files.
     """
 
     commits: tuple[WinningCommit, ...]
     is_complete: bool
     root: str
-    live: frozenset[str] = field(default=frozenset())
+    live: Any
 
     @classmethod
     def of(cls, head: Snapshot, base_version: int) -> BranchCommits:
@@ -232,7 +233,7 @@ class BranchCommits:
             commits=tuple(found),
             is_complete=[commit.version for commit in found] == expected,
             root=head.store.root,
-            live=frozenset(_canonical(head.files(("path",)), head.store.root)),
+            live=_canonical(head.files(("path",)), head.store.root),
         )
 
     @property
@@ -254,32 +255,27 @@ class BranchCommits:
     @property
     def rewrites_own_files(self) -> bool:
         """Whether files were added by the branch, and removed again."""
-        return not self.is_complete or any(
-            path not in self.live
-            for commit in self.commits
-            for path in _canonical(commit.adds, self.root)
+        return not self.is_complete or not all(
+            _are_in(_canonical(commit.adds, self.root), self.live) for commit in self.commits
         )
 
-    def pure_paths(self, net: NetChange) -> frozenset[str]:
+    def pure_paths(self, net: NetChange) -> Any:
         """Return the canonical paths of files that were only rearranged, without a change of rows.
 
         They belong to commits without `dataChange` that have removed files of main, and whose new
         files still exist.
         """
-        if not self.is_complete:
-            return frozenset()
-        come = frozenset(_canonical(net.added, self.root))
-        gone = frozenset(_canonical(net.removed, self.root))
-        found: set[str] = set()
-        for commit in self.commits:
+        come, gone = _canonical(net.added, self.root), _canonical(net.removed, self.root)
+        chunks: list[Any] = []
+        for commit in self.commits if self.is_complete else ():
             if _changes_rows(commit):
                 continue
             added, removed = (
-                set(_canonical(files, self.root)) for files in (commit.adds, commit.removes)
+                _canonical(files, self.root) for files in (commit.adds, commit.removes)
             )
-            if added <= come and removed <= gone:
-                found |= added | removed
-        return frozenset(found)
+            if _are_in(added, come) and _are_in(removed, gone):
+                chunks += [*added.chunks, *removed.chunks]
+        return pa.chunked_array(chunks, pa.string())
 
 
 def _names_files(commit: WinningCommit) -> bool:
@@ -293,9 +289,13 @@ def _changes_rows(commit: WinningCommit) -> bool:
     )
 
 
-def _canonical(files: pa.Table, root: str) -> list[str]:
-    found: list[Any] = canonical_paths(files.column("path"), root).to_pylist()
-    return found
+def _canonical(files: pa.Table, root: str) -> Any:
+    return canonical_paths(files.column("path"), root)
+
+
+def _are_in(paths: Any, known: Any) -> bool:
+    missing = compute.invert(compute.is_in(paths, value_set=known))
+    return compute.any(missing).as_py() is not True
 
 
 # --- Files that differ
@@ -322,13 +322,11 @@ class NetChange:
         """Compare the files of two versions. Cost: reads both file lists."""
         root = base.store.root
         before, after = (
-            snapshot.files().append_column(
-                "canonical", canonical_paths(snapshot.files(("path",)).column("path"), root)
-            )
-            for snapshot in (base, head)
+            files.append_column("canonical", _canonical(files, root))
+            for files in (base.files(), head.files())
         )
         added, removed = _only_in(after, before), _only_in(before, after)
-        joined = _paired(before, after, root)
+        joined = _paired(before, after)
         return cls(
             added=added.select(FILE_SCHEMA.names),
             removed=removed.select(FILE_SCHEMA.names),
@@ -342,16 +340,15 @@ def _only_in(files: pa.Table, others: pa.Table) -> pa.Table:
     return files.filter(compute.invert(known))
 
 
-def _paired(before: pa.Table, after: pa.Table, root: str) -> tuple[pa.Table, pa.Table]:
+def _paired(before: pa.Table, after: pa.Table) -> tuple[pa.Table, pa.Table]:
     """Return the files of both versions whose `add` differs in the deletion vector."""
     places = compute.index_in(before.column("canonical"), value_set=after.column("canonical"))
     shared = places.is_valid()
     mine, theirs = before.filter(shared), after.take(places.filter(shared))
-    keys: list[Any] = [
-        file_keys(rows.column("path"), rows.column("deletionVector"), root)
-        for rows in (mine, theirs)
-    ]
-    differ = compute.not_equal(*keys)
+    old, new = (
+        compute.fill_null(vector_ids(rows.column("deletionVector")), "") for rows in (mine, theirs)
+    )
+    differ = compute.not_equal(old, new)
     return mine.filter(differ), theirs.filter(differ)
 
 
@@ -369,8 +366,8 @@ def _check_paths(base: Snapshot, net: NetChange) -> None:
     named = paths_of(pa.concat_tables([net.added, net.masks]).select(FILE_COLUMNS), root)
     is_known = compute.is_in(named, value_set=paths_of(known, root))
     new = pa.table({"path": named.filter(compute.invert(is_known))})
-    if confined(new).num_rows < new.num_rows:
-        inside = confined(new).column("path")
+    inside = confined(new).column("path")
+    if len(inside) < new.num_rows:
         outside = new.filter(compute.invert(compute.is_in(new.column("path"), value_set=inside)))
         raise UnsafePathError(
             f"cannot publish a branch of {root}: its log names {outside.num_rows} files outside of "
@@ -394,11 +391,15 @@ def _check_files(head: Snapshot, net: NetChange, progress: ProgressCount) -> Non
         )
 
 
-def _changing(files: pa.Table, pure: frozenset[str], root: str) -> pa.Table:
+def _changing(files: pa.Table, pure: Any, root: str) -> pa.Table:
     """Return files with `dataChange` true, except for those that were only rearranged."""
-    paths = canonical_paths(files.column("path"), root)
-    flags = compute.invert(compute.is_in(paths, value_set=pa.array(sorted(pure), pa.string())))
+    flags = compute.invert(compute.is_in(_canonical(files, root), value_set=pure))
     return _replaced(files, "dataChange", flags)
+
+
+def _changed(files: pa.Table) -> pa.Table:
+    """Return files with `dataChange` true."""
+    return _replaced(files, "dataChange", pa.repeat(pa.scalar(value=True), files.num_rows))
 
 
 def _replaced(files: pa.Table, name: str, values: Any) -> pa.Table:
@@ -409,7 +410,7 @@ def _replaced(files: pa.Table, name: str, values: Any) -> pa.Table:
 def _new_files(
     transaction: PendingTransaction,
     files: pa.Table,
-    pure: frozenset[str],
+    pure: Any,
     commits: BranchCommits,
 ) -> pa.Table:
     """Return the new files as main adds them.
@@ -473,14 +474,14 @@ def _mask(transaction: PendingTransaction, net: NetChange) -> int:
                 rows=tuple(rows),
                 num_records=tuple(counts[number] or 0 for number in places),
                 prefix="",
-                added=_changing(net.masks.take(take), frozenset(), store.root),
+                added=_changed(net.masks.take(take)),
                 paths=(),
             )
         )
     if others:  # the branch has restored rows, so the file is replaced as a whole
         take = pa.array(others, pa.int64())
         transaction.remove_files(net.masked.take(take), data_change=True)
-        transaction.add_again(_changing(net.masks.take(take), frozenset(), store.root))
+        transaction.add_again(_changed(net.masks.take(take)))
     return net.masked.num_rows
 
 
