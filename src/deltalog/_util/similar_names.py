@@ -26,7 +26,6 @@ _SYNONYMS: Final = {
     **dict.fromkeys(("timestamp", "as_of", "asOf", "versionAsOf", "snapshot"), ("version",)),
     **dict.fromkeys(("alias", "as_"), ("target_alias",)),
     **dict.fromkeys(("options", "storageOptions"), ("storage_options",)),
-    **dict.fromkeys(("null", "is_nullable"), ("nullable",)),
     **dict.fromkeys(("n", "num_rows", "rows"), ("limit", "num_rows")),
     **dict.fromkeys(("hours", "retention"), ("retention_hours",)),
 }
@@ -47,19 +46,22 @@ class SimilarNames:
 
     Attributes:
         _meant: name in other libraries → what to use instead.
+        _called: what the error calls the object; by default, the name of its class.
     """
 
     __slots__ = ()
     _meant: ClassVar[Mapping[str, str]] = {}
+    _called: ClassVar[str] = ""
 
     if not TYPE_CHECKING:  # type checkers must report unknown attributes
 
         def __getattr__(self, name: str) -> NoReturn:
             """Raise an error that names what to use instead, or a similar name."""
+            __tracebackhide__ = True  # IPython does not show this frame
             kind = type(self)
             other = self._meant.get(name)
             hint = f": use {other}" if other else similar_to(name, dir(kind))
-            raise AttributeError(f"{kind.__name__} has no attribute {name!r}{hint}")
+            raise AttributeError(f"{self._called or kind.__name__} has no attribute {name!r}{hint}")
 
 
 def suggests_arguments(kind: _Class) -> _Class:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
+from deltalog._util.similar_names import SimilarNames
 from deltalog.errors import InvalidInputError
 from deltalog.schema.types import DataType, PrimitiveType, as_type, collation_named
 
@@ -60,8 +61,8 @@ class Node:
             name: the name of the fact.
             find: computes the fact.
         """
-        try:
-            facts = self._facts
+        try:  # without `__getattr__`, which would make a message for each node
+            facts: dict[str, Any] = object.__getattribute__(self, "_facts")
         except AttributeError:
             facts = {}
             object.__setattr__(self, "_facts", facts)
@@ -155,17 +156,12 @@ _MEANT: Final = {
 """Methods of expressions of other libraries."""
 
 
-class Expression(Node):
+class Expression(Node, SimilarNames):
     """Any node of an expression. Operators build nodes: `(col("a") > 5) & col("b").is_null()`."""
 
     __slots__ = ()
 
-    if not TYPE_CHECKING:  # type checkers must report unknown attributes
-
-        def __getattr__(self, name: str) -> NoReturn:
-            """Raise an error that names the method for a name of other libraries."""
-            hint = f": use {_MEANT[name]}" if name in _MEANT else ""
-            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}{hint}")
+    _meant = _MEANT
 
     def __hash__(self) -> int:
         """Hash the node by its identity."""

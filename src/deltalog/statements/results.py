@@ -5,13 +5,13 @@ Protocol: none
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
 from deltalog._util.cards import card, cell_of_row, grid, plain
 from deltalog._util.escaping import printable, printable_lines
-from deltalog._util.similar_names import similar_to
+from deltalog._util.similar_names import SimilarNames
 from deltalog.data.scan.rows import to_frame
 from deltalog.data.write.source import open_batches
 from deltalog.errors import InvalidInputError
@@ -38,7 +38,7 @@ _MEANT: Final = {
 """What the results of other libraries have under these names."""
 
 
-class SqlResult:
+class SqlResult(SimilarNames):
     """The rows of a statement, and the numbers of rows and files that it changed.
 
     The rows are a stream: they can be read once, either all together or batch by batch. A notebook
@@ -53,6 +53,8 @@ class SqlResult:
         answer: the rows and numbers that the statement returned.
         statement: the SQL of the statement.
     """
+
+    _meant = _MEANT
 
     def __init__(self, answer: StatementAnswer, statement: str) -> None:
         self.metrics: Mapping[str, Any] | None = answer.metrics
@@ -110,13 +112,6 @@ class SqlResult:
         found: Any = self.to_reader()
         stream: object = found.__arrow_c_stream__(requested_schema)
         return stream
-
-    if not TYPE_CHECKING:  # type checkers must report unknown attributes
-
-        def __getattr__(self, name: str) -> NoReturn:
-            """Say what to call instead of a method of other libraries."""
-            hint = f": use {_MEANT[name]}" if name in _MEANT else similar_to(name, dir(type(self)))
-            raise AttributeError(f"SqlResult has no attribute {name!r}{hint}")
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         """Iterate over the rows batch by batch."""

@@ -7,9 +7,9 @@ and semantics.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
-from deltalog._util.similar_names import similar_to, suggests_arguments
+from deltalog._util.similar_names import SimilarNames, suggests_arguments
 from deltalog.errors import InvalidInputError
 from deltalog.operations import alter
 from deltalog.operations.alter.drop_feature import drop_feature
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 @suggests_arguments
-class TableAlterer:
+class TableAlterer(SimilarNames):
     """Changes the metadata of a table, but no rows: the type of `DeltaTable.alter`.
 
     Arguments name a column by its path: `"a.b"` is the field `b` of the struct `a`, and
@@ -39,16 +39,10 @@ class TableAlterer:
     method raises `InvalidInputError` for a change that the table or the protocol does not allow.
     """
 
+    _called = "DeltaTable.alter"
+
     def __init__(self, table: LatestTable) -> None:
         self._table = table
-
-    if not TYPE_CHECKING:  # so that type checkers report unknown names
-
-        def __getattr__(self, name: str) -> NoReturn:
-            """Raise an error that suggests a similar name."""
-            __tracebackhide__ = True  # IPython does not show this frame
-            hint = similar_to(name, dir(type(self)))
-            raise AttributeError(f"DeltaTable.alter has no attribute {name!r}{hint}")
 
     def __repr__(self) -> str:
         """Show the table."""
