@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import reduce
 from math import isfinite
-from operator import and_
-from typing import TYPE_CHECKING, Any, Final, SupportsIndex, TypeGuard
+from operator import and_, index
+from typing import TYPE_CHECKING, Any, Final, SupportsIndex
 
 import pyarrow as pa
 
@@ -82,9 +82,11 @@ _DEPRECATED: Final = {
 }
 
 
-def is_number(version: object) -> TypeGuard[SupportsIndex]:
-    """Whether a version is a whole number, such as an int or an integer of NumPy."""
-    return isinstance(version, SupportsIndex) and not isinstance(version, bool)
+def as_whole_number(value: object) -> int | None:
+    """Return an int for an int or an integer of NumPy; None for anything else, such as a bool."""
+    if isinstance(value, bool) or not isinstance(value, SupportsIndex):
+        return None
+    return index(value)
 
 
 def as_timestamp_ms(moment: object) -> int:
@@ -117,9 +119,8 @@ def as_timestamp_ms(moment: object) -> int:
 
 def as_bound(bound: int | str | datetime) -> int | Moment:
     """Return one bound of a version range: a version number or a timestamp."""
-    if isinstance(bound, int) and not isinstance(bound, bool):
-        return bound
-    return Moment(as_timestamp_ms(bound))
+    number = as_whole_number(bound)
+    return Moment(as_timestamp_ms(bound)) if number is None else number
 
 
 def as_one_bound(**bounds: Any) -> int | Moment | None:
@@ -191,8 +192,9 @@ def as_limit(limit: object) -> int | None:
     Raises:
         InvalidInputError: the argument is not a whole number of 0 or more.
     """
-    if limit is None or (isinstance(limit, int) and not isinstance(limit, bool) and limit >= 0):
-        return limit
+    number = as_whole_number(limit)
+    if limit is None or (number is not None and number >= 0):
+        return number
     raise InvalidInputError(f"cannot take limit={limit!r}: expected a whole number of 0 or more")
 
 

@@ -37,6 +37,7 @@ from deltalog.log.reader import (
     read_in_batches,
 )
 from deltalog.log.snapshot import Snapshot, load_snapshot
+from deltalog.operations.arguments import as_whole_number
 from deltalog.operations.engine import LISTING_SCHEMA, Engine, visible
 from deltalog.operations.operation import Operation
 from deltalog.protocol.deletion_vectors import location
@@ -325,8 +326,9 @@ def _as_ms(hours: object, root: str) -> int | None:
 
 
 def _as_versions(versions: object) -> tuple[int, ...]:
-    found: list[Any] = list(versions) if isinstance(versions, Iterable) else [None]
-    if not all(type(version) is int for version in found):
+    given = list(versions) if isinstance(versions, Iterable) else [None]
+    found = [number for one in given if (number := as_whole_number(one)) is not None]
+    if len(found) < len(given):
         raise InvalidInputError(
             f"keep_versions: expected a list of version numbers, found {versions!r}"
         )

@@ -33,7 +33,7 @@ from deltalog.log.listing import list_commits
 from deltalog.log.names import commit_path
 from deltalog.log.reader import read_in_batches
 from deltalog.log.snapshot import load_snapshot
-from deltalog.operations.arguments import as_condition
+from deltalog.operations.arguments import as_condition, as_whole_number
 from deltalog.operations.execute import execute
 from deltalog.operations.operation import CustomOperation
 from deltalog.operations.publish import Publish, app_id_of
@@ -125,7 +125,10 @@ def create_branch(
         raise InvalidInputError(
             f"cannot create a branch of {context.store.root}: a catalog decides about its commits"
         )
-    base = load_snapshot(context, version=version)
+    number = as_whole_number(version)
+    if version is not None and number is None:
+        raise InvalidInputError(f"version: expected a version of main, found {version!r}")
+    base = load_snapshot(context, version=number)
     now_ms = context.clock.now_ms()
     if expires_after is not None and expires_after <= timedelta(0):
         raise InvalidInputError(f"expires_after: expected a positive time, found {expires_after!r}")

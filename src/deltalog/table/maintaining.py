@@ -194,10 +194,10 @@ class MaintainableTable(ChangeableTable):
         from deltalog.operations.restore import Restore
 
         self.update_incremental(same_table=True)
-        arguments.as_bound(target)  # raises an error if the target is None
+        bound = arguments.as_bound(target)  # raises an error if the target is None
         operation = Restore(
             target=self._load(self._snapshot.context, target),
-            asked=target,
+            asked=bound if isinstance(bound, int) else target,
             ignore_missing_files=ignore_missing_files,
             protocol_downgrade_allowed=protocol_downgrade_allowed,
         )

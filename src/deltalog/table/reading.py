@@ -6,7 +6,6 @@ methods of `DeltaTable` by theme.
 
 from __future__ import annotations
 
-from operator import index
 from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
 from deltalog._util.cards import Progress, shown
@@ -127,8 +126,9 @@ class ReadableTable:
 
     def _load(self, context: TableContext, version: Version | None) -> Snapshot:
         with locations.naming(context.store.root):
-            if version is None or arguments.is_number(version):
-                return load_snapshot(context, version=None if version is None else index(version))
+            number = arguments.as_whole_number(version)
+            if version is None or number is not None:
+                return load_snapshot(context, version=number)
             return load_snapshot(context, timestamp_ms=arguments.as_timestamp_ms(version))
 
     @property

@@ -40,15 +40,31 @@ def test_a_column_of_nulls_gets_a_type_by_a_merged_schema(tmp_path: Path) -> Non
     assert found == [{"a": 1, "s": None}, {"a": 2, "s": "x"}]
 
 
-def test_integers_of_numpy_are_versions(tmp_path: Path) -> None:
-    write_deltalake(tmp_path, pa.table({"a": [1]}))
+def test_integers_of_numpy_are_versions_and_limits(tmp_path: Path) -> None:
+    feed = {"delta.enableChangeDataFeed": "true"}
+    write_deltalake(tmp_path, pa.table({"a": [1]}), configuration=feed)
     write_deltalake(tmp_path, pa.table({"a": [2]}), mode="append")
-    number: Any = np.int64(0)
-    assert DeltaTable(tmp_path, version=number).version() == 0
+    zero: Any = np.int64(0)
+    one: Any = np.int32(1)
+    assert DeltaTable(tmp_path, version=zero).version() == 0
+    table = DeltaTable(tmp_path)
+    assert table.load_cdf(zero, one).to_table().num_rows == 2
+    assert table.head(one).num_rows == len(table.history(one)) == 1
+    assert table.vacuum(keep_versions=[zero]) == []
+    assert table.branch("draft", version=zero).version() == 0
+    table.restore(zero)
+    assert table.history(1)[0]["operationParameters"] == {"version": 0, "timestamp": None}
     wrong: Any
     for wrong in (True, np.float64(0)):
         with pytest.raises(InvalidInputError, match="is not a version: expected a number"):
             DeltaTable(tmp_path, version=wrong)
+    with pytest.raises(InvalidInputError, match="version: expected a version of main, found 'a'"):
+        table.branch("other", version=_any("a"))
+
+
+def _any(found: Any) -> Any:
+    """The same object, for mypy without a class."""
+    return found
 
 
 def test_a_string_is_no_truth_value(tmp_path: Path) -> None:

@@ -24,7 +24,12 @@ from deltalog.errors import (
 from deltalog.expressions import Column, Literal, columns, conjuncts, resolve_predicate
 from deltalog.expressions.nodes import And, Comparison, IsNull, Not
 from deltalog.expressions.sql_session import SqlSession
-from deltalog.operations.arguments import as_condition, as_timestamp_ms, refuse_both
+from deltalog.operations.arguments import (
+    as_condition,
+    as_timestamp_ms,
+    as_whole_number,
+    refuse_both,
+)
 from deltalog.protocol.configuration import TableConfiguration
 from deltalog.schema import StructType, find_field
 from deltalog.schema.collations import own_collation
@@ -226,10 +231,11 @@ def as_version(
     version = next((one for one in given.values() if one is not None), default)
     if version is None:
         return VersionOrTimestamp()
-    if isinstance(version, int) and not isinstance(version, bool):
-        if version < 0:
-            raise InvalidInputError(f"cannot read version {version}: expected 0 or more")
-        return VersionOrTimestamp(version=version)
+    number = as_whole_number(version)
+    if number is not None:
+        if number < 0:
+            raise InvalidInputError(f"cannot read version {number}: expected 0 or more")
+        return VersionOrTimestamp(version=number)
     return VersionOrTimestamp(timestamp_ms=as_timestamp_ms(version))
 
 
