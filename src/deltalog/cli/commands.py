@@ -5,12 +5,9 @@ Each command calls a few methods of `DeltaTable`.
 
 from __future__ import annotations
 
-import logging
 import shutil
 import sys
-import sysconfig
-from contextlib import contextmanager, suppress
-from dataclasses import asdict
+from contextlib import contextmanager
 from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
@@ -19,12 +16,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import pyarrow as pa
 import typer
-from typer.completion import (  # type: ignore[attr-defined]  # not exported by typer
-    completion_init,
-    get_completion_script,
-)
 
-from deltalog._util.clock import Stopwatch, utc_moment
+from deltalog._util.clock import utc_moment
 from deltalog._util.escaping import printable
 from deltalog.catalogs.table_uri import open_table_context
 from deltalog.cli.application import (
@@ -35,7 +28,6 @@ from deltalog.cli.application import (
     OutputFormat,
     Where,
     app,
-    as_text,
     as_version,
     bar,
     columns_of,
@@ -49,14 +41,12 @@ from deltalog.cli.application import (
     print_text,
     storage_options,
 )
-from deltalog.errors import AuditFailedError, DeltaError, InvalidInputError
+from deltalog.errors import AuditFailedError, InvalidInputError
 from deltalog.schema.columns import schema_rows, schema_tree
-from deltalog.table.inspect.display import readable_size
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
-    from deltalog.statements import Connection
 
 __all__ = ["app"]
 
@@ -612,298 +602,3 @@ def properties(
         opened.alter.unset_table_properties(unset)
     found = opened.metadata().configuration
     print_rows([{"property": name, "value": found[name]} for name in sorted(found)], form)
-
-
-# --- `deltalog share`: a Delta Sharing server
-
-
-_share = typer.Typer(help="Share tables with Delta Sharing.", no_args_is_help=True)
-app.add_typer(_share, name="share")
-
-Config = Annotated[str, typer.Argument(help="A YAML or TOML file.")]
-
-
-@_share.command("serve")
-def serve(
-    config: Config,
-    host: Annotated[str | None, typer.Option(help="Overrides the file's host.")] = None,
-    port: Annotated[int | None, typer.Option(help="Overrides the file's port.")] = None,
-) -> None:
-    """Share the tables of a configuration file until the process is stopped."""
-    options = [] if host is None else ["--host", host]
-    options += [] if port is None else ["--port", str(port)]
-    _run("serve", config, *options)
-
-
-@_share.command("check")
-def check(
-    config: Config,
-    *,
-    tables: Annotated[bool, typer.Option("--tables", help="Also open every table.")] = False,
-) -> None:
-    """Check a configuration file for errors."""
-    _run("check", config, *(["--tables"] if tables else []))
-
-
-@_share.command("token")
-def token(
-    profile: Annotated[
-        str | None, typer.Option(help="Write the token to this new file, print only the hash.")
-    ] = None,
-    endpoint: Annotated[str | None, typer.Option(help="The endpoint of the profile.")] = None,
-) -> None:
-    """Create a token, and its hash for the configuration file."""
-    options = [] if profile is None else ["--profile", profile]
-    options += [] if endpoint is None else ["--endpoint", endpoint]
-    _run("token", *options)
-
-
-def _run(*arguments: str) -> None:
-    try:
-        from deltalog.sharing.__main__ import main  # noqa: PLC0415 -- its extras may be missing
-    except ModuleNotFoundError as error:
-        typer.echo(f"error: {error}; pip install 'deltalog[sharing]'", err=True)
-        raise typer.Exit(2) from None
-    raise typer.Exit(main(list(arguments)))
-
-
-# --- `deltalog spark-archive`: what the workers of a Spark cluster need
-
-
-@command("spark-archive")
-def spark_archive(
-    out: Annotated[Path, typer.Argument(help="The archive, such as deltalog.tar.gz.")],
-    extras: Annotated[
-        list[str] | None,
-        typer.Option("--extras", "-e", help="Extras, such as s3, with commas; may be repeated."),
-    ] = None,
-    form: As = OutputFormat.TABLE,
-) -> None:
-    """Archive deltalog and its requirements for the workers of a Spark cluster."""
-    from deltalog.cli.spark_archive import write_spark_archive  # noqa: PLC0415  # as in `doctor`
-
-    names = [name.strip() for text in extras or () for name in text.split(",")]
-    packages = write_spark_archive(out, filter(None, names))
-    print_rows([asdict(one) for one in packages], form)
-    version = f"{sys.version_info.major}.{sys.version_info.minor}"
-    typer.echo(
-        f"{out}: {readable_size(out.stat().st_size)} for Python {version} on "
-        f"{sysconfig.get_platform()}; to use it:\n"
-        f"spark-submit --archives {out}#packages "
-        "--conf spark.executorEnv.PYTHONPATH=packages",
-        err=True,
-    )
-
-
-# --- `deltalog simulate`: histories of a simulated table, for tests and to repeat a failure
-
-
-@command("simulate")
-def simulate(
-    seed: Annotated[int, typer.Option(help="Seed of the first history.", min=0)] = 0,
-    histories: Annotated[int, typer.Option(help="Number of histories and seeds.", min=1)] = 1,
-) -> None:
-    """Simulate many writers on a failing store, and compare the table with a model.
-
-    With one history, print its trace. The same seed always gives the same history. The exit code is
-    1 if the table of a history is wrong.
-    """
-    from deltalog.testing import simulation  # noqa: PLC0415  # only this command needs it
-
-    right, versions, watch = 0, 0, Stopwatch()
-    with _quiet():
-        for number in range(seed, seed + histories):
-            try:
-                report = simulation.simulate(number)
-            except simulation.WrongHistoryError as error:
-                _show(error.trace if histories == 1 else [])
-                typer.echo(str(error))
-                continue
-            right, versions = right + 1, versions + report.versions
-            if histories == 1:
-                _show([*report.trace, f"digest {report.digest}"])
-    typer.echo(f"{right} of {histories} histories are right: {versions} versions")
-    seconds = max(watch.elapsed_ms(), 1) / 1000
-    typer.echo(f"{histories / seconds:.1f} histories a second", err=True)
-    if right < histories:
-        raise typer.Exit(1)
-
-
-def _show(lines: list[str]) -> None:
-    for line in lines:
-        typer.echo(line)
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Suppress the log messages of deltalog about the injected failures."""
-    logger = logging.getLogger("deltalog")
-    level = logger.level
-    logger.setLevel(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)
-
-
-# --- `deltalog sql`: statements from an argument, a file, standard input or a prompt
-
-
-_HISTORY: Final = Path("~/.deltalog_history")
-_PROMPTS: Final = ("deltalog> ", "     ...> ")
-
-
-@command("sql")
-def sql(  # noqa: PLR0917  # callers need each parameter
-    statement: Annotated[
-        str | None, typer.Argument(help="Statements, separated by semicolons. - reads stdin.")
-    ] = None,
-    file: Annotated[
-        Path | None, typer.Option("--file", "-i", help="A file with statements.", exists=True)
-    ] = None,
-    table: Annotated[
-        list[str] | None,
-        typer.Option("--table", "-t", help="name=location: gives a table a name; may be repeated."),
-    ] = None,
-    catalog: Annotated[
-        str | None,
-        typer.Option(
-            "--catalog",
-            "-c",
-            help="Catalog: uc:// (from the environment), a URL, glue, or a directory.",
-        ),
-    ] = None,
-    schema: Annotated[
-        str | None, typer.Option("--schema", "-s", help="Schema of shorter names.")
-    ] = None,
-    option: Options = None,
-    form: As = OutputFormat.TABLE,
-) -> None:
-    """Run SQL statements, or start a prompt if none are given."""
-    from deltalog.statements import connect, parse_statement  # noqa: PLC0415  # slow, and only for SQL
-    from deltalog.statements.connection import statements_of  # noqa: PLC0415  # as above
-
-    if statement is not None and file is not None:
-        raise InvalidInputError("cannot run a statement and a file: give one of them")
-    if schema is not None and catalog is None:
-        raise InvalidInputError("cannot use --schema without --catalog: give both")
-    options = storage_options(option)
-    with connect(
-        _tables(table), catalog=catalog, schema=schema, storage_options=options
-    ) as connection:
-        text = file.read_text("utf-8") if file is not None else statement
-        if text == "-" or (text is None and not sys.stdin.isatty()):
-            text = sys.stdin.read()
-        if text is None:
-            _ask(connection, form)
-            return
-        statements = statements_of(text)
-        for one in statements:
-            parse_statement(one)  # so that no statement runs if a later one is invalid
-        for one in statements:
-            _run_statement(connection, one, form)
-
-
-def _tables(given: list[str] | None) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for pair in given or ():
-        name, sign, location = pair.partition("=")
-        if not sign or not name.strip() or not location.strip():
-            raise InvalidInputError(f"--table: expected name=location, found {pair!r}")
-        found[name.strip()] = location.strip()
-    return found
-
-
-def _run_statement(connection: Connection, statement: str, form: OutputFormat) -> None:
-    result = connection.sql(statement)
-    if result.schema.names:
-        print_batches(result.schema, iter(result), form)
-    elif form is OutputFormat.TABLE:
-        facts = (f"{name}: {as_text(value)}" for name, value in (result.metrics or {}).items())
-        typer.echo("done" + "".join(f", {fact}" for fact in facts), err=True)
-
-
-def _ask(connection: Connection, form: OutputFormat) -> None:
-    """Read statements from a prompt and run them. After an error, the prompt continues."""
-    from deltalog.statements.connection import statements_of  # noqa: PLC0415  # see `sql`
-
-    save = _with_history()
-    typer.echo("Statements end with a semicolon; \\q or Ctrl-D ends the session.", err=True)
-    try:
-        while (text := _typed()) is not None:
-            for statement in statements_of(text):
-                try:
-                    _run_statement(connection, statement, form)
-                except DeltaError as error:
-                    typer.echo(f"error: {error}", err=True)
-                except KeyboardInterrupt:
-                    typer.echo("interrupted", err=True)
-    finally:
-        save()
-
-
-def _typed() -> str | None:
-    """Return the user's input up to a semicolon; None at the end of the input."""
-    from deltalog.statements.connection import is_complete  # noqa: PLC0415  # see `sql`
-
-    lines: list[str] = []
-    while True:
-        try:
-            line = input(_PROMPTS[bool(lines)])
-            if not lines and line.strip().lower() in {"\\q", "exit", "quit"}:
-                return None
-            lines.append(line)
-            text = "\n".join(lines)
-            if not text.strip():
-                lines.clear()
-            elif is_complete(text):
-                return text
-        except EOFError:
-            typer.echo("", err=True)
-            return None
-        except KeyboardInterrupt:
-            typer.echo("", err=True)
-            lines.clear()
-
-
-def _with_history() -> Callable[[], None]:
-    """Load the history of earlier sessions, if possible; return a function that saves it."""
-    try:
-        import readline  # noqa: PLC0415  # not available on every system
-    except ImportError:
-        return lambda: None
-    path = _HISTORY.expanduser()
-    module: Any = readline
-    with suppress(OSError):
-        module.read_history_file(path)
-
-    def save() -> None:
-        with suppress(OSError):
-            module.set_history_length(1000)
-            module.write_history_file(path)
-            path.chmod(0o600)
-
-    return save
-
-
-# --- `deltalog completion`: a script that lets a shell complete commands and options
-
-
-completion_init()  # so that this process can answer the requests of completion scripts
-
-
-class Shell(StrEnum):
-    """The shells for which there are completion scripts."""
-
-    BASH = "bash"
-    ZSH = "zsh"
-    FISH = "fish"
-
-
-@command("completion")
-def completion(shell: Annotated[Shell, typer.Argument(help="The shell.")]) -> None:
-    """Print a script that lets a shell complete commands and options."""
-    script = get_completion_script(
-        prog_name="deltalog", complete_var="_DELTALOG_COMPLETE", shell=shell
-    )
-    typer.echo(script)

@@ -1,0 +1,163 @@
+"""`deltalog sql`: statements from an argument, a file, standard input or a prompt."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from deltalog.cli.application import (
+    As,
+    Options,
+    OutputFormat,
+    as_text,
+    command,
+    print_batches,
+    storage_options,
+)
+from deltalog.errors import DeltaError, InvalidInputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from deltalog.statements import Connection
+
+
+_HISTORY: Final = Path("~/.deltalog_history")
+_PROMPTS: Final = ("deltalog> ", "     ...> ")
+
+
+@command("sql")
+def sql(  # noqa: PLR0917  # callers need each parameter
+    statement: Annotated[
+        str | None, typer.Argument(help="Statements, separated by semicolons. - reads stdin.")
+    ] = None,
+    file: Annotated[
+        Path | None, typer.Option("--file", "-i", help="A file with statements.", exists=True)
+    ] = None,
+    table: Annotated[
+        list[str] | None,
+        typer.Option("--table", "-t", help="name=location: gives a table a name; may be repeated."),
+    ] = None,
+    catalog: Annotated[
+        str | None,
+        typer.Option(
+            "--catalog",
+            "-c",
+            help="Catalog: uc:// (from the environment), a URL, glue, or a directory.",
+        ),
+    ] = None,
+    schema: Annotated[
+        str | None, typer.Option("--schema", "-s", help="Schema of shorter names.")
+    ] = None,
+    option: Options = None,
+    form: As = OutputFormat.TABLE,
+) -> None:
+    """Run SQL statements, or start a prompt if none are given."""
+    from deltalog.statements import connect, parse_statement  # noqa: PLC0415  # slow, and only for SQL
+    from deltalog.statements.connection import statements_of  # noqa: PLC0415  # as above
+
+    if statement is not None and file is not None:
+        raise InvalidInputError("cannot run a statement and a file: give one of them")
+    if schema is not None and catalog is None:
+        raise InvalidInputError("cannot use --schema without --catalog: give both")
+    options = storage_options(option)
+    with connect(
+        _tables(table), catalog=catalog, schema=schema, storage_options=options
+    ) as connection:
+        text = file.read_text("utf-8") if file is not None else statement
+        if text == "-" or (text is None and not sys.stdin.isatty()):
+            text = sys.stdin.read()
+        if text is None:
+            _ask(connection, form)
+            return
+        statements = statements_of(text)
+        for one in statements:
+            parse_statement(one)  # so that no statement runs if a later one is invalid
+        for one in statements:
+            _run_statement(connection, one, form)
+
+
+def _tables(given: list[str] | None) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for pair in given or ():
+        name, sign, location = pair.partition("=")
+        if not sign or not name.strip() or not location.strip():
+            raise InvalidInputError(f"--table: expected name=location, found {pair!r}")
+        found[name.strip()] = location.strip()
+    return found
+
+
+def _run_statement(connection: Connection, statement: str, form: OutputFormat) -> None:
+    result = connection.sql(statement)
+    if result.schema.names:
+        print_batches(result.schema, iter(result), form)
+    elif form is OutputFormat.TABLE:
+        facts = (f"{name}: {as_text(value)}" for name, value in (result.metrics or {}).items())
+        typer.echo("done" + "".join(f", {fact}" for fact in facts), err=True)
+
+
+def _ask(connection: Connection, form: OutputFormat) -> None:
+    """Read statements from a prompt and run them. After an error, the prompt continues."""
+    from deltalog.statements.connection import statements_of  # noqa: PLC0415  # see `sql`
+
+    save = _with_history()
+    typer.echo("Statements end with a semicolon; \\q or Ctrl-D ends the session.", err=True)
+    try:
+        while (text := _typed()) is not None:
+            for statement in statements_of(text):
+                try:
+                    _run_statement(connection, statement, form)
+                except DeltaError as error:
+                    typer.echo(f"error: {error}", err=True)
+                except KeyboardInterrupt:
+                    typer.echo("interrupted", err=True)
+    finally:
+        save()
+
+
+def _typed() -> str | None:
+    """Return the user's input up to a semicolon; None at the end of the input."""
+    from deltalog.statements.connection import is_complete  # noqa: PLC0415  # see `sql`
+
+    lines: list[str] = []
+    while True:
+        try:
+            line = input(_PROMPTS[bool(lines)])
+            if not lines and line.strip().lower() in {"\\q", "exit", "quit"}:
+                return None
+            lines.append(line)
+            text = "\n".join(lines)
+            if not text.strip():
+                lines.clear()
+            elif is_complete(text):
+                return text
+        except EOFError:
+            typer.echo("", err=True)
+            return None
+        except KeyboardInterrupt:
+            typer.echo("", err=True)
+            lines.clear()
+
+
+def _with_history() -> Callable[[], None]:
+    """Load the history of earlier sessions, if possible; return a function that saves it."""
+    try:
+        import readline  # noqa: PLC0415  # not available on every system
+    except ImportError:
+        return lambda: None
+    path = _HISTORY.expanduser()
+    module: Any = readline
+    with suppress(OSError):
+        module.read_history_file(path)
+
+    def save() -> None:
+        with suppress(OSError):
+            module.set_history_length(1000)
+            module.write_history_file(path)
+            path.chmod(0o600)
+
+    return save
