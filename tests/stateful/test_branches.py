@@ -217,8 +217,8 @@ class History:
 
     def check(self) -> None:
         table = DeltaTable(self.inner)
-        assert self.read(table) == self.rows, self.told()
-        assert {one.name for one in table.branches()} == set(self.branches), self.told()
+        assert self.read(table) == self.rows, self.described()
+        assert {one.name for one in table.branches()} == set(self.branches), self.described()
         for name in self.branches:
             self.read(self.opened(self.inner, name))  # all of its files are there
 
@@ -227,10 +227,10 @@ class History:
         found = table.to_pyarrow_table()
         ids: list[Any] = found["id"].to_pylist()
         values: list[Any] = found["v"].to_pylist()
-        assert len(set(ids)) == len(ids), self.told()
+        assert len(set(ids)) == len(ids), self.described()
         return dict(zip(ids, values, strict=True))
 
-    def told(self) -> str:
+    def described(self) -> str:
         return "\n".join(self.trace)
 
 
@@ -241,7 +241,7 @@ def _run(seed: int) -> History:
         try:
             history.step()
         except DeltaError as error:
-            error.add_note(history.told())
+            error.add_note(history.described())
             raise
     return history
 

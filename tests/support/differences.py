@@ -369,8 +369,8 @@ DIFFERENCES: Final = (
     Difference(
         what="`to_pandas`, `to_pyarrow_*` of a table with deletion vectors",
         there="refused",
-        here="exact on every table that can be read",
-        why="such tables are common, and their rows are known",
+        here="exact for every table that deltalog can read",
+        why="such tables are common, and their rows can be determined",
         ask=lambda library, place: _rows(_vectors(library, place)),
         theirs=ERROR,
         ours=[1, 3],
@@ -378,17 +378,17 @@ DIFFERENCES: Final = (
     Difference(
         what="`count()` of such a table",
         there="counts deleted rows",
-        here="leaves them out",
-        why="deleted rows are not in the table",
+        here="does not count them",
+        why="deleted rows are not part of the table",
         ask=lambda library, place: _vectors(library, place).count(),
         theirs=3,
         ours=2,
     ),
     Difference(
         what="`file_pruning_predicate=`, `partitions=` of `to_pyarrow_dataset`",
-        there="choose files",
-        here="choose files, then rows",
-        why="a condition that leaves other rows in is easily taken for a filter",
+        there="selects files",
+        here="selects files, and then rows",
+        why="users expect a filter, and would get rows that do not match",
         ask=lambda library, place: (
             _made(library, place).to_pyarrow_dataset(file_pruning_predicate="id > 2").count_rows()
         ),
@@ -396,28 +396,28 @@ DIFFERENCES: Final = (
         ours=1,
     ),
     Difference(
-        what="a moment before the first version",
-        there="gives version 0",
-        here="an error that names the bounds",
-        why="rows of a later moment would be taken for those of the asked one",
+        what="a timestamp before the first version",
+        there="returns version 0",
+        here="an error with the first and last timestamp",
+        why="the result would contain rows of a later time",
         ask=lambda library, place: _made(library, place).load_as_version(_OLD),
         theirs=None,
         ours=ERROR,
     ),
     Difference(
-        what="a moment that is still to come",
-        there="gives the last version",
+        what="a timestamp in the future",
+        there="returns the latest version",
         here="an error",
-        why="the answer would change; Delta Spark refuses it, too",
+        why="the result would change later; Delta Spark raises an error, too",
         ask=lambda library, place: _made(library, place).load_as_version(_TO_COME),
         theirs=None,
         ours=ERROR,
     ),
     Difference(
         what="the change feed's `_commit_timestamp`",
-        there="without a zone",
-        here="UTC",
-        why="a commit has a moment, which needs a zone",
+        there="has no time zone",
+        here="is in UTC",
+        why="the time of a commit is an instant, which needs a time zone",
         ask=lambda library, place: str(
             pa.schema(_feed(library, place).load_cdf().schema).field("_commit_timestamp").type
         ),
@@ -425,10 +425,10 @@ DIFFERENCES: Final = (
         ours="timestamp[us, tz=UTC]",
     ),
     Difference(
-        what="`starting_timestamp` beside `starting_version`",
+        what="`starting_timestamp` together with `starting_version`",
         there="ignored",
         here="an error",
-        why="an argument without effect hides a mistake",
+        why="an argument without effect is a mistake of the caller",
         ask=lambda library, place: (
             pa.table(
                 _feed(library, place).load_cdf(
@@ -442,8 +442,8 @@ DIFFERENCES: Final = (
     Difference(
         what="`ending_timestamp` of the feed before the first version",
         there="no rows",
-        here="an error that names the bounds",
-        why="no rows would look like no changes",
+        here="an error with the first and last timestamp",
+        why="an empty result would mean that nothing changed",
         ask=lambda library, place: (
             pa.table(
                 _feed(library, place).load_cdf(ending_timestamp="2001-01-01T00:00:00Z")
@@ -455,8 +455,8 @@ DIFFERENCES: Final = (
     Difference(
         what="lists of `metadata()`, `protocol()`, `schema().fields`",
         there="lists",
-        here="tuples that are equal to lists",
-        why="the objects cannot be changed, and can be keys",
+        here="tuples, which are equal to lists",
+        why="the objects are immutable and hashable",
         ask=lambda library, place: (
             type(_made(library, place).schema().fields) is list,
             _made(library, f"{place}/p", partition_by=["v"]).metadata().partition_columns == ["v"],
@@ -465,10 +465,10 @@ DIFFERENCES: Final = (
         ours=(False, True),
     ),
     Difference(
-        what="Arrow objects that are returned",
+        what="returned Arrow objects",
         there="arro3's",
         here="pyarrow's",
-        why="pyarrow computes with them; its tables have `to_pandas` and `sort_by`",
+        why="pyarrow objects have compute functions, `to_pandas` and `sort_by`",
         ask=lambda library, place: type(
             _made(library, place).get_add_actions()
         ).__module__.partition(".")[0],
@@ -476,10 +476,10 @@ DIFFERENCES: Final = (
         ours="pyarrow",
     ),
     Difference(
-        what="texts in the results of `QueryBuilder`, `scan()` and `load_cdf()`",
+        what="strings in the results of `QueryBuilder`, `scan()` and `load_cdf()`",
         there="`string_view`",
         here="`string`",
-        why="pyarrow computes little with view types",
+        why="pyarrow has few functions for view types",
         ask=lambda library, place: str(
             pa.schema(_made(library, place).scan().schema).field("v").type
         ),
@@ -490,16 +490,16 @@ DIFFERENCES: Final = (
         what="`table_uri` of a local table",
         there="a `file://` URL",
         here="the path",
-        why="`open`, `os.listdir` and others take a path",
+        why="`open`, `os.listdir` and other functions accept a path",
         ask=lambda library, place: _made(library, place).table_uri.startswith("file:"),
         theirs=True,
         ours=False,
     ),
     Difference(
-        what="a column asked for twice",
+        what="a column that is requested twice",
         there="an error",
-        here="is there once",
-        why="the names of a table's columns are unique",
+        here="occurs once in the result",
+        why="column names of a table are unique",
         ask=lambda library, place: (
             pa.table(_made(library, place).scan(columns=["id", "id"])).num_columns
         ),
@@ -509,8 +509,8 @@ DIFFERENCES: Final = (
     Difference(
         what="`get_fragments()` of the dataset",
         there="Parquet fragments",
-        here="parts that can only be read: without deleted rows, with the table's names",
-        why="a file alone has rows that are deleted, and stored names",
+        here="read-only fragments without deleted rows, with the logical column names",
+        why="a file contains deleted rows and physical column names",
         ask=_dataset,
         theirs=True,
         ours=False,
@@ -518,8 +518,8 @@ DIFFERENCES: Final = (
     Difference(
         what="`files` of the dataset",
         there="the files",
-        here="an error: they hold deleted rows and stored names; `file_uris()` lists them",
-        why="who reads them would see deleted rows",
+        here="an error that names `file_uris()`",
+        why="readers of these files would see deleted rows",
         ask=lambda library, place: len(_made(library, place).to_pyarrow_dataset().files),
         theirs=1,
         ours=ERROR,
@@ -527,8 +527,8 @@ DIFFERENCES: Final = (
     Difference(
         what="a union of datasets, `Scanner.from_dataset`",
         there="work",
-        here="an error: pyarrow's C++ knows files only; use `to_table()`",
-        why="pyarrow's C++ would read the files, with their deleted rows",
+        here="an error that names `to_table()`",
+        why="pyarrow would read the files, including deleted rows",
         ask=lambda library, place: pa.dataset.Scanner.from_dataset(
             _made(library, place).to_pyarrow_dataset()
         ).count_rows(),
@@ -537,11 +537,15 @@ DIFFERENCES: Final = (
     ),
     Difference(
         what="`QueryBuilder`",
-        there="DataFusion, its settings and statements; results know what is not nullable, and the "
-        "metadata of columns",
-        here="DuckDB, its settings and statements; results know what is not nullable if they are "
-        "columns of a single table",
-        why="deltalog is Python; DuckDB has wheels for all platforms",
+        there=(
+            "DataFusion, with its settings and statements; results have nullability and "
+            "column metadata"
+        ),
+        here=(
+            "DuckDB, with its settings and statements; results have nullability for plain "
+            "columns of a single table"
+        ),
+        why="DuckDB has Python wheels for all platforms",
         ask=lambda library, _: (
             library.QueryBuilder({"datafusion.execution.batch_size": "10"})
             .execute("SELECT 1 AS x")
@@ -552,10 +556,10 @@ DIFFERENCES: Final = (
         ours=ERROR,
     ),
     Difference(
-        what='`"text"` in a condition where no column has that name',
+        what='`"text"` in a condition, if no column has this name',
         there="an error",
-        here="a text, as in Spark",
-        why="conditions are Spark's SQL, as in the constraints of the log",
+        here="a string, as in Spark",
+        why="conditions are Spark SQL, like the constraints in the log",
         ask=lambda library, place: (
             _made(library, place).delete('v = "a"') and _rows(library.DeltaTable(place))
         ),
@@ -563,10 +567,10 @@ DIFFERENCES: Final = (
         ours=[2, 3],
     ),
     Difference(
-        what="`update` of a column that is not there",
-        there="changes nothing, and counts rows",
+        what="`update` of a column that does not exist",
+        there="changes nothing, and reports updated rows",
         here="an error",
-        why="a misspelt name must not look like success",
+        why="a misspelt name must not appear to succeed",
         ask=lambda library, place: _made(library, place).update(updates={"w": "1"})[
             "num_updated_rows"
         ],
@@ -574,10 +578,10 @@ DIFFERENCES: Final = (
         ours=ERROR,
     ),
     Difference(
-        what="`update(new_values=…)` with a quote in a text",
+        what="`update(new_values=…)` with a quote in a string",
         there="an error",
-        here="the text",
-        why="a text may have any characters",
+        here="stores the string",
+        why="strings may contain any character",
         ask=lambda library, place: _made(library, place).update(new_values={"v": "it's"})[
             "num_updated_rows"
         ],
@@ -585,56 +589,58 @@ DIFFERENCES: Final = (
         ours=3,
     ),
     Difference(
-        what="a clause of a merge after one of its kind without a condition",
-        there="is never reached",
+        what="a merge clause after a clause of the same kind without a condition",
+        there="is never applied",
         here="an error",
-        why="it would do nothing; Delta Spark refuses it, too",
+        why="it has no effect; Delta Spark raises an error, too",
         ask=lambda library, place: _rows(_merged(library, place, _MORE, _two_updates)),
         theirs=[1, 2, 3],
         ours=ERROR,
     ),
     Difference(
         what="`schema_mode='overwrite'` with a predicate",
-        there="also drops columns of rows that stay",
+        there="also drops columns of the remaining rows",
         here="only adds columns",
-        why="rows that stay would lose values",
+        why="the remaining rows would lose values",
         ask=_schema_overwritten_where,
         theirs=["id", "new"],
         ours=ERROR,
     ),
     Difference(
-        what="an application's transaction that is there already",
-        there="is written once more",
+        what="an application transaction that is already committed",
+        there="is written again",
         here="is skipped",
-        why="that is what such transactions are for: a repeated job writes once",
+        why="the purpose of these transactions is that a repeated job writes once",
         ask=_repeated,
         theirs=2,
         ours=1,
     ),
     Difference(
-        what="a version that is travelled to",
-        there="can be written",
-        here="`update_incremental()` first",
-        why="a write by an old version's rows is seldom meant",
+        what="a table that shows an old version",
+        there="can be written to",
+        here="can be written to after `update_incremental()`",
+        why="a write that is based on old rows is rarely intended",
         ask=lambda library, place: _travelled(library, place).delete("id = 1")["num_deleted_rows"],
         theirs=1,
         ours=ERROR,
     ),
     Difference(
-        what="a new table with spaces in names of columns",
-        there="is made",
-        here="an error that suggests column mapping, and says who cannot read it; "
-        "`table_defaults({'delta.columnMapping.mode': 'name'})` switches it on",
-        why="Delta Spark refuses such a table",
+        what="a new table with spaces in column names",
+        there="is created",
+        here=(
+            "an error that suggests column mapping and names the engines that cannot read it; "
+            "`table_defaults({'delta.columnMapping.mode': 'name'})` enables it"
+        ),
+        why="Delta Spark cannot read such a table",
         ask=lambda library, place: _made(library, place, {"a b": [1]}).version(),
         theirs=0,
         ours=ERROR,
     ),
     Difference(
         what="unsigned integers of a new table",
-        there="the signed type of the same width, where each value fits",
+        there="the signed type of the same width, if all values fit",
         here="the next wider type",
-        why="later values fit, too",
+        why="larger values may follow",
         ask=_unsigned,
         theirs='PrimitiveType("byte")',
         ours="short",
@@ -643,16 +649,19 @@ DIFFERENCES: Final = (
         what="the protocol of a table with a change feed or generated columns",
         there="versions (1, 4)",
         here="(1, 7) with exactly the features in use, as Delta Spark; deltalake writes them",
-        why="versions (1, 4) claim more features than are in use",
+        why="versions (1, 4) include features that the table does not use",
         ask=lambda library, place: tuple(_feed(library, place).protocol())[:2],
         theirs=(1, 4),
         ours=(1, 7),
     ),
     Difference(
-        what="features beside one of version (3, 7)",
-        there="only those in use",
-        here="also `appendOnly` and `invariants`, which each table had before, as Delta Spark",
-        why="a table must not lose what it had before an upgrade",
+        what="the protocol after adding a feature of version (3, 7)",
+        there="only the features in use",
+        here=(
+            "also `appendOnly` and `invariants`, which the older protocol includes, as in "
+            "Delta Spark"
+        ),
+        why="an upgrade must not remove features",
         ask=lambda library, place: sorted(
             library.DeltaTable.create(place, _fields(library, "t", kind="timestamp_ntz"))
             .protocol()
@@ -665,15 +674,15 @@ DIFFERENCES: Final = (
         what="`delta.minReaderVersion`, `delta.minWriterVersion` in the properties",
         there="are kept",
         here="change the protocol, and are not kept, as in Delta Spark",
-        why="they state the protocol, and would contradict it after the next upgrade",
+        why="they would contradict the protocol after the next upgrade",
         ask=_kept_properties,
         theirs={"delta.minWriterVersion": "4"},
         ours={},
     ),
     Difference(
         what="`add_feature` of a feature that the table has",
-        there="a commit",
-        here="none",
+        there="makes a commit",
+        here="makes no commit",
         why="nothing changes",
         ask=_feature_twice,
         theirs=1,
@@ -683,25 +692,28 @@ DIFFERENCES: Final = (
         what="the operation of `set_table_description` in the history",
         there="`UPDATE TABLE METADATA`",
         here="`SET TBLPROPERTIES`",
-        why="that is Delta Spark's name for it",
+        why="this is the name in Delta Spark",
         ask=_description_told,
         theirs="UPDATE TABLE METADATA",
         ours="SET TBLPROPERTIES",
     ),
     Difference(
-        what="a table's name that is empty or of more than 255 characters, a description of 4001",
+        what=(
+            "an empty table name, one of more than 255 characters, or a description of more "
+            "than 4000"
+        ),
         there="an error",
-        here="is taken: no protocol limits it",
-        why="tables of other writers have them, and must be readable and writable",
+        here="is accepted",
+        why="the protocol has no limit, and other writers create such tables",
         ask=_name_of(256),
         theirs=ERROR,
         ours=256,
     ),
     Difference(
-        what="`drop_column_not_null` of a column that may be NULL",
+        what="`drop_column_not_null` of a nullable column",
         there="an error",
-        here="nothing to do",
-        why="a script can be repeated",
+        here="does nothing",
+        why="scripts can be repeated",
         ask=lambda library, place: _made(library, place).alter.drop_column_not_null("v"),
         theirs=ERROR,
         ours=None,
@@ -716,10 +728,10 @@ DIFFERENCES: Final = (
         ours="decimal(10,0)",
     ),
     Difference(
-        what="smallest and greatest truth value in the statistics",
-        there="are there",
-        here="are not",
-        why="Delta Spark writes none, and they skip hardly a file",
+        what="minimum and maximum of boolean columns in the statistics",
+        there="are written",
+        here="are not written",
+        why="Delta Spark does not write them, and they rarely skip files",
         ask=_bounds,
         theirs=True,
         ours=False,
@@ -728,7 +740,7 @@ DIFFERENCES: Final = (
         what="pickling",
         there="refused",
         here="works",
-        why="Dask, Ray and Spark send tables to their workers",
+        why="Dask, Ray and Spark send tables to workers",
         ask=_is_pickled,
         theirs=ERROR,
         ours=0,
@@ -736,17 +748,17 @@ DIFFERENCES: Final = (
     Difference(
         what="`scan()`, `load_cdf()`",
         there="an Arrow reader",
-        here="a `Scan`, `Changes`, which also answer a reader's methods",
-        why="they can be read again, filtered, and sent to workers",
+        here="a `Scan` or `Changes`, which also have the methods of a reader",
+        why="they can be read repeatedly, filtered, and sent to workers",
         ask=lambda library, place: type(_made(library, place).scan()).__name__,
         theirs="RecordBatchReader",
         ours="Scan",
     ),
     Difference(
         what="`update` of a field of a struct",
-        there="changes nothing, and counts rows",
+        there="changes nothing, and reports updated rows",
         here="changes the field",
-        why="that is what was asked for",
+        why="this is the requested change",
         ask=_field_updated,
         theirs=[{"a": 1}],
         ours=[{"a": 5}],
@@ -755,7 +767,7 @@ DIFFERENCES: Final = (
         what="`update` of a table with generated columns",
         there="an error",
         here="computes them",
-        why="the protocol asks writers to keep them right",
+        why="the protocol requires writers to do so",
         ask=_generated_updated,
         theirs=ERROR,
         ours=[{"id": 5, "twice": 10}],
@@ -763,8 +775,8 @@ DIFFERENCES: Final = (
     Difference(
         what="`upsert`",
         there="no such method",
-        here="a merge by keys; unlike `merge`, it refuses columns that the table lacks",
-        why="it is what most merges do",
+        here="a merge by keys; in contrast to `merge`, columns that the table lacks are an error",
+        why="most merges are of this kind",
         ask=lambda library, place: _made(library, place).upsert([{"id": 3, "v": "x"}], "id")[
             "num_target_rows_updated"
         ],
@@ -775,16 +787,16 @@ DIFFERENCES: Final = (
         what="`_commit_version` of the change feed",
         there="`uint64`",
         here="`int64`",
-        why="Delta has no unsigned types, and Spark gives a `long`",
+        why="Delta has no unsigned types, and Spark returns a `long`",
         ask=_feed_version_type,
         theirs="uint64",
         ours="int64",
     ),
     Difference(
-        what="`partition_filters` beside `file_pruning_predicate`",
+        what="`partition_filters` together with `file_pruning_predicate`",
         there="an error",
-        here="both hold",
-        why="both are conditions",
+        here="both apply",
+        why="both are conditions on files",
         ask=lambda library, place: len(
             _made(library, place, partition_by="v").file_uris(
                 [("v", "=", "a")], file_pruning_predicate="id > 0"
@@ -797,16 +809,16 @@ DIFFERENCES: Final = (
         what="`table_config`",
         there="deprecated",
         here="an error that names `properties`",
-        why="it has no effect there, either",
+        why="it has no effect in deltalake, either",
         ask=lambda library, place: bool(_made(library, place).table_config),
         theirs=True,
         ours=ERROR,
     ),
     Difference(
-        what="commit properties by their place in `create` and `vacuum`",
+        what="commit properties as positional arguments of `create` and `vacuum`",
         there="deprecated",
-        here="an error: by name only",
-        why="a place in a list is easily mistaken",
+        here="an error",
+        why="positions are easily confused",
         ask=_vacuum_by_position,
         theirs=[],
         ours=ERROR,
@@ -815,43 +827,43 @@ DIFFERENCES: Final = (
         what="a checkpoint with `delta.checkpointInterval = 2`",
         there="of versions 1, 3, …",
         here="of versions 2, 4, …, as Delta Spark",
-        why="engines of one table should write checkpoints of the same versions",
+        why="all engines that write a table should write checkpoints of the same versions",
         ask=_checkpoints,
         theirs=["1", "3"],
         ours=["2", "4"],
     ),
     Difference(
-        what="`schema_mode='merge'` where columns are mapped",
+        what="`schema_mode='merge'` with column mapping",
         there="refused",
         here="works",
-        why="names and ids of new columns can be assigned",
+        why="new columns can get physical names and ids",
         ask=_evolved_with_mapping,
         theirs=ERROR,
         ours=3,
     ),
     Difference(
-        what="change files of commits that only add rows, or remove whole files",
+        what="change files of commits that only add rows or only remove whole files",
         there="are written",
-        here="are not: readers of the feed need none",
-        why="they would double the bytes; the protocol lets readers take the data files",
+        here="are not written",
+        why="the protocol defines that readers use the data files, and they would double the size",
         ask=_inserted_with_feed,
         theirs=True,
         ours=False,
     ),
     Difference(
-        what="numbers and truth values in `operationParameters` of VACUUM and CONVERT",
-        there="texts",
-        here="numbers and truth values, as Delta Spark",
-        why="tools that read the history find one form",
+        what="numbers and booleans in `operationParameters` of VACUUM and CONVERT",
+        there="strings",
+        here="numbers and booleans, as in Delta Spark",
+        why="tools that read the history need only one form",
         ask=_vacuum_told,
         theirs="false",
         ours=False,
     ),
     Difference(
         what="the predicate of a merge in the history",
-        there="what it became for pruning, or none",
-        here="as it was given",
-        why="the history says what was asked for",
+        there="the condition after pruning, or none",
+        here="the condition of the caller",
+        why="the history shows the request",
         ask=lambda library, place: (
             _merged(
                 library, place, _MORE.select(["id", "v"]), lambda m: m.when_matched_update_all()
@@ -866,8 +878,8 @@ DIFFERENCES: Final = (
         what="`convert_to_deltalake` of directories such as `p=a`, without `partition_by` or "
         "`partition_strategy`",
         there="an error",
-        here="finds the partition columns",
-        why="the names are in the directories",
+        here="detects the partition columns",
+        why="the directories contain their names",
         ask=_converted,
         theirs=ERROR,
         ours=["p"],
@@ -876,16 +888,16 @@ DIFFERENCES: Final = (
         what="an infinite bound in `get_add_actions`",
         there="NULL",
         here="infinite",
-        why="it is a bound, and skips files",
+        why="an infinite bound can skip files, too",
         ask=_infinite,
         theirs=None,
         ours=float("inf"),
     ),
     Difference(
-        what="`num_deleted_rows` of files without statistics that are removed whole",
-        there="is left out",
+        what="`num_deleted_rows`, if files without statistics are removed as a whole",
+        there="is missing",
         here="None",
-        why="keys that come and go break programs",
+        why="programs can rely on the key",
         ask=_without_row_counts,
         theirs=False,
         ours=True,
@@ -894,25 +906,25 @@ DIFFERENCES: Final = (
         what="objects in the metadata of a `Field`",
         there="JSON as text",
         here="the object",
-        why="the log has objects",
+        why="the log contains objects",
         ask=_nested_metadata,
         theirs='{"y":3}',
         ours={"y": 3},
     ),
     Difference(
         what="DataFusion",
-        there="takes the table, if its version is deltalake's",
-        here="takes `to_pyarrow_dataset()`, in any version",
-        why="the Rust interface works within one version only",
+        there="accepts the table, if its version fits that of deltalake",
+        here="accepts `to_pyarrow_dataset()`, in any version",
+        why="the Rust interface requires equal versions",
         ask=lambda library, _: hasattr(library.DeltaTable, "__datafusion_table_provider__"),
         theirs=True,
         ours=False,
     ),
     Difference(
         what="locations such as `opendal+fs://…`",
-        there="OpenDAL's services",
-        here="fsspec's, and those of any file system that is given",
-        why="there is no Rust, and so no OpenDAL",
+        there="services of OpenDAL",
+        here="file systems of fsspec, or a `filesystem` argument",
+        why="OpenDAL is a Rust library",
         ask=lambda library, place: library.DeltaTable.is_deltatable(
             f"opendal+fs://localhost{place}"
         ),
@@ -921,18 +933,18 @@ DIFFERENCES: Final = (
     ),
     Difference(
         what="`max_buffer_size` in the options of `DeltaStorageHandler`",
-        there="the size of the parts of an upload; warns below 5 MiB",
-        here="has no effect: one request writes a file when it is closed",
-        why="a file is there whole, or not at all",
+        there="is the size of the parts of an upload; warns below 5 MiB",
+        here="has no effect, because a file is written by one request when it is closed",
+        why="a file either exists completely or not at all",
         ask=_warned_of_small_parts,
         theirs=1,
         ours=0,
     ),
     Difference(
         what="`operationMetrics` in the history",
-        there="numbers, under names of its own",
-        here="texts, under the names of Delta Spark",
-        why="tools that read the history find one form",
+        there="numbers, with names of deltalake",
+        here="strings, with the names of Delta Spark",
+        why="tools that read the history need only one form",
         ask=_metrics_told,
         theirs=(1, None),
         ours=(None, "1"),
@@ -940,17 +952,17 @@ DIFFERENCES: Final = (
     Difference(
         what="the predicate of a delete or an update in the history",
         there="SQL",
-        here="a list with it, as Delta Spark",
-        why="tools that read the history find one form",
+        here="a list that contains the SQL, as in Delta Spark",
+        why="tools that read the history need only one form",
         ask=_predicate_told,
         theirs="id > 1",
         ours='["id > 1L"]',
     ),
     Difference(
         what="the number of NULLs of binary, list and map columns in the statistics",
-        there="is not there",
-        here="is there, as in Delta Spark",
-        why="it answers `IS NULL`, and skips files",
+        there="is not written",
+        here="is written, as in Delta Spark",
+        why="`IS NULL` can skip files",
         ask=lambda library, place: _stats(library, place, pa.array([b"a", None]))["nullCount"],
         theirs={},
         ours={"x": 1},
@@ -959,7 +971,7 @@ DIFFERENCES: Final = (
         what="timestamps in the statistics",
         there="`2024-01-01 00:00:00` without a zone, `2024-01-01T00:00:00Z` with one",
         here="`2024-01-01T00:00:00.000`, and with a `Z`, as Delta Spark",
-        why="every reader knows Delta Spark's form",
+        why="all readers accept the form of Delta Spark",
         ask=lambda library, place: _stats(
             library,
             place,
@@ -969,10 +981,10 @@ DIFFERENCES: Final = (
         ours={"x": "2024-01-01T00:00:00.000"},
     ),
     Difference(
-        what="the text of a moment without a zone",
+        what="a timestamp string without a time zone",
         there="an error",
-        here="UTC, as that of a `datetime`",
-        why="texts and `datetime` mean the same",
+        here="is in UTC, like a `datetime` without a time zone",
+        why="strings and `datetime` objects have the same meaning",
         ask=lambda library, place: _made(library, place).load_as_version(
             dt.datetime.now(dt.UTC).replace(tzinfo=None).isoformat()
         ),
@@ -980,10 +992,10 @@ DIFFERENCES: Final = (
         ours=None,
     ),
     Difference(
-        what="`LIKE` and others in `file_pruning_predicate`",
+        what="`LIKE` and similar conditions in `file_pruning_predicate`",
         there="an error",
-        here="keep the files that cannot be told apart",
-        why="pruning may keep any file; a scan with the same condition works",
+        here="keep all files that may match",
+        why="pruning may keep more files, and scans accept the same condition",
         ask=lambda library, place: len(
             _made(library, place).file_uris(file_pruning_predicate="v LIKE '%b%'")
         ),
@@ -993,26 +1005,31 @@ DIFFERENCES: Final = (
     Difference(
         what="`filepath` of `deletion_vectors()`",
         there="a `file://` URL",
-        here="what `file_uris()` gives",
-        why="the two can be joined",
+        here="the result of `file_uris()`",
+        why="both can be joined",
         ask=_file_of_vectors,
         theirs=False,
         ours=True,
     ),
     Difference(
         what="the SQL of a constraint",
-        there="is stored as DataFusion writes it, with names in double quotes, which are texts in "
-        "Spark; deltalog reads it all the same",
-        here="is stored as it was given, with names in backticks",
-        why="Delta Spark reads what deltalog stores",
+        there=(
+            "is stored in DataFusion's dialect, with names in double quotes, which are "
+            "strings in Spark; deltalog reads it correctly"
+        ),
+        here="is stored as given, with names in backticks",
+        why="Delta Spark can read it",
         ask=_constraint_kept,
         theirs='"homeTeam" = 1 OR "homeTeam" = 2',
         ours="`homeTeam` in (1, 2)",
     ),
     Difference(
         what="`convert_to_deltalake(collect_stats=False)`",
-        there="no number of rows; what is not nullable in the files stays so",
-        here="the number of rows, from the footers; all columns are nullable, as in Delta Spark",
+        there="writes no number of rows; columns keep the nullability of the files",
+        here=(
+            "writes the number of rows, from the footers; all columns are nullable, as in "
+            "Delta Spark"
+        ),
         why="`count()` needs no scan",
         ask=_converted_footers,
         theirs=(None, False),
@@ -1021,7 +1038,7 @@ DIFFERENCES: Final = (
     Difference(
         what="a `RemoveAction` without size and partition values",
         there="is written without them",
-        here="is written with those that the table knows",
+        here="is written with those of the table",
         why="readers of the change feed and vacuum need them",
         ask=_removed_by_path,
         theirs=False,
@@ -1029,18 +1046,21 @@ DIFFERENCES: Final = (
     ),
     Difference(
         what="`isolationLevel`, `isBlindAppend`, `txnId` and others in `custom_metadata`",
-        there="replace what the commit says, or are added to it",
-        here="an error: every commit sets them, and conflicts go by them",
-        why="other values would hide conflicts from other writers",
+        there="replace or extend the members of the commit",
+        here="an error",
+        why="writers detect conflicts by these members",
         ask=_told_as("isBlindAppend", False),
         theirs=False,
         ours=ERROR,
     ),
     Difference(
         what="`polars.scan_delta`, `polars.read_delta`, `DataFrame.write_delta`",
-        there="take the table: Polars calls deltalake",
-        here="do not: `deltalog.polars.scan_delta`, `to_polars()`, `write_deltalake(table, frame)`",
-        why="Polars imports deltalake itself, and its private names",
+        there="accept the table, because Polars calls deltalake",
+        here=(
+            "do not accept it; use `deltalog.polars.scan_delta`, `to_polars()`, "
+            "`write_deltalake(table, frame)`"
+        ),
+        why="Polars imports deltalake, with private names",
         ask=_read_by_polars,
         theirs=3,
         ours=ERROR,
@@ -1049,16 +1069,16 @@ DIFFERENCES: Final = (
         what="`Schema` and `StructType`",
         there="two classes; `StructType.to_arrow()` is an Arrow type",
         here="one class; `to_arrow()` is an Arrow schema: `pyarrow.struct(list(…))` is its type",
-        why="in the log a table's schema is a struct",
+        why="the log stores a schema as a struct",
         ask=lambda library, _: library.schema.Schema is library.schema.StructType,
         theirs=False,
         ours=True,
     ),
     Difference(
         what="`create_table_with_add_actions`",
-        there="makes a table of files",
+        there="creates a table of existing files",
         here="`DeltaTable.create`, then `create_write_transaction`",
-        why="one way to commit files",
+        why="there is one way to commit files",
         ask=lambda library, _: hasattr(library.transaction, "create_table_with_add_actions"),
         theirs=True,
         ours=False,
@@ -1066,18 +1086,18 @@ DIFFERENCES: Final = (
     Difference(
         what="`cleanup_metadata`",
         there="keeps versions that were committed within the retention period",
-        here="also the version that was the newest when the period began: it could be read in it",
-        why="a reader may be at this version",
+        here="also keeps the version that was the latest when the period began",
+        why="this version could be read within the period",
         tested=(
             "unit/transaction/upkeep/test_cleanup.py",
             "test_every_version_of_the_retention_period_stays_readable",
         ),
     ),
     Difference(
-        what="overwrites that meet",
+        what="concurrent overwrites",
         there="one of them fails",
-        here="both get in, one after the other; `on_conflict='raise'` of `do` lets one fail",
-        why="the later one replaces the rows of both, as if it had come later",
+        here="both succeed, one after the other; with `on_conflict='raise'` of `do`, one fails",
+        why="the result is that of one overwrite after the other",
         tested=(
             "unit/table/test_write.py",
             "test_rows_that_somebody_added_meanwhile_are_overwritten",
@@ -1085,9 +1105,9 @@ DIFFERENCES: Final = (
     ),
     Difference(
         what="`init_tracing`, `enable_nanosecond_timestamps`, `rust_core_version`",
-        there="are there",
-        here="are not: there is no Rust, and no type for nanoseconds",
-        why="`logging` and OpenTelemetry are Python's own",
+        there="exist",
+        here="do not exist",
+        why="Python has `logging` and OpenTelemetry; `enable_preview` enables nanoseconds",
         ask=lambda library, _: [
             hasattr(library, name)
             for name in ("init_tracing", "enable_nanosecond_timestamps", "rust_core_version")
@@ -1098,8 +1118,8 @@ DIFFERENCES: Final = (
     Difference(
         what="`Schema.invariants`",
         there="a list",
-        here="in the metadata of fields, as the log has them",
-        why="the metadata is there",
+        here="in the metadata of fields, as in the log",
+        why="the metadata contains them",
         ask=lambda library, _: hasattr(_fields(library, "a"), "invariants"),
         theirs=True,
         ours=False,
@@ -1108,20 +1128,20 @@ DIFFERENCES: Final = (
         what="columns of legacy column mapping",
         there="NULL in `to_pyarrow_*`",
         here="the values",
-        why="NULL is wrong",
+        why="NULLs are wrong",
         tested=("interop/test_peer_bugs.py", "test_b1_legacy_column_mapping_is_read"),
     ),
     Difference(
         what="timestamps of `history()` and time travel",
-        there="what writers noted, file times",
-        here="in-commit timestamps where the table has them, else file times",
-        why="the protocol asks for in-commit timestamps",
+        there="the time in the commit, or file times",
+        here="in-commit timestamps if the table has them, otherwise file times",
+        why="the protocol requires it",
         tested=("interop/test_peer_bugs.py", "test_b17_travel_goes_by_in_commit_timestamps"),
     ),
     Difference(
-        what="a merge that names partitions",
-        there="reads all of them, unless `streamed_exec=False`",
-        here="reads those of the source",
+        what="a merge with a condition on partition columns",
+        there="reads all partitions, unless `streamed_exec=False`",
+        here="reads the partitions of the source",
         why="the result is the same",
         tested=(
             "unit/operations/changes/merge/test_prune.py",
@@ -1132,14 +1152,14 @@ DIFFERENCES: Final = (
         what="`vacuum(full=True)`",
         there="deletes deletion vectors that are in use",
         here="keeps them",
-        why="without them deleted rows come back",
+        why="without them, deleted rows would reappear",
         tested=("interop/test_vacuum_peers.py", "test_b2_live_deletion_vectors_survive"),
     ),
     Difference(
-        what="`delete`, `update`, `merge` where the table has deletion vectors",
+        what="`delete`, `update`, `merge` of tables with deletion vectors enabled",
         there="rewrite files",
-        here="mark rows",
-        why="a mark costs less than a file",
+        here="write deletion vectors",
+        why="a deletion vector costs less than a file",
         tested=(
             "unit/operations/test_delete.py",
             "test_vectors_are_written_when_asked_for_and_allowed",
@@ -1149,14 +1169,14 @@ DIFFERENCES: Final = (
         what="`fork`",
         there="refused",
         here="works",
-        why="multiprocessing forks on Linux",
+        why="`multiprocessing` forks on Linux",
         tested=("interop/test_peer_bugs.py", "test_b15_a_table_is_read_after_a_fork"),
     ),
     Difference(
         what="errors",
-        there="`DeltaError` and others, in words of their own",
-        here="a tree below `DeltaError`; many are `ValueError` or `FileNotFoundError`, too",
-        why="a program can tell by the class what to do",
+        there="`DeltaError` and others, with messages of Rust libraries",
+        here="subclasses of `DeltaError`; many are also `ValueError` or `FileNotFoundError`",
+        why="programs can handle errors by class",
         tested=("architecture/test_errors.py", "test_the_tree_has_its_shape"),
     ),
 )

@@ -180,8 +180,8 @@ _SPECIFIER: Final = re.compile(
 )
 
 
-def _find_in_set(text: str, texts: str) -> int:
-    members = texts.split(",")
+def _find_in_set(text: str, members_text: str) -> int:
+    members = members_text.split(",")
     return members.index(text) + 1 if "," not in text and text in members else 0
 
 

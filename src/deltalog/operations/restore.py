@@ -243,25 +243,25 @@ def restored_configuration(
     if not downgrades:
         then = with_row_ids_of(then, now)
     protocol = then.protocol if downgrades else _risen(now.protocol, then.protocol)
-    texts = dict(then.metadata.configuration)
+    properties = dict(then.metadata.configuration)
     current = now.metadata.configuration
     if then.column_mapping_mode is not Mode.NONE and _MAX_COLUMN_ID in current:
-        highest = max(int(current[_MAX_COLUMN_ID]), int(texts.get(_MAX_COLUMN_ID, 0)))
-        texts[_MAX_COLUMN_ID] = str(highest)
+        highest = max(int(current[_MAX_COLUMN_ID]), int(properties.get(_MAX_COLUMN_ID, 0)))
+        properties[_MAX_COLUMN_ID] = str(highest)
     # The protocol about this property: "After it is set to `true` it must never be set back to
     # `false` again."
     tracked = current.get(HAS_DROPPED_OR_RENAMED_PROPERTY)
     if tracked is not None:
         lost = tracked == "true" or has_lost_names(now.schema, then.schema)
-        texts[HAS_DROPPED_OR_RENAMED_PROPERTY] = str(lost).lower()
+        properties[HAS_DROPPED_OR_RENAMED_PROPERTY] = str(lost).lower()
     supported = supported_features(protocol)
     if _CHECKPOINT_PROTECTION in current and "checkpointProtection" in supported:
-        texts[_CHECKPOINT_PROTECTION] = current[_CHECKPOINT_PROTECTION]
+        properties[_CHECKPOINT_PROTECTION] = current[_CHECKPOINT_PROTECTION]
     schema = _with_marks_of(then.schema, now.schema)
     metadata = replace(
         then.metadata,
         id=now.metadata.id,
-        configuration=texts,
+        configuration=properties,
         schema_string=then.metadata.schema_string
         if schema == then.schema
         else encode_schema(schema),
@@ -343,8 +343,8 @@ class LostFiles:
     @property
     def paths(self) -> list[str]:
         """Decoded paths of the missing data files."""
-        texts: list[Any] = self.files.column("path").to_pylist()
-        return [decode_path(text) for text in texts]
+        encoded: list[Any] = self.files.column("path").to_pylist()
+        return [decode_path(path) for path in encoded]
 
     def result(self) -> dict[str, Any]:
         """Return the paths of removed files, and of files whose deletion vector file is missing."""
@@ -378,8 +378,8 @@ def find_lost_files(snapshot: Snapshot, progress: ProgressCount | None = None) -
     listed = pa.array([info.path for info in snapshot.store.list_all("")], pa.string())
     paths = canonical_paths(files.column("path"), snapshot.store.root)
     doubtful = files.filter(compute.invert(compute.is_in(paths, value_set=listed)))
-    texts: list[Any] = doubtful.column("path").to_pylist()
-    decoded = [decode_path(text) for text in texts]
+    encoded: list[Any] = doubtful.column("path").to_pylist()
+    decoded = [decode_path(path) for path in encoded]
     # Check each file again, because the listing may be stale or spell paths differently.
     there = existing(snapshot, decoded, progress)
     lost = [path not in there for path in decoded]

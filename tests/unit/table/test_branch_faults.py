@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 import pytest
@@ -81,8 +81,21 @@ def _drafted(configuration: dict[str, str]) -> tuple[DictStore, FaultyStore, Del
     return inner, store, draft
 
 
-@pytest.mark.parametrize("configuration", [{}, VECTORS, FEED], ids=["plain", "vectors", "feed"])
-@pytest.mark.parametrize("harm", [Harm.CRASH, Harm.REFUSE, Harm.LOSE_RESPONSE])
+_MANY: Final = pytest.mark.slow("a publish for each request of a publish")
+
+
+@pytest.mark.parametrize(
+    ("harm", "configuration"),
+    [
+        pytest.param(harm, configuration, id=f"{harm.name}-{name}", marks=[] if quick else _MANY)
+        for harm in (Harm.CRASH, Harm.REFUSE, Harm.LOSE_RESPONSE)
+        for name, configuration, quick in (
+            ("plain", {}, False),
+            ("vectors", VECTORS, False),
+            ("feed", FEED, harm is Harm.CRASH),
+        )
+    ],
+)
 def test_a_publish_that_fails_at_any_request_is_made_once(
     harm: Harm, configuration: dict[str, str]
 ) -> None:
