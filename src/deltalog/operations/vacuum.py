@@ -197,14 +197,37 @@ def plan_vacuum(
         swept_version=None,
     )
     if mode == "lite":
-        return confirm_vacuum(_planned_lite(snapshot, plan), snapshot)
+        return confirm_vacuum(_with_old_packs(_planned_lite(snapshot, plan), snapshot), snapshot)
     store, configuration = snapshot.store, snapshot.configuration
     if inventory is not None:
         listed = inventory_files(inventory, store, configuration)
     else:
         listed = engine.list_files(store, configuration)
     files = old_files(snapshot, listed, cutoff_ms=plan.cutoff_ms)
-    return confirm_vacuum(replace(plan, files=files), snapshot)
+    return confirm_vacuum(_with_old_packs(replace(plan, files=files), snapshot), snapshot)
+
+
+def _with_old_packs(plan: VacuumPlan, snapshot: Snapshot) -> VacuumPlan:
+    """Add the parts of the key index that no live file needs.
+
+    Cost: nothing for a table without a key, except for a listing if mode is not `lite`.
+    """
+    has_key = snapshot.configuration.properties.key_index_columns is not None
+    if plan.mode == "lite" and not has_key:
+        return plan
+    try:
+        from deltalog.data.scan.key_building import old_packs  # noqa: PLC0415  # needs NumPy
+    except ModuleNotFoundError:
+        return plan
+    found = old_packs(snapshot, cutoff_ms=plan.cutoff_ms, every=plan.mode != "lite")
+    columns: list[Any] = [
+        pa.array([info.path for info in found], pa.string()),
+        pa.array([info.size_bytes for info in found], pa.int64()),
+        pa.array([info.modified_ms for info in found], pa.timestamp("ms", "UTC")),
+        pa.repeat(pa.scalar(INDEX), len(found)),
+    ]
+    files = pa.concat_tables([plan.files, pa.Table.from_arrays(columns, schema=VACUUM_SCHEMA)])
+    return replace(plan, files=files)
 
 
 def confirm_vacuum(plan: VacuumPlan, snapshot: Snapshot) -> VacuumPlan:
@@ -391,6 +414,7 @@ REMOVED: Final = "removed from the table"
 UNKNOWN: Final = "not in the log"
 CHANGES: Final = "change data"
 VECTORS: Final = "deletion vectors"
+INDEX: Final = "key index of files that are not in the table"
 TEMPORARY: Final = "temporary file of a write that was cut off"
 
 _REMOVE_COLUMNS: Final = ("path", "size", "deletionTimestamp", "deletionVector")

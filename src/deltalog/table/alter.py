@@ -297,6 +297,24 @@ class TableAlterer(SimilarNames):
         """Set the clustering columns of new files; None disables clustering."""
         self._do(alter.SetClusteringColumns(names), commit_properties, post_commithook_properties)
 
+    def set_key_index(
+        self,
+        names: Sequence[str] | None,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+    ) -> None:
+        """Set the columns of the key index, or remove the key (a preview).
+
+        The index finds the rows with given keys without reading the key columns of data files. It
+        is used by reads, DELETE, UPDATE and MERGE with conditions such as `id = 5`. Later commits
+        of deltalog index their new files. `optimize.key_index()` indexes existing files, and files
+        of other writers. Other engines ignore the index.
+
+        Args:
+            names: the key columns, usually one; None removes the key.
+        """
+        self._do(alter.SetKeyIndex(names), commit_properties, post_commithook_properties)
+
     def add_feature(
         self,
         feature: str | Sequence[str],

@@ -10,8 +10,9 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from deltalog._util.cards import Progress, shown
+from deltalog._util.cards import Progress, ProgressCount, shown
 from deltalog._util.similar_names import SimilarNames, suggests_arguments
+from deltalog.data.scan.rows import require_library
 from deltalog.data.write.source import open_batches
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.log.branches import sweep_branches
@@ -263,6 +264,28 @@ class TableOptimizer(SimilarNames):
             filters=partition_filters, options=options, dropped_columns=dropped_columns
         )
         return self._run(operation, commit_properties, post_commithook_properties, progress)
+
+    def key_index(self, *, progress: Progress | None = None) -> dict[str, int]:
+        """Index the keys of all files without an entry in the key index, and merge small parts.
+
+        This makes no commit. See `alter.set_key_index`.
+
+        Returns:
+            `numFilesIndexed`, `numFilesAdded`, `numRowsAdded`, `numPacks`, `numPacksAdded`,
+            `numPacksRemoved` and `numBytesAdded`.
+
+        Raises:
+            InvalidInputError: the table has no key, or NumPy is not installed.
+
+        Cost: reads the key columns of these files; memory for 16 million rows, about 600 MB.
+        """
+        require_library("numpy", extra="pandas")
+        from deltalog.data.scan.key_building import build_key_index
+
+        self._table.update_incremental(same_table=True)
+        with shown(progress, "indexing keys") as tell:
+            report = build_key_index(self._table.snapshot, progress=ProgressCount(tell))
+        return report.result()
 
     def upgrade_uniform(
         self,

@@ -204,11 +204,23 @@ def _show_as_iceberg(done: _PostCommit) -> None:
     sync(done.snapshot)
 
 
+def _has_new_keys(done: _PostCommit) -> bool:
+    has_key = done.snapshot.configuration.properties.key_index_columns is not None
+    return has_key and bool(done.pending.adds)
+
+
+def _index_keys(done: _PostCommit) -> None:
+    from deltalog.data.scan.key_building import index_new_files  # noqa: PLC0415  # needs NumPy
+
+    index_new_files(done.snapshot, [add.path for add in done.pending.adds])
+
+
 _STEPS: Final = (
     _Step(name="checkpoint", is_due=_is_checkpoint_due, act=_checkpoint),
     _Step(name="checksum", is_due=lambda done: done.hooks.write_checksum, act=_checksum),
     _Step(name="cleanup", is_due=_is_cleanup_due, act=_clean_up),
     _Step(name="Iceberg metadata", is_due=_is_shown_as_iceberg, act=_show_as_iceberg),
+    _Step(name="key index", is_due=_has_new_keys, act=_index_keys, needs_published=False),
     _Step(name="reading", is_due=_is_long, act=_reopen),
     _Step(name="compaction", is_due=_may_compact, act=_compact, needs_published=False),
 )

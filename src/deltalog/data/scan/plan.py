@@ -8,8 +8,9 @@ Protocol: Per-file Statistics, Column Mapping, Deletion Vectors
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import count, islice, repeat
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import pyarrow as pa
@@ -35,11 +36,14 @@ from deltalog.schema.metadata_columns import FILE_NUMBER, ROW_TRACKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from deltalog.data.scan.key_index import FoundFiles
     from deltalog.expressions import Expression
     from deltalog.expressions.ordering import SortKey
     from deltalog.log.snapshot import Snapshot
     from deltalog.schema import StructType
     from deltalog.storage.parquet.facts import FetchedFooters
+
+logger: logging.Logger = logging.getLogger(__name__)
 
 _DESCRIPTOR_PARTS: Final = ("pathOrInlineDv", "sizeInBytes", "cardinality")
 TASK_COLUMNS: Final = (
@@ -110,10 +114,11 @@ class Scan(Rows):
         Cost: reads the log's columns for the files that remain after pruning; with `with_rows`,
             also their `numRecords`.
         """
-        tasks = make_tasks(self.snapshot, self.spec, self.pruned.files(TASK_COLUMNS))
+        files = self.pruned.files(TASK_COLUMNS)
         if not with_rows:
-            yield from tasks
+            yield from make_tasks(self.snapshot, self.spec, files)
             return
+        tasks = (make_task(self.snapshot, self.spec, row) for row in _rows(files))
         for task, most_rows in zip(tasks, self.pruned.live_rows(), strict=True):
             yield replace(task, most_rows=most_rows.as_py())
 
@@ -199,6 +204,9 @@ class Scan(Rows):
             lines.append(f"  order: {', '.join(map(str, self.order.keys))}")
 
         lines += (f"  {line}" for line in self.pruned.explain())
+        found = find_keys(self.snapshot, self.spec, self.pruned.files(TASK_COLUMNS))
+        if found is not None:
+            lines += (f"  {line}" for line in found.explain())
         text = "\n".join(map(printable, lines))
         return Explanation(text, self.pruned)
 
@@ -328,8 +336,26 @@ def make_tasks(
     snapshot: Snapshot, spec: ReadSpec, files: pa.Table, *, footers: FetchedFooters | None = None
 ) -> Iterator[ScanTask]:
     """Yield the tasks of `files`, which must have `TASK_COLUMNS`; each task is made on request."""
-    for row in _rows(files):
-        yield make_task(snapshot, spec, row, footers=footers)
+    found = find_keys(snapshot, spec, files)
+    rows = _rows(files if found is None else found.files)
+    indexed = repeat(None) if found is None else found.rows
+    for row, known in zip(rows, indexed, strict=False):
+        yield make_task(snapshot, spec, row, footers=footers, indexed=known)
+
+
+def find_keys(snapshot: Snapshot, spec: ReadSpec, files: pa.Table) -> FoundFiles | None:
+    """Return the files and rows that the key index finds for a predicate; None without an index.
+
+    Cost: see `key_index.look_up`.
+    """
+    if spec.predicate is None or snapshot.configuration.properties.key_index_columns is None:
+        return None
+    try:
+        from deltalog.data.scan.key_index import look_up  # noqa: PLC0415  # needs NumPy
+    except ModuleNotFoundError as error:
+        logger.warning("cannot use the key index of %s: %s", snapshot.store.root, error)
+        return None
+    return look_up(snapshot, spec.predicate, files)
 
 
 def make_numbered_tasks(
@@ -352,10 +378,15 @@ def make_numbered_tasks(
         footers: see `FileTask`; shared by all tasks.
     """
     spec = replace(spec, output=spec.output.append(pa.field(FILE_NUMBER, pa.int64())))
-    for number, row in enumerate(_rows(files)):
+    found = find_keys(snapshot, spec, files)
+    rows = _rows(files if found is None else found.files)
+    numbers: Iterable[int] = count() if found is None else found.numbers
+    indexed = repeat(None) if found is None else found.rows
+    for number, row, known in zip(numbers, rows, indexed, strict=False):
         if are_read is None or are_read[number]:
             constants = ((FILE_NUMBER, pa.array([number])),)
-            yield make_task(snapshot, spec, row, constants=constants, along=along, footers=footers)
+            more: dict[str, Any] = {"constants": constants, "along": along, "indexed": known}
+            yield make_task(snapshot, spec, row, footers=footers, **more)
 
 
 def _check_inline_vectors(pruned: Pruned) -> None:

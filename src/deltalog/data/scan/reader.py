@@ -10,6 +10,8 @@ Protocol: Deletion Vectors, Row Tracking, Partition Value Serialization
 
 from __future__ import annotations
 
+import logging
+from bisect import bisect_right
 from dataclasses import dataclass
 from itertools import chain, islice
 from types import MappingProxyType
@@ -26,7 +28,14 @@ from deltalog.data.scan.pieces import (
     read_fetched,
 )
 from deltalog.data.scan.row_groups import FooterPruning
-from deltalog.data.scan.task import FileTask, ReadSpec, live_runs, noting
+from deltalog.data.scan.task import (
+    FileTask,
+    ReadSpec,
+    live_runs,
+    noting,
+    runs_of,
+    within_groups,
+)
 from deltalog.data.scan.transform import FileProjection, kept_projection, load_bitmap, project_file
 from deltalog.expressions import columns
 from deltalog.protocol.column_mapping import Mode
@@ -43,9 +52,12 @@ if TYPE_CHECKING:
 
     from deltalog.data.scan.pieces import KeptRows, RowParts
     from deltalog.protocol.deletion_vectors import DeletionBitmap
+    from deltalog.storage.parquet.pages import RowRange
 
 # `ReadSpec` is exported because pickles of deltalog 0.2 refer to it in this module.
 __all__ = ["ReadSpec", "ScanTask", "read_pieces", "read_task", "read_tasks"]
+
+logger: logging.Logger = logging.getLogger(__name__)
 
 _FEW_FILES: Final = 2
 """The maximum number of local files with few rows that are read in the calling thread."""
@@ -162,13 +174,19 @@ def _open(task: ScanTask) -> OpenTask:
         marked = _marked_rows(task, reader.row_group_starts[-1])
         paged = PagedReader(task.store, reader)
         pruning = FooterPruning(spec.predicate, predicate_columns, matched.leaf_of, reader)
-        groups = pruning.row_groups(paged)
+        indexed = _indexed_runs(task, reader)
+        if indexed is None:
+            groups = pruning.row_groups(paged)
+        else:
+            starts = reader.row_group_starts
+            cut = within_groups(indexed, starts)
+            groups = tuple(dict.fromkeys(bisect_right(starts, run[0]) - 1 for run in cut))
         if marked is not None:
             groups = _with_rows(groups, reader, marked, only_deleted=task.only_deleted)
         leaves = sorted({*matched.leaves, *others.leaves, *unmapped.leaves})
         if groups and spec.predicate is not None:
             paged.load_index(groups, leaves, pruning.leaves)
-        runs = pruning.rows(groups, paged)
+        runs = pruning.rows(groups, paged) if indexed is None else indexed
         if marked is not None:
             every, runs = runs, live_runs(runs, marked, only_deleted=task.only_deleted)
             if spec.predicate is None and runs != every:  # long ranges of rows are skipped
@@ -183,6 +201,24 @@ def _open(task: ScanTask) -> OpenTask:
             marked=marked,
             runs=runs,
         )
+
+
+def _indexed_runs(task: ScanTask, reader: ParquetReader) -> list[RowRange] | None:
+    """Return the rows that the key index knows; None if it does not know the file."""
+    indexed = task.indexed
+    if indexed is None:
+        return None
+    if indexed.num_rows != reader.row_group_starts[-1]:
+        logger.warning(
+            "cannot use the key index for %s of %s: expected a file of %d rows, found %d; all of "
+            "the file is read",
+            task.path,
+            task.spec.table,
+            indexed.num_rows,
+            reader.row_group_starts[-1],
+        )
+        return None
+    return runs_of(indexed.positions)
 
 
 def _tail_bytes(task: ScanTask) -> int:

@@ -112,6 +112,19 @@ class ReadSpec:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class IndexedRows:
+    """The rows of a file that may have the keys of a predicate, by the key index.
+
+    Args:
+        positions: the physical positions of the rows, ascending.
+        num_rows: the number of rows of the file, according to the index.
+    """
+
+    positions: pa.Int64Array
+    num_rows: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileTask:
     """The description of a `ScanTask`: a data file without the rows that its deletion vector marks.
@@ -130,6 +143,7 @@ class FileTask:
         most_rows: the number of rows before the predicate is applied; None if unknown or not
             requested.
         size_bytes: the size of the file.
+        indexed: the rows for which the predicate may be true, by the key index; None if unknown.
     """
 
     store: Store
@@ -147,6 +161,7 @@ class FileTask:
     along: Allowance | None = None
     footers: FetchedFooters | None = None
     most_rows: int | None = None
+    indexed: IndexedRows | None = None
 
     @property
     def schema(self) -> pa.Schema:
@@ -364,6 +379,16 @@ def live_runs(
         edges = [first, *(edge for run in wanted for edge in run), end]
         wanted = list(zip(edges[::2], edges[1::2], strict=True))
     return _common(runs, wanted)
+
+
+def runs_of(rows: pa.Int64Array) -> list[RowRange]:
+    """Return ranges that contain the given ascending rows; if there are many, also other rows."""
+    if not len(rows):
+        return []
+    starts, ends = _near(rows, 1)
+    if len(starts) > _MOST_RUNS:
+        starts, ends = _near(rows, _GAP_ROWS)
+    return _pairs(starts, ends)
 
 
 def hits(

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from deltalog._util.escaping import name_key
 from deltalog._util.kernels import pc
+from deltalog.data.scan.rows import require_library
 from deltalog.errors import InvalidInputError
 from deltalog.expressions.nodes import Comparison, Literal, Not
 from deltalog.operations.alter.columns import (
@@ -26,7 +27,11 @@ from deltalog.operations.alter.iceberg import check_files
 from deltalog.operations.operation import Operation, Staged
 from deltalog.protocol.actions import DomainMetadata, Protocol
 from deltalog.protocol.actions.arrow import FILE_SCHEMA
-from deltalog.protocol.actions.properties import CONSTRAINT_PREFIX, canonical_key
+from deltalog.protocol.actions.properties import (
+    CONSTRAINT_PREFIX,
+    TableProperties,
+    canonical_key,
+)
 from deltalog.protocol.column_mapping import physical_path
 from deltalog.protocol.features.clustering import CLUSTERING_DOMAIN, clustering_columns
 from deltalog.protocol.features.declarations import check_condition
@@ -217,6 +222,41 @@ def _logical(configuration: TableConfiguration, path: Path) -> str:
         if physical_path(configuration.schema, found, mode) == path:
             return ".".join(found)
     return ".".join(path)
+
+
+# --- The key of the key index
+
+
+@dataclass(frozen=True, slots=True)
+class SetKeyIndex(Alteration):
+    """Set the columns of the key index; None removes the key, and the next vacuum its packs."""
+
+    names: Sequence[str] | None
+    name: ClassVar[str] = "SET KEY INDEX"
+
+    def change(self, transaction: PendingTransaction) -> dict[str, Any]:
+        """Set the table property that contains the physical names of the columns.
+
+        Raises:
+            InvalidInputError: a column does not exist, or cannot be a key column; or NumPy is not
+                installed.
+        """
+        properties = dict(transaction.configuration.metadata.configuration)
+        key = TableProperties.key_index_columns.key
+        properties.pop(key, None)
+        if self.names is not None:
+            names = [self.names] if isinstance(self.names, str) else list(self.names)
+            require_library("numpy", extra="pandas")
+            from deltalog.data.scan.key_index import check_key  # noqa: PLC0415  # needs NumPy
+
+            columns = check_key(transaction.configuration, names)
+            properties[key] = ",".join(map(_quoted, columns))
+        change_properties(transaction, properties)
+        return {"columns": None if self.names is None else list(names)}
+
+
+def _quoted(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"
 
 
 # --- User-controlled metadata domains

@@ -348,6 +348,13 @@ class TableProperties:
         "Maximum number of characters of a string in statistics.",
     )
 
+    # --- Indexes
+    key_index_columns: Final = _unset(
+        "deltalog.keyIndexColumns",
+        parse_column_list,
+        "The key columns of the key index (a preview), by physical names.",
+    )
+
     # --- Table features
     enable_change_data_feed: Final = _flag(
         "delta.enableChangeDataFeed",
