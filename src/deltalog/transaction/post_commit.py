@@ -212,7 +212,7 @@ def _has_new_keys(done: _PostCommit) -> bool:
 def _index_keys(done: _PostCommit) -> None:
     from deltalog.data.scan.key_building import index_new_files  # noqa: PLC0415  # needs NumPy
 
-    index_new_files(done.snapshot, [add.path for add in done.pending.adds])
+    index_new_files(done.snapshot, done.pending.adds)
 
 
 _STEPS: Final = (

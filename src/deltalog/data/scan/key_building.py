@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
-from deltalog._util.kernels import compute
-from deltalog._util.paths import canonical_paths
+from deltalog._util.paths import canonical_paths, encode_path
 from deltalog.data.scan.key_index import (
     KEYS_DIRECTORY,
     TableIndex,
@@ -29,6 +28,8 @@ from deltalog.data.scan.plan import TASK_COLUMNS, check_rows_readable, make_numb
 from deltalog.data.scan.reader import read_tasks
 from deltalog.data.scan.task import read_spec
 from deltalog.errors import AlreadyExistsError, DeltaError, InvalidInputError
+from deltalog.protocol.actions.arrow import FILE_SCHEMA
+from deltalog.protocol.stats.parse import parse_stats
 from deltalog.schema.metadata_columns import FILE_NUMBER
 from deltalog.storage.key_packs import (
     FILE_FIELDS,
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from deltalog._util.cards import ProgressCount
     from deltalog._util.paths import FileInfo
     from deltalog.log.snapshot import Snapshot
+    from deltalog.protocol.actions import AddFile
     from deltalog.storage.key_packs import Hashes
 
 logger: logging.Logger = logging.getLogger(__name__)
@@ -56,6 +58,7 @@ _MOST_SMALL: Final = 8
 _LEAST_LIVE: Final = 0.5
 """A pack is written again if a smaller share of its rows is in live files."""
 _ROWS_AT_ONCE: Final = 1 << 16
+_NUM_RECORDS: Final = pa.schema([("numRecords", pa.int64())])
 LEAST_ROWS_OF_COMMIT: Final = 1000
 """After a commit, only new files with at least this number of rows are indexed.
 
@@ -121,29 +124,39 @@ def build_key_index(snapshot: Snapshot, *, progress: ProgressCount | None = None
     return report
 
 
-def index_new_files(snapshot: Snapshot, paths: Sequence[str]) -> KeyIndexReport | None:
-    """Write a pack for files of a commit; small files are omitted.
+def index_new_files(snapshot: Snapshot, adds: Sequence[AddFile]) -> KeyIndexReport | None:
+    """Write a pack for new files of a commit, except for small files.
 
     Args:
         snapshot: the committed version.
-        paths: the encoded paths of the new files.
+        adds: the new files.
 
     Cost: reads the key columns of these files.
     """
     key = key_of(snapshot.configuration)
-    if key is None or not paths:
+    large = [add for add in adds if _num_records(add) >= LEAST_ROWS_OF_COMMIT]
+    if key is None or not large:
         return None
-    files = snapshot.files(TASK_COLUMNS)
-    counts = snapshot.stats(pa.schema([("numRecords", pa.int64())])).column("numRecords")
-    is_new = compute.is_in(files.column("path"), value_set=pa.array(paths, pa.string()))
-    is_large = compute.greater_equal(counts, LEAST_ROWS_OF_COMMIT)
-    files = files.filter(compute.and_(is_new, is_large))  # without the files of unknown size
-    if not files.num_rows:
-        return None
+    rows = [
+        {
+            "path": encode_path(add.path),
+            "partitionValues": list(add.partition_values.items()),
+            "size": add.size_bytes,
+            "modificationTime": add.modification_time_ms,
+        }
+        for add in large
+    ]
+    schema = pa.schema([FILE_SCHEMA.field(name) for name in TASK_COLUMNS])
     builder = _Builder(snapshot, key, None)
-    builder.add(files)
+    builder.add(pa.Table.from_pylist(rows, schema=schema))
     builder.index.forget()
     return builder.report
+
+
+def _num_records(add: AddFile) -> int:
+    stats = parse_stats(pa.array([add.stats], pa.string()), _NUM_RECORDS)
+    count: int | None = stats.column("numRecords")[0].as_py()
+    return count or 0
 
 
 def old_packs(snapshot: Snapshot, *, cutoff_ms: int, every: bool) -> list[FileInfo]:

@@ -226,9 +226,11 @@ class MatchFinder:
             yield _joined(waiting)
 
     def _tasks(self, candidates: pa.Table) -> Iterator[ScanTask]:
-        # Filter rows by the keys only if the keys have pruned a file, or if there is only one file.
-        # A predicate that prunes no file usually filters few rows, and costs more than it saves.
-        spares = self.candidates.is_pruned or candidates.num_rows == 1
+        # Filter rows by the keys only if the keys have pruned a file, if there is only one file, or
+        # if a key index may find the rows. A predicate that prunes no file usually filters few
+        # rows, and costs more than it saves.
+        has_index = self._snapshot.configuration.properties.key_index_columns is not None
+        spares = self.candidates.is_pruned or candidates.num_rows == 1 or has_index
         spec = read_spec(
             self._snapshot,
             columns=self._plan.target_columns,
@@ -337,10 +339,12 @@ def _claims(
     """Return two predicates on the table's side of a key: one for files, and one for rows."""
     data_type = type_of(key.target, plan.configuration.schema)
     partitioned = _is_partition(key, plan)
+    has_index = plan.configuration.properties.key_index_columns is not None
     if pa.types.is_floating(values.type) and compute.any(compute.is_nan(values)).as_py():
         return None, None
     try:
-        found = _of_values(key.target, values, data_type, partitioned=partitioned)
+        few = _MANY_KEYS if partitioned or has_index else _FEW_KEYS
+        found = _of_values(key.target, values, data_type, few=few)
     except (pa.ArrowException, ValueError, OverflowError):
         # Python cannot represent a key, such as a date after the year 9999. Then prune no file.
         return None, None
@@ -354,12 +358,11 @@ def _claims(
 
 
 def _of_values(
-    target: Expression, values: Array, data_type: DataType, *, partitioned: bool
+    target: Expression, values: Array, data_type: DataType, *, few: int
 ) -> tuple[Expression, Expression] | None:
     distinct = compute.unique(values).drop_null()
     if not len(distinct):
         return None
-    few = _MANY_KEYS if partitioned else _FEW_KEYS
     if len(distinct) <= few:
         options = tuple(Literal(from_scalar(value), data_type) for value in distinct)
         known = In(target, options)

@@ -1,0 +1,626 @@
+"""The key index: hashes of equal keys are equal, and a read with the index has the same rows."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import random
+import struct
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from deltalog import DeltaTable, Field, Schema, write_deltalake
+from deltalog.data.scan import key_building, key_index
+from deltalog.data.scan.key_index import hashes_of
+from deltalog.errors import InvalidInputError
+from deltalog.expressions import Literal, col
+from deltalog.expressions.nodes import Comparison, In
+from deltalog.schema.types import PrimitiveType, as_type
+from deltalog.testing import CountingStore
+from tests.support.facade import VECTORS, fresh_rows, make, rows, store_of
+
+LCASE = {"__COLLATIONS": {"k": "spark.UTF8_LCASE_RTRIM"}}
+
+
+def column(kind: str, metadata: dict[str, Any] | None = None) -> Field:
+    return Field("k", as_type(kind), metadata=metadata or {})
+
+
+def hashed(kind: str, *values: Any, metadata: dict[str, Any] | None = None) -> list[int]:
+    field = column(kind, metadata)
+    array = pa.array(values, key_index.to_arrow_type(field.type))
+    found: list[int] = hashes_of([array], [field]).tolist()
+    return found
+
+
+# --- hashes
+
+
+def test_hashes_are_stable() -> None:
+    assert hashed("long", 0, 1, -1, None) == PINNED["long"]
+    assert hashed("string", "", "a", "deltalog!", "x" * 200, None) == PINNED["string"]
+    assert hashed("double", 0.5, math.nan) == PINNED["double"]
+    assert hashed("decimal(10,2)", Decimal("1.50")) == PINNED["decimal"]
+
+
+NUMBERS = ["byte", "short", "integer", "long", "float", "double", "decimal(5,0)", "decimal(12,4)"]
+
+
+def test_a_whole_number_has_one_hash_in_all_types() -> None:
+    for value in (0, 1, -1, 100, -128):
+        known = {hashed(kind, Decimal(value) if "dec" in kind else value)[0] for kind in NUMBERS}
+        assert len(known) == 1
+
+
+def test_decimals_are_hashed_without_trailing_zeros() -> None:
+    for text in ("1.5", "-0.25", "99999.99", "0.0001", "-12345.6"):
+        value = Decimal(text)
+        kinds = ("decimal(12,4)", "decimal(20,6)", "decimal(38,10)")
+        assert len({hashed(kind, value)[0] for kind in kinds}) == 1
+    large = Decimal(10**30)
+    assert hashed("decimal(38,0)", large) == hashed("decimal(38,4)", large)
+    assert hashed("decimal(38,0)", large) != hashed("decimal(38,0)", large + 1)
+    assert len(set(hashed("decimal(38,37)", Decimal("9." + "9" * 37), Decimal(9)))) == 2
+
+
+def test_nan_and_zero_have_one_hash() -> None:
+    odd = struct.unpack("<d", struct.pack("<Q", 0xFFF8000000000123))[0]
+    assert len(set(hashed("double", math.nan, odd, -math.nan))) == 1
+    assert len(set(hashed("double", 0.0, -0.0))) == 1
+    assert hashed("float", 0.1) == hashed("double", struct.unpack("<f", struct.pack("<f", 0.1))[0])
+    assert len(set(hashed("double", 2.0**63, -(2.0**63), 1e300, math.inf, -math.inf))) == 5
+
+
+def test_a_date_has_the_hash_of_its_midnight() -> None:
+    for day in (dt.date(1, 1, 1), dt.date(1969, 12, 31), dt.date(9999, 12, 31)):
+        midnight = dt.datetime(day.year, day.month, day.day)  # noqa: DTZ001  # has no zone
+        assert hashed("date", day) == hashed("timestamp_ntz", midnight)
+
+
+def test_strings_of_one_collation_key_have_one_hash() -> None:
+    assert len(set(hashed("string", "Ä", "ä ", "ä  ", metadata=LCASE))) == 1
+    assert len(set(hashed("string", "Ä", "ä", "ä "))) == 3
+
+
+def test_different_keys_have_different_hashes() -> None:
+    texts = {"x" * n for n in range(300)} | {"\0" * n for n in range(20)}
+    texts |= {f"{n}" for n in range(3000)}
+    assert len(set(hashed("string", *sorted(texts)))) == len(texts)
+    assert len(set(hashed("long", *range(-5000, 5000), None))) == 10_001
+    assert len(set(hashed("binary", b"", None, b"\0"))) == 3
+
+
+def test_a_slice_has_the_hashes_of_its_rows() -> None:
+    for kind, values in (
+        ("string", ["a", None, "b" * 9, "c" * 200, "", "d"]),
+        ("long", [1, None, 3, 4, 5, 6]),
+        ("decimal(9,2)", [Decimal("1.5"), None, Decimal(3), Decimal("0.25"), None, Decimal(6)]),
+        ("boolean", [True, None, False, True, None, True]),
+    ):
+        field = column(kind)
+        array = pa.array(values, key_index.to_arrow_type(field.type))
+        whole = hashes_of([array], [field]).tolist()
+        assert hashes_of([array.slice(2, 3)], [field]).tolist() == whole[2:5]
+
+
+# --- reads agree with a model
+
+
+MOMENT = dt.datetime(2024, 1, 1, tzinfo=dt.UTC)
+KINDS: dict[str, Callable[[int], Any]] = {
+    "byte": lambda n: n - 100,
+    "short": lambda n: n * 7,
+    "integer": lambda n: n * -13,
+    "long": lambda n: n * 10**15,
+    "float": lambda n: [0.0, -0.0, math.nan, math.inf][n] if n < 4 else n / 8,
+    "double": lambda n: [0.0, -0.0, math.nan, -math.inf][n] if n < 4 else n / 3,
+    "boolean": lambda n: n % 2 == 0,
+    "decimal(9,2)": lambda n: Decimal(n * 25) / 100,
+    "decimal(38,10)": lambda n: Decimal(n * 10**20) / 10**10,
+    "date": lambda n: dt.date(2024, 1, 1) + dt.timedelta(n),
+    "timestamp": lambda n: MOMENT + dt.timedelta(microseconds=n),
+    "timestamp_ntz": lambda n: MOMENT.replace(tzinfo=None) + dt.timedelta(hours=n),
+    "string": lambda n: ["", "\0", "é", "x" * 300][n] if n < 4 else f"key {n}",
+    "binary": lambda n: bytes(range(n)),
+}
+COLLATED = "string LCASE_RTRIM"
+KINDS[COLLATED] = lambda n: f"{'Key' if n % 2 else 'kEY'} {n // 2}{' ' * (n % 3)}"
+
+
+def same(kind: str, one: Any, other: Any) -> bool:
+    """Equality of SQL, except that NULL equals NULL."""
+    if one is None or other is None:
+        return one is other
+    if isinstance(one, float) and math.isnan(one):
+        return math.isnan(other)
+    if kind == COLLATED:
+        return bool(one.rstrip(" ").lower() == other.rstrip(" ").lower())
+    return bool(one == other)
+
+
+def model_table(kind: str, rng: random.Random, **options: Any) -> tuple[DeltaTable, list[Any]]:
+    """A table of several files, of which some have an index, and its rows."""
+    metadata = LCASE if kind == COLLATED else {}
+    key = column(kind.split(maxsplit=1)[0], metadata)
+    schema = Schema([key, Field("n", PrimitiveType("integer"))])
+    make_key = KINDS[kind]
+    table = DeltaTable.create(_store(), schema=schema, configuration={**VECTORS, **options})
+    known: list[Any] = []
+
+    def append(count: int) -> None:
+        some = [
+            (None if rng.random() < 0.1 else make_key(rng.randrange(120)), len(known) + n)
+            for n in range(count)
+        ]
+        known.extend(some)
+        data = pa.table(
+            {
+                "k": pa.array([one[0] for one in some], key_index.to_arrow_type(key.type)),
+                "n": pa.array([one[1] for one in some], pa.int32()),
+            }
+        )
+        write_deltalake(table, data, mode="append")
+
+    append(60)
+    append(1)
+    table.alter.set_key_index(["k"])
+    append(0)
+    table.optimize.key_index()
+    append(30)
+    table.optimize.key_index()
+    append(20)
+    gone = {rng.randrange(len(known)) for _ in range(15)}
+    table.delete(f"n IN ({', '.join(map(str, sorted(gone)))})")
+    return table, [row for row in known if row[1] not in gone]
+
+
+def _store() -> Any:
+    from tests.support.logs import DictStore
+
+    return DictStore()
+
+
+def probes(kind: str, rng: random.Random, data_type: Any) -> list[tuple[Any, Callable[..., bool]]]:
+    """Conditions, and what they mean for a key."""
+    make_key = KINDS[kind]
+
+    def constant(value: Any) -> Literal:
+        return Literal(value, data_type)
+
+    found: list[tuple[Any, Callable[..., bool]]] = []
+    for _ in range(12):
+        one = make_key(rng.randrange(125))
+        found.append((Comparison("=", col("k"), constant(one)), lambda k, o=one: _eq(kind, k, o)))
+        found.append((Comparison("<=>", constant(one), col("k")), lambda k, o=one: _eq(kind, k, o)))
+    some = [make_key(rng.randrange(125)) for _ in range(7)]
+    options = (*map(constant, some), constant(None))
+    found.append((In(col("k"), options), lambda k: any(_eq(kind, k, o) for o in some)))
+    found.append((col("k").is_null(), lambda k: k is None))
+    one = some[0]
+    either = Comparison("=", col("k"), constant(one)) | col("k").is_null()
+    found.append((either, lambda k: k is None or _eq(kind, k, one)))
+    found.append((Comparison("<=>", col("k"), constant(None)), lambda k: k is None))
+    found.append((Comparison("=", col("k"), constant(None)), lambda _: False))
+    both = Comparison("=", col("k"), constant(one)) & Comparison("=", col("k"), constant(some[1]))
+    found.append((both, lambda k: _eq(kind, k, one) and _eq(kind, k, some[1])))
+    return found
+
+
+def _eq(kind: str, key: Any, other: Any) -> bool:
+    return key is not None and other is not None and same(kind, key, other)
+
+
+def check(table: DeltaTable, kind: str, known: list[Any], rng: random.Random) -> None:
+    data_type = table.snapshot.configuration.schema.field("k").type
+    for condition, means in probes(kind, rng, data_type):
+        found = table.scan(predicate=condition, columns=["n"]).to_table()["n"].to_pylist()
+        assert sorted(found) == sorted(n for k, n in known if means(k)), condition
+        assert table.scan(predicate=condition).count() == len(found)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_lookups_agree_with_a_model(kind: str) -> None:
+    rng = random.Random(kind)
+    table, known = model_table(kind, rng)
+    check(table, kind, known, rng)
+    assert "key index of k" in str(table.scan(predicate=col("k").is_null()).explain())
+
+
+@pytest.mark.parametrize("kind", ["long", "string", COLLATED, "double"])
+def test_changes_agree_with_a_model(kind: str) -> None:
+    rng = random.Random(kind)
+    table, known = model_table(kind, rng)
+    data_type = table.snapshot.configuration.schema.field("k").type
+    for number in range(6):
+        key = KINDS[kind](rng.randrange(120))
+        is_key = Comparison("=", col("k"), Literal(key, data_type))
+        if number % 2:
+            table.delete(is_key)
+            known = [row for row in known if not _eq(kind, row[0], key)]
+        else:
+            table.update({"n": col("n") + 1000}, predicate=is_key)
+            known = [(k, n + 1000 if _eq(kind, k, key) else n) for k, n in known]
+        assert sorted(table.to_pyarrow_table()["n"].to_pylist()) == sorted(n for _, n in known)
+        if number == 3:
+            table.optimize.key_index()
+    check(table, kind, known, rng)
+
+
+def test_a_merge_agrees_with_a_model() -> None:
+    rng = random.Random(5)
+    table, known = model_table("long", rng)
+    keys = [KINDS["long"](n) for n in rng.sample(range(150), 40)]
+    source = pa.table({"k": pa.array(keys, pa.int64()), "n": pa.array(range(40), pa.int32())})
+    for condition in ("t.k = s.k", "t.k <=> s.k"):
+        merge = table.merge(source, condition, source_alias="s", target_alias="t")
+        merge.when_matched_update_all().when_not_matched_insert_all().execute()
+        by_key = dict(zip(keys, range(40), strict=True))
+        there = {k for k, _ in known}
+        known = [(k, by_key.get(k, n)) for k, n in known]
+        known += [(k, n) for k, n in by_key.items() if k not in there]
+        key = lambda row: (row[0] is None, row[0] or 0, row[1])  # noqa: E731
+        found = [(row["k"], row["n"]) for row in table.to_pyarrow_table().to_pylist()]
+        assert sorted(found, key=key) == sorted(known, key=key)
+
+
+# --- damaged, missing and stale packs
+
+
+def packs(table: DeltaTable) -> list[str]:
+    return sorted(path for path in store_of(table).files if path.endswith(".keys"))
+
+
+def forget() -> None:
+    """As in another process."""
+    key_index._HELD.packs.clear()
+    key_index._HELD.listings.clear()
+
+
+def harmed(data: bytes, how: str, rng: random.Random) -> bytes | None:
+    match how:
+        case "missing":
+            return None
+        case "cut":
+            return data[: rng.randrange(len(data))]
+        case "empty":
+            return b""
+        case "zeros":
+            return bytes(len(data))
+        case "longer":
+            return data + b"\0"
+        case _:
+            found = bytearray(data)
+            for _ in range(3):
+                found[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+            return bytes(found)
+
+
+@pytest.mark.parametrize("is_held", [False, True], ids=["new process", "open packs"])
+@pytest.mark.parametrize("how", ["missing", "cut", "empty", "zeros", "longer", "bits"])
+def test_damaged_packs_change_no_rows(how: str, is_held: bool) -> None:
+    rng = random.Random(how)
+    for number in range(4):
+        forget()
+        table, known = model_table("string", rng)
+        if is_held:
+            check(table, "string", known, rng)
+        files = store_of(table).files
+        for path in packs(table)[: number % 3 + 1]:
+            data = harmed(files[path], how, rng)
+            if data is None:
+                del files[path]
+            else:
+                files[path] = data
+        if not is_held:
+            forget()
+        check(table, "string", known, rng)
+        table.optimize.key_index()
+        check(table, "string", known, rng)
+
+
+def test_a_pack_of_another_table_is_not_used() -> None:
+    one, known = model_table("long", random.Random(1))
+    other, _ = model_table("long", random.Random(2))
+    forget()
+    for path in packs(one):
+        del store_of(one).files[path]
+    for path in packs(other):
+        store_of(one).files[path] = store_of(other).files[path]
+    check(one, "long", known, random.Random(3))
+    assert "0 rows in 0 files" in str(one.scan(predicate="k = 1").explain())
+
+
+def test_a_file_that_was_written_again_is_not_looked_up() -> None:
+    """Another writer breaks the rule that data files do not change, and says so in the log."""
+    store = _store()
+    write_deltalake(store, pa.table({"k": list(range(50))}))
+    table = DeltaTable(store)
+    table.alter.set_key_index(["k"])
+    table.optimize.key_index()
+    (path,) = [name for name in store.files if name.endswith(".parquet")]
+    other = _store()
+    write_deltalake(other, pa.table({"k": list(range(100, 180))}))
+    (new,) = [name for name in other.files if name.endswith(".parquet")]
+    store.files[path] = other.files[new]
+    from deltalog._util.json import dumps
+    from deltalog.log.names import commit_path
+
+    add = {"path": path, "partitionValues": {}, "size": len(store.files[path])}
+    add |= {"modificationTime": 5, "dataChange": True}
+    store.files[commit_path(2)] = dumps({"add": add})
+    table = DeltaTable(store)
+    assert rows(table) == list(range(100, 180))
+    assert table.scan(predicate="k = 120").to_table().num_rows == 1
+
+
+def test_an_index_that_states_another_number_of_rows_is_not_used(caplog: Any) -> None:
+    table = make(pa.table({"k": list(range(50))}))
+    table.alter.set_key_index(["k"])
+    table.optimize.key_index()
+    forget()
+    scan = table.scan(predicate="k = 7")
+    (task,) = scan.tasks()
+    from dataclasses import replace
+
+    assert task.indexed is not None
+    wrong = replace(task, indexed=replace(task.indexed, positions=pa.array([3]), num_rows=49))
+    assert wrong.to_table()["k"].to_pylist() == [7]
+    assert "expected a file of 49 rows, found 50" in caplog.text
+
+
+# --- cost
+
+
+def spread(num_files: int = 12, **configuration: str) -> DeltaTable:
+    """A table whose statistics exclude no file, with an index."""
+    table = make(
+        pa.table({"k": [0, 10_000], "v": ["", ""]}).slice(0, 0),
+        configuration={**VECTORS, **configuration},
+    )
+    for file in range(num_files):
+        keys = [-1, 100_000, *range(file, 10_000, num_files)]
+        data = pa.table({"k": keys, "v": [f"{key}" for key in keys]})
+        write_deltalake(table, data, mode="append")
+    table.alter.set_key_index(["k"])
+    table.optimize.key_index()
+    return table
+
+
+def read_files(table: DeltaTable, act: Callable[[DeltaTable], Any]) -> set[str]:
+    """Return the data files that something reads."""
+    counting = CountingStore(store_of(table))
+    act(DeltaTable(counting))
+    verbs = ("read", "read_ranges", "read_many", "open")
+    return {
+        path for path in counting.paths(*verbs) if path.endswith(".parquet") and "/" not in path
+    }
+
+
+def test_a_lookup_reads_only_the_file_with_the_key() -> None:
+    table = spread()
+    for key, count in ((77, 1), (4321, 1), (20_000, 0)):
+        found = read_files(
+            table, lambda opened, k=key: opened.scan(predicate=f"k = {k}").to_table()
+        )
+        assert len(found) == count
+    several = "k IN (1, 13, 25, 2)"  # the first three are in one file
+    assert len(read_files(table, lambda opened: opened.scan(predicate=several).to_table())) == 2
+    assert len(read_files(table, lambda opened: opened.scan(predicate="k > 5").to_table())) == 12
+    text = str(table.scan(predicate="k = 77").explain())
+    assert "key index of k: 1 rows in 1 files, 11 files are not read" in text
+
+
+def test_changes_read_only_the_files_with_their_keys() -> None:
+    def merge(opened: DeltaTable) -> None:
+        source = pa.table({"k": [5, 17, 50_000], "v": ["new"] * 3})
+        merge = opened.merge(source, "t.k = s.k", source_alias="s", target_alias="t")
+        merge.when_matched_update_all().when_not_matched_insert_all().execute()
+
+    table = spread()
+    assert len(read_files(table, lambda opened: opened.delete("k = 77"))) == 1
+    assert (
+        len(read_files(table, lambda opened: opened.update({"v": "'u'"}, predicate="k = 78"))) == 1
+    )
+    assert len(read_files(table, merge)) == 1
+    assert fresh_rows(table, "k").count(77) == 0
+    found = DeltaTable(store_of(table)).scan(predicate="k IN (5, 17, 50000, 78)").to_table()
+    assert sorted(found["v"].to_pylist()) == ["new", "new", "new", "u"]
+
+
+def test_a_warm_lookup_reads_no_listing_and_one_bucket() -> None:
+    table = spread()
+    counting = CountingStore(store_of(table))
+    opened = DeltaTable(counting)
+    opened.scan(predicate="k = 77").to_table()
+    counting.reset()
+    opened.scan(predicate="k = 78").to_table()
+    assert "list_from" not in counting.counts
+    of_packs = [call for call in counting.calls if call.paths[0].endswith(".keys")]
+    assert len(of_packs) == 1
+    assert of_packs[0].size_bytes < 12 * 1024
+
+
+# --- building, and other operations
+
+
+def test_a_commit_indexes_its_large_files() -> None:
+    table = make(pa.table({"k": [1]}))
+    table.alter.set_key_index(["k"])
+    write_deltalake(table, pa.table({"k": list(range(10))}), mode="append")
+    assert packs(table) == []
+    write_deltalake(table, pa.table({"k": list(range(5000))}), mode="append")
+    assert len(packs(table)) == 1
+    assert "files without an entry in the key index: 1" in str(
+        table.scan(predicate="k=1").explain()
+    )
+    assert table.optimize.key_index()["numFilesAdded"] == 2
+    assert "without" not in str(table.scan(predicate="k = 1").explain())
+    assert table.scan(predicate="k = 1").to_table().num_rows == 3
+
+
+def test_building_again_does_nothing() -> None:
+    table = spread()
+    before = dict(store_of(table).files)
+    report = table.optimize.key_index()
+    assert (report["numFilesIndexed"], report["numFilesAdded"], report["numPacksRemoved"]) == (
+        12,
+        0,
+        0,
+    )
+    assert dict(store_of(table).files) == before
+
+
+def test_many_small_packs_are_merged_without_reading_data(monkeypatch: Any) -> None:
+    table = make(pa.table({"k": [-1]}))
+    table.alter.set_key_index(["k"])
+    for n in range(10):
+        write_deltalake(table, pa.table({"k": list(range(n, 20_000, 10))}), mode="append")
+    table.delete("k = 3")  # without vectors: the file is written again
+    assert len(packs(table)) == 11
+    monkeypatch.setattr(key_building, "read_tasks", lambda _: iter(()))
+    monkeypatch.setattr(key_building, "LEAST_ROWS_OF_COMMIT", 1)
+    report = table.optimize.key_index()
+    assert report["numPacks"] == 2  # that of the file with one row is new
+    monkeypatch.undo()
+    assert len(packs(table)) == 2
+    for key in (4, 3, 19_999):
+        found = table.scan(predicate=f"k = {key}").to_table()["k"].to_pylist()
+        assert found == ([] if key == 3 else [key])
+
+
+def test_packs_have_a_limited_number_of_rows(monkeypatch: Any) -> None:
+    monkeypatch.setattr(key_building, "MOST_ROWS", 2500)
+    table = spread()
+    assert len(packs(table)) == 6
+    assert table.scan(predicate="k = 9999").to_table().num_rows == 1
+
+
+def test_rewritten_and_restored_files_are_found() -> None:
+    table = spread()
+    version = table.version()
+    table.optimize.compact()
+    assert table.scan(predicate="k = 77").to_table().num_rows == 1
+    table.optimize.key_index()
+    assert len(packs(table)) == 1  # the pack without live files was removed
+    assert "11 files are not read" not in str(table.scan(predicate="k = 77").explain())
+    table.restore(version)
+    assert table.scan(predicate="k = 77").to_table().num_rows == 1
+    table.optimize.key_index()
+    assert "11 files are not read" in str(table.scan(predicate="k = 77").explain())
+
+
+def test_vacuum_deletes_packs_that_no_live_file_needs() -> None:
+    table = spread()
+    (old,) = packs(table)
+    table.optimize.compact()
+    assert len(packs(table)) == 2
+    assert old not in table.vacuum()  # within the retention period
+    deleted = table.vacuum(0, enforce_retention_duration=False, dry_run=False)
+    assert old in deleted
+    assert len(packs(table)) == 1
+    assert table.scan(predicate="k = 77").to_table().num_rows == 1
+    table.alter.set_key_index(None)
+    table.vacuum(0, enforce_retention_duration=False, dry_run=False, full=True)
+    assert packs(table) == []
+
+
+def test_a_renamed_column_stays_the_key() -> None:
+    table = make(
+        pa.table({"k": list(range(2000)), "v": list(range(2000))}),
+        configuration={"delta.columnMapping.mode": "name"},
+    )
+    table.alter.set_key_index(["k"])
+    table.optimize.key_index()
+    table.alter.rename_column("k", "key")
+    text = str(table.scan(predicate="key = 5").explain())
+    assert "key index of key: 1 rows in 1 files" in text
+    assert table.scan(predicate="key = 5").to_table().num_rows == 1
+    table.alter.drop_columns(["key"])
+    assert "key index" not in str(table.scan(predicate="v = 5").explain())
+    with pytest.raises(InvalidInputError, match="set_key_index"):
+        table.optimize.key_index()
+
+
+def test_a_widened_column_stays_the_key() -> None:
+    for before, after in (("integer", "long"), ("integer", "double"), ("date", "timestamp_ntz")):
+        key = KINDS[before]
+        values = pa.array([key(n) for n in range(2000)], key_index.to_arrow_type(as_type(before)))
+        table = make(
+            pa.table({"k": values, "v": list(range(2000))}),
+            configuration={"delta.enableTypeWidening": "true"},
+        )
+        table.alter.set_key_index(["k"])
+        table.optimize.key_index()
+        table.alter.set_column_type("k", as_type(after))
+        forget()
+        value: Any = key(7)
+        if before == "date":
+            value = dt.datetime(value.year, value.month, value.day)  # noqa: DTZ001  # has no zone
+        if after == "double":
+            value = float(value)
+        found = table.scan(predicate=Comparison("=", col("k"), Literal(value, as_type(after))))
+        assert "1 rows in 1 files" in str(found.explain())
+        assert found.to_table()["v"].to_pylist() == [7]
+
+
+def test_a_key_of_two_columns() -> None:
+    table = make(
+        pa.table({"a": [n // 50 for n in range(2000)], "b": [n % 50 for n in range(2000)]})
+    )
+    table.alter.set_key_index(["a", "b"])
+    table.optimize.key_index()
+    one = table.scan(predicate="a = 3 AND b IN (4, 5, 77) AND a + b = 8")
+    assert "2 rows in 1 files" in str(one.explain())
+    assert one.to_table().to_pylist() == [{"a": 3, "b": 5}]
+    assert "key index" not in str(table.scan(predicate="a = 3").explain())
+
+
+def test_only_columns_with_hashes_can_be_a_key() -> None:
+    table = make(
+        pa.table({"p": ["x"], "s": [[1]], "k": [1]}),
+        partition_by=["p"],
+    )
+    for names, text in (
+        (["p"], "partition"),
+        (["s"], "array"),
+        (["nope"], "nope"),
+        ([], "columns"),
+    ):
+        with pytest.raises(InvalidInputError, match=text):
+            table.alter.set_key_index(names)
+    with pytest.raises(InvalidInputError, match="different"):
+        table.alter.set_key_index(["k", "K"])
+    with pytest.raises(InvalidInputError, match="set_key_index"):
+        table.optimize.key_index()
+
+
+def test_a_commit_succeeds_if_the_index_cannot_be_written(caplog: Any) -> None:
+    table = make(pa.table({"k": [1]}))
+    table.alter.set_key_index(["k"])
+    store = store_of(table)
+
+    class Refusing(CountingStore):
+        def put_if_absent(self, path: str, data: bytes) -> None:
+            if path.endswith(".keys"):
+                raise OSError("full")
+            super().put_if_absent(path, data)
+
+    write_deltalake(DeltaTable(Refusing(store)), pa.table({"k": list(range(2000))}), mode="append")
+    assert "key index of version 2" in caplog.text
+    assert DeltaTable(store).scan(predicate="k = 1").to_table().num_rows == 2
+
+
+def test_without_numpy_the_index_is_not_used(monkeypatch: Any, caplog: Any) -> None:
+    table = spread()
+    import sys
+
+    monkeypatch.setitem(sys.modules, "deltalog.data.scan.key_index", None)
+    assert table.scan(predicate="k = 77").to_table().num_rows == 1
+    assert "cannot use the key index" in caplog.text
+
+
+PINNED: dict[str, list[int]] = {}
