@@ -16,6 +16,7 @@ import hashlib
 import logging
 from collections import OrderedDict
 from dataclasses import dataclass, field
+from functools import lru_cache
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -32,12 +33,19 @@ from deltalog.expressions import conjuncts
 from deltalog.expressions.comparing import keys as collation_keys
 from deltalog.expressions.literals import array_of, to_scalar
 from deltalog.expressions.nodes import Collate, Column, Comparison, In, IsNull, Literal, Or
-from deltalog.protocol.column_mapping import physical_name
+from deltalog.protocol.column_mapping import Mode, physical_name
 from deltalog.schema import find_field
 from deltalog.schema.arrow import to_arrow_type
 from deltalog.schema.collations import own_collation
 from deltalog.schema.types import BY_BYTES, RULES, STRING
-from deltalog.storage.key_packs import SUFFIX, DamagedPackError, Hashes, KeyPack, PackedKey
+from deltalog.storage.key_packs import (
+    FILE_FIELDS,
+    SUFFIX,
+    DamagedPackError,
+    Hashes,
+    KeyPack,
+    PackedKey,
+)
 from deltalog.storage.pool import map_in_pool
 from deltalog.storage.store import is_local
 
@@ -96,10 +104,13 @@ def key_of(configuration: TableConfiguration) -> TableKey | None:
     paths = configuration.properties.key_index_columns
     if paths is None:
         return None
-    mode = configuration.column_mapping_mode
-    data = {physical_name(one, mode): one for one in configuration.data_schema}
     columns = tuple(path[0] for path in paths if len(path) == 1)
-    fields = tuple(data[name] for name in columns if name in data)
+    schema, mode = configuration.data_schema, configuration.column_mapping_mode
+    if mode is Mode.NONE:
+        fields = tuple(one for name in columns for one in schema.fields_named(name)[:1])
+    else:
+        data = {physical_name(one, mode): one for one in schema}
+        fields = tuple(data[name] for name in columns if name in data)
     families = tuple(filter(None, map(family_of, fields)))
     if len(families) < len(paths):
         return None
@@ -491,22 +502,32 @@ def placed(files: pa.Table, packs: Sequence[KeyPack], root: str) -> tuple[Any, A
 
     A file is identified by its canonical path, its size and its modification time.
     """
-    numbers = np.full(files.num_rows, -1)
-    inner = np.full(files.num_rows, -1)
-    if not packs:
-        return numbers, inner
-    paths: Any = canonical_paths(files.column("path").cast(pa.string()), root)
-    facts = [files.column(name).to_numpy() for name in ("size", "modificationTime")]
+    known = _listed(tuple(packs))
+    if not known.num_rows:
+        return np.full(files.num_rows, -1), np.full(files.num_rows, -1)
+    paths = canonical_paths(files.column("path").cast(pa.string()), root)
+    found: Any = compute.index_in(paths, value_set=known.column("path"))
+    places = compute.fill_null(found, -1).to_numpy()
+    is_known = places >= 0
+    for name in ("size", "modificationTime"):
+        is_known &= known.column(name).to_numpy()[places] == files.column(name).to_numpy()
+    return (
+        np.where(is_known, known.column("pack").to_numpy()[places], -1),
+        np.where(is_known, known.column("number").to_numpy()[places], -1),
+    )
+
+
+@lru_cache(maxsize=8)
+def _listed(packs: tuple[KeyPack, ...]) -> pa.Table:
+    """Return the files of all packs, with the number of the pack and the number in the pack."""
+    none = pa.schema([*FILE_FIELDS, ("pack", pa.int64()), ("number", pa.int64())]).empty_table()
+    tables = [none]
     for number, pack in enumerate(packs):
-        listed = pack.files
-        at = compute.index_in(paths, value_set=listed.column("path"))
-        at = compute.fill_null(at, -1).to_numpy()
-        is_known = (at >= 0) & (numbers < 0)
-        for name, own in zip(("size", "modificationTime"), facts, strict=True):
-            is_known &= listed.column(name).to_numpy()[at] == own if listed.num_rows else False
-        numbers[is_known] = number
-        inner[is_known] = at[is_known]
-    return numbers, inner
+        count = pack.files.num_rows
+        files = pack.files.append_column("pack", pa.array(np.full(count, number)))
+        files = files.append_column("number", pa.array(np.arange(count)))
+        tables.append(files.cast(none.schema))
+    return pa.concat_tables(tables).combine_chunks()
 
 
 # --- The packs of a table
