@@ -66,6 +66,8 @@ _Result = TypeVar("_Result")
 KEYS_DIRECTORY: Final = f"{LOG_DIRECTORY}/_keys"
 _MOST_KEYS: Final = 100_000
 """If a predicate allows more keys, the index is not used."""
+_MOST_ROWS: Final = 1_000_000
+"""If the index finds more rows, it is not used, because reading whole files is faster."""
 
 
 # --- The key of a table
@@ -463,6 +465,8 @@ def look_up(snapshot: Snapshot, predicate: Expression, files: pa.Table) -> Found
     found: dict[int, IndexedRows] = {}
     used = [number for number in np.unique(places[0]).tolist() if number >= 0]
     answers = index.each(lambda number: _rows_in(index, packs[number], hashes), used)
+    if sum(len(answer[1]) for answer in answers if answer is not None) > _MOST_ROWS:
+        return None
     is_read = places[0] < 0
     num_without = int(is_read.sum())
     for number, answer in zip(used, answers, strict=True):
@@ -609,6 +613,9 @@ class TableIndex:
             files: if known packs contain all of these files, the packs are not listed again; None
                 always lists them.
 
+        Raises:
+            StorageError: the packs cannot be listed; only without `files`.
+
         Cost: nothing for packs that are held in memory. Otherwise, see `KeyPack.open`.
         """
         known = _HELD.listed(self._place)
@@ -617,11 +624,16 @@ class TableIndex:
             is_newest = known[0] >= self._version
             if is_newest or (placed(files, packs, self._root)[0] >= 0).all():
                 return packs
-        infos = tuple(
-            info
-            for info in self.store.list_from(self._key.directory, "")
-            if info.name.endswith(SUFFIX)
-        )
+        try:
+            listed = list(self.store.list_from(self._key.directory, ""))
+        except DeltaError as error:
+            if files is None:
+                raise
+            logger.warning(
+                "cannot list the key index of %s: %s; files are read without it", self._root, error
+            )
+            return []
+        infos = tuple(info for info in listed if info.name.endswith(SUFFIX))
         _HELD.keep_listing(self._place, self._version, infos)
         return self._opened(infos)
 

@@ -25,7 +25,12 @@ from deltalog.data.scan.reader import ScanTask, read_tasks
 from deltalog.data.scan.rows import Rows
 from deltalog.data.scan.task import Allowance, ReadSpec, read_spec
 from deltalog.data.scan.transform import load_bitmap
-from deltalog.errors import DeletionVectorError, DeltaError, InvalidInputError
+from deltalog.errors import (
+    DeletionVectorError,
+    DeltaError,
+    InvalidInputError,
+    InvalidMetadataError,
+)
 from deltalog.expressions import to_sql
 from deltalog.protocol.actions.model import DeletionVectorDescriptor
 from deltalog.protocol.deletion_vectors import INLINE
@@ -348,11 +353,13 @@ def find_keys(snapshot: Snapshot, spec: ReadSpec, files: pa.Table) -> FoundFiles
 
     Cost: see `key_index.look_up`.
     """
-    if spec.predicate is None or snapshot.configuration.properties.key_index_columns is None:
+    if spec.predicate is None:
         return None
     try:
+        if snapshot.configuration.properties.key_index_columns is None:
+            return None
         from deltalog.data.scan.key_index import look_up  # noqa: PLC0415  # needs NumPy
-    except ModuleNotFoundError as error:
+    except (ModuleNotFoundError, InvalidMetadataError) as error:
         logger.warning("cannot use the key index of %s: %s", snapshot.store.root, error)
         return None
     return look_up(snapshot, spec.predicate, files)

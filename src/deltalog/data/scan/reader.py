@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import logging
 from bisect import bisect_right
-from dataclasses import dataclass
-from itertools import chain, islice
+from dataclasses import dataclass, fields
+from itertools import chain, islice, zip_longest
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
@@ -148,6 +148,11 @@ def read_pieces(task: ScanTask) -> list[Iterable[pa.RecordBatch]]:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanTask(FileTask):
     """A data file to read, without the rows that its deletion vector marks."""
+
+    def __setstate__(self, state: list[Any]) -> None:
+        """Set the fields; pickles of older releases have fewer."""
+        for part, value in zip_longest(fields(self), state):
+            object.__setattr__(self, part.name, value)
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows that match the predicate and are not deleted, in batches.
