@@ -43,14 +43,13 @@ Numbers: TypeAlias = Any
 """A NumPy array of row or file numbers."""
 
 SUFFIX: Final = ".keys"
-FILE_FIELDS: Final[pa.Schema] = pa.schema(
-    [
-        pa.field("path", pa.string(), nullable=False),
-        pa.field("size", pa.int64(), nullable=False),
-        pa.field("modificationTime", pa.int64(), nullable=False),
-        pa.field("num_rows", pa.int64(), nullable=False),
-    ]
-)
+_FIELDS: Final[list[tuple[str, pa.DataType]]] = [
+    ("path", pa.string()),
+    ("size", pa.int64()),
+    ("modificationTime", pa.int64()),
+    ("num_rows", pa.int64()),
+]
+FILE_FIELDS: Final = pa.schema(_FIELDS)
 """The data files of a pack, by canonical path, in the order in which their rows are numbered."""
 MOST_ROWS: Final = 1 << 24
 """The number of rows after which a new pack begins. Building needs about 40 bytes for each."""
@@ -102,7 +101,8 @@ def encode_pack(key: PackedKey, files: pa.Table, hashes: Hashes) -> tuple[str, b
     bits = max(0, (max(0, count - 1) // _BUCKET_ENTRIES).bit_length())
     edges = np.arange(1, 1 << bits, dtype=np.uint64) << np.uint64(max(0, 64 - bits) % 64)
     ends = np.append(np.searchsorted(np.ascontiguousarray(entries["hash"]), edges), count)
-    data = memoryview(entries.view(np.uint8))
+    flat: Any = entries.view(np.uint8)
+    data: Any = memoryview(flat)
     places = [0, *(int(end) * _ENTRY.itemsize for end in ends)]
     checks = [zlib.crc32(data[start:end]) for start, end in pairwise(places)]
     directory = ends.astype("<u4").tobytes() + np.array(checks, "<u4").tobytes()

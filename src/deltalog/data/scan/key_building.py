@@ -227,7 +227,7 @@ class _Builder:
         """Write packs for the files."""
         if not files.num_rows:
             return
-        columns = {
+        columns: dict[str, Any] = {
             "path": canonical_paths(files.column("path"), self._snapshot.store.root),
             "size": files.column("size"),
             "modificationTime": files.column("modificationTime"),
@@ -293,7 +293,9 @@ class _Builder:
         }
         small = {number for number, count in enumerate(rows) if count < _FEW_ROWS}
         chosen = sorted(sparse | small if len(small) > _MOST_SMALL else sparse)
-        pending, gone, waiting = _Pending(), [], []
+        pending = _Pending()
+        gone: list[str] = []
+        waiting: list[str] = []
         for number in chosen:
             if pending.files and pending.num_rows + rows[number] > MOST_ROWS:
                 self._write(pending)

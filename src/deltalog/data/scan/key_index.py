@@ -289,7 +289,8 @@ def _add_bytes(state: Hashes, array: pa.Array[Any]) -> None:
     """Add strings or binary values: their length, and their bytes in words of eight."""
     is_null = _mask(array.is_null())
     array = compute.fill_null(array.cast(pa.large_binary()), b"")
-    _, bounds, content = array.buffers()
+    buffers: list[Any] = array.buffers()
+    _, bounds, content = buffers
     offsets = np.frombuffer(bounds, np.int64)[array.offset :][: len(array) + 1]
     lengths = np.diff(offsets)
     _mix(state, np.where(is_null, _NULL, lengths.astype(np.uint64)))
@@ -312,7 +313,7 @@ def _add_bytes(state: Hashes, array: pa.Array[Any]) -> None:
         done += 8
         rows = rows[rest > 8]
     for row in np.nonzero(is_long)[0].tolist():
-        value = padded[starts[row] : starts[row] + lengths[row]]
+        value = padded[starts[row] : starts[row] + lengths[row]].tobytes()
         digest = np.frombuffer(hashlib.blake2b(value, digest_size=16).digest(), "<u8")
         for word in digest:
             _mix(state[row : row + 1], word)
@@ -358,7 +359,7 @@ def hashes_in(predicate: Expression, key: TableKey) -> Hashes | None:
 
 
 def _array(values: Sequence[Literal | None], column: Field) -> pa.Array[Any]:
-    kind = to_arrow_type(column.type)
+    kind: Any = to_arrow_type(column.type)
     known = [to_scalar(one.value, column.type) for one in values if one is not None]
     nulls = pa.nulls(len(values) - len(known), kind)
     return pa.concat_arrays([array_of(known, kind), nulls])
@@ -372,7 +373,8 @@ def _values(part: Expression, column: Field) -> list[Literal | None] | None:
             return None
         return [value for one in each if one is not None for value in one]
     if isinstance(part, IsNull):
-        return [None] if isinstance(part.operand, Column) and _is(part.operand, column) else None
+        inner = part.operand.operand if isinstance(part.operand, Collate) else part.operand
+        return [None] if _is_column(inner, column) else None
     if isinstance(part, In):
         options = part.options
         if not _is(part.operand, column) or not all(_fits(one, column) for one in options):
@@ -482,9 +484,9 @@ def look_up(snapshot: Snapshot, predicate: Expression, files: pa.Table) -> Found
             num_rows = packs[number].files.column("num_rows")[in_pack].as_py()
             found[place] = IndexedRows(pa.array(np.unique(rows)), num_rows)
             is_read[place] = True
-    numbers = np.nonzero(is_read)[0]
+    numbers: Any = np.nonzero(is_read)[0]
     return FoundFiles(
-        files=files.take(pa.array(numbers)),
+        files=files.take(pa.array(numbers, pa.int64())),
         rows=[found.get(place) for place in numbers.tolist()],
         numbers=numbers.tolist(),
         names=key.names,
@@ -509,7 +511,8 @@ def placed(files: pa.Table, packs: Sequence[KeyPack], root: str) -> tuple[Any, A
     known = _listed(tuple(packs))
     if not known.num_rows:
         return np.full(files.num_rows, -1), np.full(files.num_rows, -1)
-    paths = canonical_paths(files.column("path").cast(pa.string()), root)
+    named: Any = files.column("path")
+    paths = canonical_paths(named, root)
     found: Any = compute.index_in(paths, value_set=known.column("path"))
     places = compute.fill_null(found, -1).to_numpy()
     is_known = places >= 0
