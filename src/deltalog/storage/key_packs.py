@@ -4,8 +4,9 @@ This is a preview of deltalog, and the only module that knows the format. A pack
 parts, with all numbers in little-endian order:
 
 - the magic bytes;
-- the entries, sorted by hash: the hash (8 bytes) and the row (4 bytes). Rows are numbered through
-  all data files of the pack. The first bits of the hash are the number of the entry's bucket;
+- the entries, ascending: numbers of 64 bits, which consist of the first bits of the hash, and of a
+  row. Rows are numbered through all data files of the pack, and have as many bits as the largest
+  number needs. The first bits of an entry are the number of its bucket;
 - the directory: for each bucket, the number of entries up to its end (4 bytes), then for each
   bucket the CRC-32 of its entries (4 bytes);
 - the data files, as an Arrow IPC stream with `FILE_FIELDS`;
@@ -52,14 +53,17 @@ _FIELDS: Final[list[tuple[str, pa.DataType]]] = [
 FILE_FIELDS: Final = pa.schema(_FIELDS)
 """The data files of a pack, by canonical path, in the order in which their rows are numbered."""
 MOST_ROWS: Final = 1 << 24
-"""The number of rows after which a new pack begins. Building needs about 40 bytes for each."""
+"""The number of rows after which a new pack begins. Building needs about 24 bytes for each.
+
+With 24 bits for rows, 40 bits of the hash remain: one lookup in 65,536 finds a wrong row in a pack.
+"""
 _BUCKET_ENTRIES: Final = 1024
 _MAGIC: Final = b"DLKEYS01"
 _FORMAT: Final = 1
 _LAST_BYTES: Final = 4 + len(_MAGIC)
 _TAIL_BYTES: Final = 64 * 1024
 _MOST_FOOTER_BYTES: Final = 1 << 20
-_ENTRY: Final = np.dtype([("hash", "<u8"), ("row", "<u4")])
+_ENTRY_BYTES: Final = 8
 _MOST_RANGES: Final = 4096
 
 
@@ -82,28 +86,29 @@ class PackedKey:
     families: tuple[str, ...]
 
 
-def encode_pack(key: PackedKey, files: pa.Table, hashes: Hashes) -> tuple[str, bytes]:
+def encode_pack(
+    key: PackedKey, files: pa.Table, hashes: Hashes, *, least_row_bits: int = 1
+) -> tuple[str, bytes]:
     """Return the name and the content of a pack.
 
     Args:
         key: the key of the hashes.
         files: the data files, with `FILE_FIELDS`.
         hashes: one hash for each row of these files, in order.
+        least_row_bits: the minimum number of last bits of the hashes that are not stored. If the
+            hashes are from other packs, they lack these bits.
 
-    Cost: a sort of the hashes; memory for about 40 bytes per row.
+    Cost: a sort of the hashes; memory for about 24 bytes per row.
     """
     count = len(hashes)
-    order = np.argsort(hashes)
-    entries = np.empty(count, _ENTRY)
-    entries["hash"] = hashes[order]
-    entries["row"] = order
-    del order
+    row_bits = max(least_row_bits, (max(1, count) - 1).bit_length())
+    entries = _first_bits(hashes, row_bits) | np.arange(count, dtype=np.uint64)
+    entries.sort()
     bits = max(0, (max(0, count - 1) // _BUCKET_ENTRIES).bit_length())
     edges = np.arange(1, 1 << bits, dtype=np.uint64) << np.uint64(max(0, 64 - bits) % 64)
-    ends = np.append(np.searchsorted(np.ascontiguousarray(entries["hash"]), edges), count)
-    flat: Any = entries.view(np.uint8)
-    data: Any = memoryview(flat)
-    places = [0, *(int(end) * _ENTRY.itemsize for end in ends)]
+    ends = np.append(np.searchsorted(entries, edges), count)
+    data: Any = memoryview(entries.astype("<u8", copy=False)).cast("B")
+    places = [0, *(int(end) * _ENTRY_BYTES for end in ends)]
     checks = [zlib.crc32(data[start:end]) for start, end in pairwise(places)]
     directory = ends.astype("<u4").tobytes() + np.array(checks, "<u4").tobytes()
     listed = _written(files)
@@ -115,6 +120,7 @@ def encode_pack(key: PackedKey, files: pa.Table, hashes: Hashes) -> tuple[str, b
             "families": list(key.families),
             "rows": count,
             "bits": bits,
+            "rowBits": row_bits,
             "directory": _digest(directory),
             "filesBytes": len(listed),
             "files": _digest(listed),
@@ -122,6 +128,11 @@ def encode_pack(key: PackedKey, files: pa.Table, hashes: Hashes) -> tuple[str, b
     )
     parts = [_MAGIC, data, directory, listed, footer, len(footer).to_bytes(4, "little"), _MAGIC]
     return f"{_digest(footer)}{SUFFIX}", b"".join(parts)
+
+
+def _first_bits(hashes: Hashes, row_bits: int) -> Hashes:
+    """Return hashes whose last `row_bits` bits are 0."""
+    return (hashes >> np.uint64(row_bits)) << np.uint64(row_bits)
 
 
 def _written(files: pa.Table) -> bytes:
@@ -145,6 +156,7 @@ class KeyPack:
         files: the data files, with `FILE_FIELDS`.
         starts: the number of the first row of each file, followed by the number of all rows.
         bits: the number of bits of the hash that are the number of the bucket.
+        row_bits: the number of bits of a row in an entry.
         ends: for each bucket, the number of entries up to its end.
         checks: for each bucket, the CRC-32 of its entries.
     """
@@ -154,6 +166,7 @@ class KeyPack:
     files: pa.Table
     starts: Numbers
     bits: int
+    row_bits: int
     ends: Numbers
     checks: Numbers
 
@@ -197,6 +210,7 @@ class KeyPack:
             if node.required("format", int) != _FORMAT:
                 raise DamagedPackError("its format is unknown")
             count, bits = node.required("rows", int), node.required("bits", int)
+            row_bits = node.required("rowBits", int)
             listed_bytes = node.required("filesBytes", int)
             digests = node.required("directory", str), node.required("files", str)
             key = PackedKey(
@@ -206,11 +220,11 @@ class KeyPack:
             )
         except DeltaError as error:
             raise DamagedPackError(f"the footer cannot be parsed: {error}") from error
-        if not 0 <= bits <= 32 or not 0 <= count < 1 << 32 or listed_bytes < 0:
+        if not 0 <= bits <= 32 or not 1 <= row_bits <= 32 or listed_bytes < 0:
             raise DamagedPackError("a number in the footer is not valid")
         listed_start = footer_start - listed_bytes
-        directory_start = len(_MAGIC) + count * _ENTRY.itemsize
-        if listed_start - directory_start != 8 << bits:
+        directory_start = len(_MAGIC) + count * _ENTRY_BYTES
+        if not 0 <= count <= 1 << row_bits or listed_start - directory_start != 8 << bits:
             raise DamagedPackError("its parts do not have the stated lengths")
         both = cut(directory_start, footer_start)
         directory, listed = both[: 8 << bits], both[8 << bits :]
@@ -222,7 +236,14 @@ class KeyPack:
         if starts[-1] != count or ends[-1] != count or (np.diff(ends.astype("i8")) < 0).any():
             raise DamagedPackError("the numbers of rows do not agree")
         return cls(
-            path=path, key=key, files=files, starts=starts, bits=bits, ends=ends, checks=checks
+            path=path,
+            key=key,
+            files=files,
+            starts=starts,
+            bits=bits,
+            row_bits=row_bits,
+            ends=ends,
+            checks=checks,
         )
 
     @property
@@ -238,32 +259,49 @@ class KeyPack:
     def find(self, store: Store, hashes: Hashes) -> tuple[Numbers, Numbers]:
         """Return the files and the rows with some hashes: file numbers, and positions in the file.
 
+        A few of the rows may have other hashes with the same first bits.
+
         Args:
             store: the store of the pack.
-            hashes: ascending distinct hashes.
+            hashes: ascending hashes.
 
         Raises:
             DamagedPackError: a bucket is damaged.
             ObjectNotFoundError: the pack was deleted.
 
-        Cost: one read of 6 to 12 KB for each bucket with such hashes, all in one request.
+        Cost: one read of 4 to 8 KB for each bucket with such hashes, all in one request.
         """
         numbers = np.zeros(len(hashes), np.int64)
         if self.bits:
             numbers = (hashes >> np.uint64(64 - self.bits)).astype(np.int64)
         entries = self._entries(store, np.unique(numbers))
-        known = np.ascontiguousarray(entries["hash"])
-        left = np.searchsorted(known, hashes, side="left")
-        counts = np.searchsorted(known, hashes, side="right") - left
+        first = np.unique(_first_bits(hashes, self.row_bits))
+        left = np.searchsorted(entries, first)
+        counts = np.searchsorted(entries, first | self._row_mask, side="right") - left
         # The places of all entries with these hashes: counts[i] places from left[i] on, for each i.
         offsets = np.repeat(left - np.concatenate(([0], np.cumsum(counts)[:-1])), counts)
-        rows = np.sort(entries["row"][offsets + np.arange(int(counts.sum()))].astype(np.int64))
-        return self._located(rows)
+        chosen = entries[offsets + np.arange(int(counts.sum()))]
+        return self._located(np.sort((chosen & self._row_mask).astype(np.int64)))
 
-    def entries(self, store: Store) -> tuple[Hashes, Numbers]:
-        """Return all hashes and rows, sorted by hash. Cost: reads the whole pack."""
+    @property
+    def _row_mask(self) -> Any:
+        return np.uint64((1 << self.row_bits) - 1)
+
+    def hashes(self, store: Store) -> Hashes:
+        """Return the hash of each row, without the last `row_bits` bits.
+
+        Raises:
+            DamagedPackError, ObjectNotFoundError: see `find`.
+
+        Cost: reads the whole pack.
+        """
         entries = self._entries(store, np.arange(len(self.ends)))
-        return entries["hash"], entries["row"]
+        rows = (entries & self._row_mask).astype(np.int64)
+        if len(rows) and rows.max() >= self.num_rows:
+            raise DamagedPackError("an entry has a row that does not exist")
+        hashes = np.empty(self.num_rows, np.uint64)
+        hashes[rows] = _first_bits(entries, self.row_bits)
+        return hashes
 
     def _located(self, rows: Numbers) -> tuple[Numbers, Numbers]:
         if len(rows) and rows[-1] >= self.num_rows:
@@ -278,8 +316,8 @@ class KeyPack:
         filled = ends > starts
         buckets, starts, ends = buckets[filled], starts[filled], ends[filled]
         if not len(buckets):
-            return np.empty(0, _ENTRY)
-        width = _ENTRY.itemsize
+            return np.empty(0, np.uint64)
+        width = _ENTRY_BYTES
         if len(buckets) > _MOST_RANGES:
             first, last = int(starts[0]), int(ends[-1])
             whole = memoryview(_ranges(store, self.path, [_place(first, last)])[0])
@@ -293,11 +331,11 @@ class KeyPack:
         for part, check in zip(parts, self.checks[buckets].tolist(), strict=True):
             if zlib.crc32(part) != check:
                 raise DamagedPackError("the checksum of a bucket does not match")
-        return np.frombuffer(b"".join(parts), _ENTRY)
+        return np.frombuffer(b"".join(parts), "<u8")
 
 
 def _place(start: int, end: int) -> ByteRange:
-    return len(_MAGIC) + start * _ENTRY.itemsize, len(_MAGIC) + end * _ENTRY.itemsize
+    return len(_MAGIC) + start * _ENTRY_BYTES, len(_MAGIC) + end * _ENTRY_BYTES
 
 
 def _ranges(store: Store, path: str, ranges: Sequence[ByteRange]) -> list[bytes]:

@@ -206,6 +206,7 @@ class _Pending:
     files: list[dict[str, Any]] = field(default_factory=list)
     hashes: list[Hashes] = field(default_factory=list)
     num_rows: int = 0
+    least_row_bits: int = 1
 
     def add(self, files: Sequence[dict[str, Any]], hashes: Hashes) -> None:
         self.files += files
@@ -271,7 +272,9 @@ class _Builder:
         if not pending.files:
             return
         files = pa.Table.from_pylist(pending.files, schema=FILE_FIELDS)
-        name, data = encode_pack(self._key.packed, files, np.concatenate(pending.hashes))
+        hashes = np.concatenate(pending.hashes)
+        bits = pending.least_row_bits
+        name, data = encode_pack(self._key.packed, files, hashes, least_row_bits=bits)
         try:
             self.index.store.put_if_absent(f"{self._key.directory}/{name}", data)
         except AlreadyExistsError:  # the name is the digest, so the content is the same
@@ -312,13 +315,12 @@ class _Builder:
     def _take(self, pending: _Pending, pack: KeyPack, numbers: Any) -> bool:
         """Add the entries of some files of a pack; return whether the pack could be read."""
         try:
-            hashes, rows = pack.entries(self.index.store)
+            hashes = pack.hashes(self.index.store)
         except (DamagedPackError, DeltaError) as error:
             self.index.drop(pack.path, error)
             return False
-        by_row = np.empty(pack.num_rows, np.uint64)
-        by_row[rows] = hashes
         files = pack.files.take(pa.array(numbers)).to_pylist()
-        kept = [by_row[pack.starts[number] : pack.starts[number + 1]] for number in numbers]
+        kept = [hashes[pack.starts[number] : pack.starts[number + 1]] for number in numbers]
         pending.add(files, np.concatenate(kept))
+        pending.least_row_bits = max(pending.least_row_bits, pack.row_bits)
         return True

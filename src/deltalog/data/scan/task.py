@@ -315,6 +315,8 @@ def _paths(schema: StructType) -> list[tuple[str, ...]]:
 
 _GAP_ROWS: Final = 1024
 _MOST_RUNS: Final = 512
+_PAGE_ROWS: Final = 5000
+"""The number of rows of a page in files of deltalog; rows in shorter gaps are decoded anyway."""
 
 
 def merged(runs: Iterable[RowRange]) -> list[RowRange]:
@@ -382,13 +384,8 @@ def live_runs(
 
 
 def runs_of(rows: pa.Int64Array) -> list[RowRange]:
-    """Return ranges that contain the given ascending rows; if there are many, also other rows."""
-    if not len(rows):
-        return []
-    starts, ends = _near(rows, 1)
-    if len(starts) > _MOST_RUNS:
-        starts, ends = _near(rows, _GAP_ROWS)
-    return _pairs(starts, ends)
+    """Return ranges that contain the given ascending rows, and the rows in short gaps."""
+    return _pairs(*_near(rows, _PAGE_ROWS)) if len(rows) else []
 
 
 def hits(

@@ -460,7 +460,7 @@ def test_a_warm_lookup_reads_no_listing_and_one_bucket() -> None:
     assert "list_from" not in counting.counts
     of_packs = [call for call in counting.calls if call.paths[0].endswith(".keys")]
     assert len(of_packs) == 1
-    assert of_packs[0].size_bytes < 12 * 1024
+    assert of_packs[0].size_bytes < 8 * 1024
 
 
 # --- building, and other operations
