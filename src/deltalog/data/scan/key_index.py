@@ -37,7 +37,8 @@ from deltalog.protocol.column_mapping import Mode, physical_name
 from deltalog.schema import find_field
 from deltalog.schema.arrow import to_arrow_type
 from deltalog.schema.collations import own_collation
-from deltalog.schema.types import BY_BYTES, RULES, STRING
+from deltalog.schema.primitives import Family
+from deltalog.schema.types import BY_BYTES, RULES, STRING, PrimitiveType
 from deltalog.storage.key_packs import (
     FILE_FIELDS,
     SUFFIX,
@@ -147,30 +148,26 @@ def check_key(configuration: TableConfiguration, names: Sequence[str]) -> tuple[
     return tuple(found)
 
 
-_FAMILIES: Final = {
-    "byte": "number",
-    "short": "number",
-    "integer": "number",
-    "long": "number",
-    "float": "number",
-    "double": "number",
-    "boolean": "boolean",
-    "date": "time",  # a date column can be widened to timestamps without a zone
-    "timestamp_ntz": "time",
-    "timestamp": "instant",
-    "string": "text",
-    "binary": "bytes",
-}
+_NUMBERS: Final = frozenset({Family.INTEGRAL, Family.FLOATING, Family.DECIMAL})
 
 
 def family_of(column: Field) -> str | None:
     """Return the kind of the canonical values of a column; None if it cannot be a key column."""
-    name = str(column.type)
-    if name.startswith("decimal("):
-        return "number"
-    if column.type == STRING and (collation := own_collation(column)) != BY_BYTES:
-        return f"text {collation}" if collation in RULES else None
-    return _FAMILIES.get(name)
+    if not isinstance(column.type, PrimitiveType) or column.type.primitive.is_opaque:
+        return None
+    if column.type.primitive.family in _NUMBERS:
+        return "numbers"
+    if column.type == STRING:
+        collation = own_collation(column)
+        return f"texts {collation}" if collation in {BY_BYTES, *RULES} else None
+    kind: Any = to_arrow_type(column.type)
+    if pt.is_timestamp(kind) and kind.unit == "us":
+        return "local times" if kind.tz is None else "instants"
+    if pt.is_date(kind):
+        return "local times"  # a column of dates can be widened to timestamps without a zone
+    if pt.is_boolean(kind):
+        return "booleans"
+    return "bytes" if pt.is_binary(kind) else None
 
 
 # --- Hashes of keys; the ADR 47 describes them

@@ -387,6 +387,8 @@ class KeptRows:
         if schema.names:
             # The columns already have these types. The schema only sets their nullability.
             output = pa.Table.from_arrays(output.columns, schema=schema)
+        if task.indexed is not None:  # a few rows of many ranges
+            output = output.combine_chunks()
         return output.to_batches()
 
     def _hits(self) -> tuple[Sequence[RowRange], pa.BooleanArray | None]:

@@ -268,6 +268,22 @@ def test_a_merge_agrees_with_a_model() -> None:
         assert Counter(found) == Counter(known)
 
 
+def test_hits_of_other_keys_are_not_returned(monkeypatch: Any) -> None:
+    """All hashes are equal to those of some other keys."""
+    real = key_index.hashes_of
+
+    def poor(*arguments: Any) -> Any:
+        return real(*arguments) & (3 << 62)
+
+    monkeypatch.setattr(key_index, "hashes_of", poor)
+    monkeypatch.setattr(key_building, "hashes_of", poor)
+    rng = random.Random(4)
+    table, known = model_table("string", rng)
+    check(table, "string", known, rng)
+    table.delete("k = 'key 7'")
+    check(table, "string", [row for row in known if row[0] != "key 7"], rng)
+
+
 # --- damaged, missing and stale packs
 
 
