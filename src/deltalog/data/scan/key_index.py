@@ -469,6 +469,8 @@ def look_up(snapshot: Snapshot, predicate: Expression, files: pa.Table) -> Found
     is_read = places[0] < 0
     num_without = int(is_read.sum())
     for number, answer in zip(used, answers, strict=True):
+        if answer is not None and not len(answer[0]):
+            continue
         own = np.nonzero(places[0] == number)[0]
         if answer is None:  # the pack is damaged or missing
             is_read[own] = True
