@@ -284,6 +284,112 @@ def test_hits_of_other_keys_are_not_returned(monkeypatch: Any) -> None:
     check(table, "string", [row for row in known if row[0] != "key 7"], rng)
 
 
+# --- random histories
+
+
+class History:
+    """A table of keys, its rows by a model, and those of earlier versions."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self.rng = rng
+        properties = VECTORS if rng.random() < 0.7 else {}
+        schema = Schema([column("long"), Field("n", PrimitiveType("integer"))])
+        self.table = DeltaTable.create(DictStore(), schema=schema, configuration=properties)
+        self.known: list[tuple[int | None, int]] = []
+        self.table.alter.set_key_index(["k"])
+        self.earlier = {self.table.version(): self.known}
+
+    def some(self, count: int) -> pa.Table:
+        keys = [None if self.rng.random() < 0.05 else self.key() for _ in range(count)]
+        numbers = [self.rng.randrange(1000) for _ in range(count)]
+        return pa.table({"k": pa.array(keys, pa.int64()), "n": pa.array(numbers, pa.int32())})
+
+    def key(self) -> int:
+        return self.rng.randrange(60)
+
+    def append(self) -> None:
+        rows = self.some(self.rng.randrange(1, 40))
+        write_deltalake(self.table, rows, mode="append")
+        self.known = [*self.known, *zip(*rows.to_pydict().values(), strict=True)]
+
+    def overwrite(self) -> None:
+        rows = self.some(self.rng.randrange(1, 40))
+        write_deltalake(self.table, rows, mode="overwrite")
+        self.known = list(zip(*rows.to_pydict().values(), strict=True))
+
+    def delete(self) -> None:
+        gone = {self.key(), self.key()}
+        self.table.delete(f"k IN ({', '.join(map(str, gone))})")
+        self.known = [row for row in self.known if row[0] not in gone]
+
+    def update(self) -> None:
+        key, to = self.key(), self.key()
+        self.table.update({"k": str(to)}, predicate=f"k = {key}")
+        self.known = [(to if k == key else k, n) for k, n in self.known]
+
+    def merge(self) -> None:
+        keys = sorted({self.key() for _ in range(5)})
+        source = pa.table({"k": keys, "n": pa.array([-1] * len(keys), pa.int32())})
+        merge = self.table.merge(source, "t.k = s.k", source_alias="s", target_alias="t")
+        merge.when_matched_update_all().when_not_matched_insert_all().execute()
+        there = {k for k, _ in self.known}
+        self.known = [(k, -1 if k in keys else n) for k, n in self.known]
+        self.known += [(k, -1) for k in keys if k not in there]
+
+    def index(self) -> None:
+        self.table.optimize.key_index()
+
+    def compact(self) -> None:
+        self.table.optimize.compact()
+
+    def restore(self) -> None:
+        version = self.rng.choice(sorted(self.earlier))
+        self.table.restore(version)
+        self.known = self.earlier[version]
+
+    def harm(self) -> None:
+        files = store_of(self.table).files
+        for path in packs(self.table):
+            if self.rng.random() < 0.3:
+                how = self.rng.choice(["missing", "cut", "zeros", "bits"])
+                data = harmed(files.pop(path), how, self.rng)
+                files |= {} if data is None else {path: data}
+
+    def check(self) -> None:
+        self.earlier[self.table.version()] = self.known
+        keys = [self.key() for _ in range(4)]
+        for wanted in (keys[:1], keys):
+            scan = self.table.scan(predicate=col("k").is_in(wanted))
+            found = Counter(map(tuple, (row.values() for row in scan.to_table().to_pylist())))
+            assert found == Counter(row for row in self.known if row[0] in wanted)
+
+
+ACTIONS = (
+    "append",
+    "append",
+    "overwrite",
+    "delete",
+    "update",
+    "merge",
+    "index",
+    "index",
+    "compact",
+)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_histories_agree_with_a_model(seed: int, monkeypatch: Any) -> None:
+    monkeypatch.setattr(key_building, "LEAST_ROWS_OF_COMMIT", 10)
+    monkeypatch.setattr(key_building, "MOST_ROWS", 100)
+    monkeypatch.setattr(key_building, "_MOST_SMALL", 2)
+    history = History(random.Random(seed))
+    for _ in range(14):
+        getattr(history, history.rng.choice((*ACTIONS, "restore", "harm")))()
+        if history.rng.random() < 0.3:
+            forget()
+        history.check()
+
+
 # --- damaged, missing and stale packs
 
 
