@@ -287,12 +287,15 @@ def test_hits_of_other_keys_are_not_returned(monkeypatch: Any) -> None:
 # --- random histories
 
 
+KEEPS_LOG = {"delta.enableExpiredLogCleanup": "false"}
+
+
 class History:
     """A table of keys, its rows by a model, and those of earlier versions."""
 
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
-        properties = VECTORS if rng.random() < 0.7 else {}
+        properties = {**(VECTORS if rng.random() < 0.7 else {}), **KEEPS_LOG}
         schema = Schema([column("long"), Field("n", PrimitiveType("integer"))])
         self.table = DeltaTable.create(DictStore(), schema=schema, configuration=properties)
         self.known: list[tuple[int | None, int]] = []
