@@ -210,16 +210,15 @@ def plan_vacuum(
 def _with_old_packs(plan: VacuumPlan, snapshot: Snapshot) -> VacuumPlan:
     """Add the parts of the key index that no live file needs.
 
-    Cost: nothing for a table without a key, except for a listing if mode is not `lite`.
+    Cost: one listing; nothing for a table without a key.
     """
-    has_key = snapshot.configuration.properties.key_index_columns is not None
-    if plan.mode == "lite" and not has_key:
+    if snapshot.configuration.properties.key_index_columns is None:
         return plan
     try:
         from deltalog.data.scan.key_building import old_packs  # noqa: PLC0415  # needs NumPy
     except ModuleNotFoundError:
         return plan
-    found = old_packs(snapshot, cutoff_ms=plan.cutoff_ms, every=plan.mode != "lite")
+    found = old_packs(snapshot, cutoff_ms=plan.cutoff_ms)
     columns: list[Any] = [
         pa.array([info.path for info in found], pa.string()),
         pa.array([info.size_bytes for info in found], pa.int64()),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from deltalog._util.paths import LOG_DIRECTORY
 from deltalog._util.similar_names import SimilarNames, suggests_arguments
 from deltalog.errors import InvalidInputError
 from deltalog.operations import alter
@@ -311,9 +312,12 @@ class TableAlterer(SimilarNames):
         of other writers. Other engines ignore the index.
 
         Args:
-            names: the key columns, usually one; None removes the key.
+            names: the key columns, usually one; None removes the key, and deletes the index.
         """
         self._do(alter.SetKeyIndex(names), commit_properties, post_commithook_properties)
+        if names is None:
+            store = self._table.snapshot.store
+            store.delete_many([info.path for info in store.list_all(f"{LOG_DIRECTORY}/_keys")])
 
     def add_feature(
         self,

@@ -159,24 +159,21 @@ def _num_records(add: AddFile) -> int:
     return count or 0
 
 
-def old_packs(snapshot: Snapshot, *, cutoff_ms: int, every: bool) -> list[FileInfo]:
-    """Return the packs without live files, and damaged packs, that were written before a time.
+def old_packs(snapshot: Snapshot, *, cutoff_ms: int) -> list[FileInfo]:
+    """Return the packs that are not used, and that were written before a time.
+
+    A pack is not used if it has no live files or another key, or if it is damaged.
 
     Args:
         snapshot: the newest version.
         cutoff_ms: milliseconds since 1970, UTC.
-        every: whether to also return packs of earlier keys.
 
-    Cost: one listing, and the directories of the packs.
+    Cost: two listings, and the directories of the packs.
     """
     key = key_of(snapshot.configuration)
     store = snapshot.store
-    infos: list[FileInfo] = []
-    if every:
-        infos = list(store.list_all(KEYS_DIRECTORY))
-    elif key is not None:
-        infos = list(store.list_from(key.directory, ""))
-    infos = [one for one in infos if one.modified_ms < cutoff_ms and one.name.endswith(SUFFIX)]
+    infos = [one for one in store.list_all(KEYS_DIRECTORY) if one.name.endswith(SUFFIX)]
+    infos = [one for one in infos if one.modified_ms < cutoff_ms]
     if key is None or not infos:
         return infos
     files = snapshot.files(TASK_COLUMNS)

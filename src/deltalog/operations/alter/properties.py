@@ -229,7 +229,7 @@ def _logical(configuration: TableConfiguration, path: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SetKeyIndex(Alteration):
-    """Set the columns of the key index; None removes the key, and the next vacuum its packs."""
+    """Set the columns of the key index; None removes the key."""
 
     names: Sequence[str] | None
     name: ClassVar[str] = "SET KEY INDEX"

@@ -666,8 +666,13 @@ def test_vacuum_deletes_packs_that_no_live_file_needs() -> None:
     assert old in deleted
     assert len(packs(table)) == 1
     assert table.scan(predicate="k = 77").to_table().num_rows == 1
+    table.alter.set_key_index(["v"])
+    assert len(packs(table)) == 1
+    table.vacuum(0, enforce_retention_duration=False, dry_run=False)
+    assert packs(table) == []
+    table.optimize.key_index()
+    assert len(packs(table)) == 1
     table.alter.set_key_index(None)
-    table.vacuum(0, enforce_retention_duration=False, dry_run=False, full=True)
     assert packs(table) == []
 
 
