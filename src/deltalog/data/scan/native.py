@@ -28,7 +28,7 @@ from deltalog._util.cached import cached_property
 from deltalog._util.escaping import name_key
 from deltalog._util.kernels import compute, pc
 from deltalog._util.paths import are_foreign, check_all_confined, decode_path
-from deltalog.data.scan.plan import TASK_COLUMNS, descriptor_of
+from deltalog.data.scan.plan import TASK_COLUMNS, descriptor_of, find_keys
 from deltalog.data.scan.transform import file_rebase, load_bitmap, match_columns
 from deltalog.errors import DataFileMissingError, DataFileUnreadableError, DeltaError, InternalError
 from deltalog.protocol.features import check_deletion_vectors
@@ -328,6 +328,9 @@ def _objection(scan: Scan, engine: NativeEngine, files: pa.Table) -> str | None:
     check_all_confined(paths)
     if compute.any(are_foreign(paths, store.root)).as_py():
         return "files are in other stores"
+    found = find_keys(scan.snapshot, spec, files)
+    if found is not None and not found.num_without:  # then deltalog reads only these rows
+        return "the key index finds the rows"
     return None
 
 

@@ -9,14 +9,17 @@ import struct
 from collections import Counter
 from collections.abc import Callable
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
-from deltalog import DeltaTable, Field, Schema, write_deltalake
+from deltalog import DeltaTable, Field, Schema, sql, write_deltalake
 from deltalog.data.scan import key_building, key_index
 from deltalog.data.scan.key_index import hashes_of
+from deltalog.data.scan.native import DUCKDB, plan_native
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import Literal, col
 from deltalog.expressions.nodes import Comparison, In
@@ -586,6 +589,23 @@ def test_a_warm_lookup_reads_no_listing_and_one_bucket() -> None:
     of_packs = [call for call in counting.calls if call.paths[0].endswith(".keys")]
     assert len(of_packs) == 1
     assert of_packs[0].size_bytes < 8 * 1024
+
+
+def test_engines_let_deltalog_read_rows_that_the_index_finds(tmp_path: Path) -> None:
+    for file in range(3):
+        keys = list(range(file, 6000, 3))
+        data = pa.table({"k": keys, "v": [str(key) for key in keys]})
+        write_deltalake(tmp_path / "t", data, mode="append")
+    table = DeltaTable(tmp_path / "t")
+    table.alter.set_key_index(["k"])
+    table.optimize.key_index()
+    query = "SELECT count(*) AS n, max(v || '!') AS v FROM t WHERE k IN (5, 7000, 11)"
+    assert sql(query, t=table).to_arrow().to_pylist() == [{"n": 2, "v": "5!"}]
+    scan = table.scan(predicate="k = 5")
+    assert plan_native(scan, DUCKDB).reasons == ("the key index finds the rows",)
+    assert not plan_native(table.scan(predicate="k > 5"), DUCKDB).reasons
+    filtered = table.to_pyarrow_dataset().to_table(filter=pc.field("k") == 5)
+    assert filtered["v"].to_pylist() == ["5"]
 
 
 # --- building, and other operations
