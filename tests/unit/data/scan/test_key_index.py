@@ -565,7 +565,9 @@ def test_changes_read_only_the_files_with_their_keys() -> None:
     def merge(opened: DeltaTable) -> None:
         source = pa.table({"k": [5, 17, 50_000], "v": ["new"] * 3})
         merge = opened.merge(source, "t.k = s.k", source_alias="s", target_alias="t")
-        merge.when_matched_update_all().when_not_matched_insert_all().execute()
+        merge = merge.when_matched_update_all().when_not_matched_insert_all()
+        assert "key index of k: 2 rows in 1 files, 11 files are not read" in str(merge.explain())
+        merge.execute()
 
     table = spread()
     assert len(read_files(table, lambda opened: opened.delete("k = 77"))) == 1

@@ -17,7 +17,9 @@ import pyarrow as pa
 from deltalog._util.cached import cached_property
 from deltalog._util.clock import Stopwatch
 from deltalog._util.kernels import Array, compute
+from deltalog.data.scan.plan import TASK_COLUMNS, find_keys
 from deltalog.data.scan.prune import prune
+from deltalog.data.scan.task import read_spec
 from deltalog.data.write.changes import ChangeWriter
 from deltalog.data.write.enforce import Enforcer
 from deltalog.data.write.files import FileWriter
@@ -325,7 +327,10 @@ class LocalMerge:
         if reach.is_none:
             return "\n".join([*lines, "  files: no row of the table can match"])
         pruned = prune(snapshot, reach.file_predicate)
-        return "\n".join([*lines, *(f"  {line}" for line in pruned.explain())])
+        lines += (f"  {line}" for line in pruned.explain())
+        spec = read_spec(snapshot, columns=[], predicate=reach.row_predicate)
+        found = find_keys(snapshot, spec, pruned.files(TASK_COLUMNS))
+        return "\n".join([*lines, *(f"  {line}" for line in found.explain())] if found else lines)
 
     def _updates(self) -> list[bool]:
         clauses = (*self.plan.matched, *self.plan.not_matched_by_source)
