@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from benchmarks.keyed import KEYED
 from benchmarks.processes import PROCESSES
 from benchmarks.sharers import SHARERS
 from benchmarks.sparkers import SPARKERS
@@ -178,4 +179,11 @@ SUBJECTS: Mapping[str, Callable[[Path, int], Call]] = {
         deltalake_lookup,
         deltalake_lookup_query,
     )
-} | {"deltalog_read_vectors": deltalog_read_vectors, **PROCESSES, **WRITERS, **SHARERS, **SPARKERS}
+} | {
+    "deltalog_read_vectors": deltalog_read_vectors,
+    **PROCESSES,
+    **WRITERS,
+    **KEYED,
+    **SHARERS,
+    **SPARKERS,
+}

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyroaring import BitMap
 
@@ -23,6 +24,7 @@ from benchmarks.workloads import Size
 ROWS_PER_FILE = 1_000  # of the tables whose data files do not exist
 DELETED_EVERY = 1_000
 WIDE_COLUMNS = 2_000
+ID_FACTOR = 6_700_417  # a prime, so that multiples modulo the number of rows are a permutation
 _MAGIC = 1681511377
 
 
@@ -266,10 +268,11 @@ def add_file(
         max_rows_per_page=5_000,
         use_dictionary=["name"] if "name" in table.column_names else False,  # type: ignore[arg-type]  # stubs
     )
+    ends = pc.min_max(table["id"])
     stats = {
         "numRecords": table.num_rows,
-        "minValues": {"id": table["id"][0].as_py()},
-        "maxValues": {"id": table["id"][-1].as_py()},
+        "minValues": {"id": ends["min"].as_py()},
+        "maxValues": {"id": ends["max"].as_py()},
         "nullCount": {"id": 0},
     }
     return {
@@ -289,8 +292,9 @@ def _build_rows(
     *,
     is_maskable: bool = False,
     is_fed: bool = False,
+    is_ordered: bool = True,
 ) -> None:
-    """Build existing data files in the order of ids."""
+    """Build existing data files, in the order of ids or in no order."""
     protocol = PROTOCOL
     configuration = {}
     if is_fed:
@@ -306,11 +310,24 @@ def _build_rows(
     metadata = metadata_action(ROWS_SCHEMA, [], **configuration)
     actions: list[dict[str, object]] = [protocol, {"metaData": metadata}]
     for number, table in enumerate(batches(size)):
+        if not is_ordered:
+            ids = table["id"].to_numpy() * ID_FACTOR % size.rows
+            table = table.set_column(0, "id", pa.array(ids))  # noqa: PLW2901  # the same rows
         add = add_file(path, number, table)
         if vector is not None:
             add["deletionVector"] = vector(table.num_rows)
         actions.append({"add": add})
     write_commit(path, 0, actions)
+
+
+def _build_keyed(path: Path, size: Size) -> None:
+    """Build rows whose ids are in no order, with a key index, which only deltalog has."""
+    from deltalog import DeltaTable
+
+    _build_rows(path, size, is_maskable=True, is_ordered=False)
+    table = DeltaTable(path)
+    table.alter.set_key_index(["id"])
+    table.optimize.key_index()
 
 
 def _build_wide(path: Path, size: Size) -> None:
@@ -382,6 +399,9 @@ BUILDERS: dict[str, Callable[[Path, Size], None]] = {
     "thrice": lambda path, size: _build_rows(path, _thrice(size)),
     "fed": lambda path, size: _build_rows(path, _thrice(size), is_fed=True),
     "large_plain": lambda path, size: _build_rows(path, _large(size)),
+    "keyed": _build_keyed,
+    "keyed_large": lambda path, size: _build_keyed(path, _large(size)),
+    "keyed_large_plain": lambda path, size: _build_rows(path, _large(size), is_ordered=False),
     "shared": lambda path, size: _build_rows(path, replace(size, row_files=size.shared_files)),
     "many": lambda path, size: _build_checkpointed(path, replace(size, files=size.many_files)),
 }

@@ -41,7 +41,7 @@ def _scratch() -> Path:
 def copy_table(path: Path) -> Path:
     target = _scratch() / "table"
     shutil.copytree(path, target, copy_function=os.link)
-    for file in (target / "_delta_log").iterdir():  # the log is written to
+    for file in (target / "_delta_log").glob("*.*"):  # the log is written to
         data = file.read_bytes()
         file.unlink()
         file.write_bytes(data)
@@ -299,7 +299,7 @@ def _changes(path: Path, needle: int, *, spread: bool) -> pa.Table:
     return rows.set_column(0, "id", pa.array(ids, pa.int64()))
 
 
-def _merge(table: object, source: pa.Table) -> object:
+def merge_rows(table: object, source: pa.Table) -> object:
     merger = table.merge(  # type: ignore[attr-defined]  # either library's table
         source, "target.id = source.id", source_alias="source", target_alias="target"
     )
@@ -311,28 +311,28 @@ def deltalog_merge(path: Path, needle: int) -> Call:
     from deltalog import DeltaTable
 
     source, target = _changes(path, needle, spread=True), copy_table(path)
-    return lambda: _merge(DeltaTable(target), source)
+    return lambda: merge_rows(DeltaTable(target), source)
 
 
 def deltalake_merge(path: Path, needle: int) -> Call:
     from deltalake import DeltaTable
 
     source, target = _changes(path, needle, spread=True), copy_table(path)
-    return lambda: _merge(DeltaTable(target), source)
+    return lambda: merge_rows(DeltaTable(target), source)
 
 
 def deltalog_merge_near(path: Path, needle: int) -> Call:
     from deltalog import DeltaTable
 
     source, target = _changes(path, needle, spread=False), copy_table(path)
-    return lambda: _merge(DeltaTable(target), source)
+    return lambda: merge_rows(DeltaTable(target), source)
 
 
 def deltalake_merge_near(path: Path, needle: int) -> Call:
     from deltalake import DeltaTable
 
     source, target = _changes(path, needle, spread=False), copy_table(path)
-    return lambda: _merge(DeltaTable(target), source)
+    return lambda: merge_rows(DeltaTable(target), source)
 
 
 def _ranges(needle: int) -> pa.Table:

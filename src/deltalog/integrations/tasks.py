@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from deltalog.operations.changes.bins import BinRewrite, Rewritten
     from deltalog.operations.changes.request import ChangeRequest, PlannedChange
     from deltalog.operations.changes.shards import ShardJob, ShardResult
+    from deltalog.operations.key_index import KeyIndexJob, KeyIndexReport
     from deltalog.storage import Store
     from deltalog.storage.fsspec_store import StorageOptions
     from deltalog.transaction import PendingTransaction
@@ -485,6 +486,18 @@ class DistributedEngine(LocalEngine):
         )
         return False
 
+    def index_keys(
+        self, job: KeyIndexJob, files: pa.Table, progress: ProgressCount
+    ) -> Sequence[KeyIndexReport]:
+        """Index the keys of files: in tasks if they are large, else in this process."""
+        from deltalog.operations.key_index import file_groups  # noqa: PLC0415  # needs NumPy
+
+        groups = file_groups(files, self._num_tasks or self.num_slots * _GROUPS_PER_WORKER)
+        if len(groups) < 2:
+            return super().index_keys(job, files, progress)
+        found = self.run(_index_group, Sent(job), [Sent(group) for group in groups])
+        return collected(found, [group.num_rows for group in groups], progress)
+
     def _most_shards(self, candidates: CandidateFiles) -> int:
         return self._num_tasks or min(self.num_slots, candidates.size_bytes // _SHARD_BYTES)
 
@@ -576,6 +589,14 @@ def _rewrite_group(job: Sent[BinTask], group: Sent[BinGroup]) -> list[Rewritten]
     """Rewrite some bins, in a task."""
     try:
         return job.value.run(group.value)
+    except DeltaError as error:
+        return error
+
+
+def _index_group(job: Sent[KeyIndexJob], files: Sent[pa.Table]) -> KeyIndexReport | DeltaError:
+    """Index the keys of some files, in a task."""
+    try:
+        return job.value.run(files.value)
     except DeltaError as error:
         return error
 

@@ -23,6 +23,7 @@ from deltalog.storage.staging import STAGING_NAME
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from deltalog._util.cards import ProgressCount
     from deltalog._util.paths import FileInfo
     from deltalog.data.write.options import WriteSpec
     from deltalog.data.write.written import WrittenFiles
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from deltalog.log.snapshot import Snapshot
     from deltalog.operations.changes.bins import BinRewrite, Rewritten
     from deltalog.operations.changes.request import ChangeRequest, PlannedChange
+    from deltalog.operations.key_index import KeyIndexJob, KeyIndexReport
     from deltalog.protocol.configuration import TableConfiguration
     from deltalog.storage.store import Store
     from deltalog.transaction import PendingTransaction
@@ -105,6 +107,12 @@ class LocalEngine:
     def delete_files(self, store: Store, paths: Sequence[str]) -> None:
         """Delete files in the batches that the store supports."""
         store.delete_many(paths)
+
+    def index_keys(
+        self, job: KeyIndexJob, files: pa.Table, progress: ProgressCount
+    ) -> Sequence[KeyIndexReport]:
+        """Index files one after another."""
+        return [job.run(files, progress)]
 
 
 # --- Listing of the files that vacuum may delete
@@ -328,5 +336,20 @@ class Engine(Protocol):
 
         Raises:
             StorageError: some files could not be deleted.
+        """
+        ...
+
+    def index_keys(
+        self, job: KeyIndexJob, files: pa.Table, progress: ProgressCount
+    ) -> Sequence[KeyIndexReport]:
+        """Index the keys of files for the key index.
+
+        Args:
+            job: indexes some of the files.
+            files: the files, with `TASK_COLUMNS`.
+            progress: counts the files.
+
+        Raises:
+            DeltaError: a file cannot be read, or a pack cannot be written.
         """
         ...

@@ -20,11 +20,12 @@ from deltalog.transaction.pending import discard, discarding
 from deltalog.transaction.properties import USUAL, CommitOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from deltalog.log.context import TableContext
     from deltalog.log.snapshot import Snapshot
     from deltalog.operations.engine import Engine
+    from deltalog.protocol.actions import AddFile
     from deltalog.protocol.configuration import TableConfiguration
     from deltalog.transaction.commit_loop import CommitLoop
 
@@ -233,3 +234,12 @@ class EngineMaintenance:
             logger.warning("cannot compact %s after a commit: %s", snapshot.store.root, error)
             return snapshot
         return done.committed.snapshot
+
+    def index_keys(self, snapshot: Snapshot, adds: Sequence[AddFile]) -> None:
+        """Index the keys of new files; see `index_new_files`. A failure is only logged."""
+        try:
+            from deltalog.operations.key_index import index_new_files  # noqa: PLC0415  # needs NumPy
+        except ModuleNotFoundError as error:
+            logger.warning("cannot index the keys of %s: %s", snapshot.store.root, error)
+            return
+        index_new_files(snapshot, adds, self.engine)

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import Column
 from deltalog.expressions.nodes import Comparison
 from deltalog.expressions.trees import conjunction
+from deltalog.operations.changes.file_options import FileOptions
 from deltalog.operations.changes.merge.source import SOURCE, TARGET
 from deltalog.operations.changes.request import Action, ChangeMetrics, ChangeRequest, Clause, When
 from deltalog.operations.operation import Operation
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
     from deltalog.operations.engine import Engine
     from deltalog.transaction import PendingTransaction
+
+_USUAL_FILES: Final = FileOptions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +134,7 @@ def upsert(
     null_safe: bool = False,
     merge_schema: bool = False,
     use_deletion_vectors: bool | None = None,
+    file_options: FileOptions = _USUAL_FILES,
 ) -> Merge:
     """Return a merge that updates rows whose key exists in the table and inserts other rows.
 
@@ -142,6 +146,7 @@ def upsert(
         merge_schema: whether to add columns to the table that only the source has.
         use_deletion_vectors: True writes deletion vectors, False rewrites files, None decides for
             each file.
+        file_options: options of the new files.
     """
     names = [key] if isinstance(key, str) else list(key)
     if not names:
@@ -159,5 +164,6 @@ def upsert(
             merge_schema=merge_schema,
             is_upsert=True,
             use_deletion_vectors=use_deletion_vectors,
+            file_options=file_options,
         )
     )

@@ -215,7 +215,7 @@ def _with_old_packs(plan: VacuumPlan, snapshot: Snapshot) -> VacuumPlan:
     if snapshot.configuration.properties.key_index_columns is None:
         return plan
     try:
-        from deltalog.data.scan.key_building import old_packs  # noqa: PLC0415  # needs NumPy
+        from deltalog.operations.key_index import old_packs  # noqa: PLC0415  # needs NumPy
     except ModuleNotFoundError:
         return plan
     found = old_packs(snapshot, cutoff_ms=plan.cutoff_ms)

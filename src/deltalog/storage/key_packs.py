@@ -33,7 +33,7 @@ from deltalog._util.json import JsonObject, dumps, loads
 from deltalog.errors import DeltaError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from deltalog._util.paths import FileInfo
     from deltalog.storage.store import ByteRange, Store
@@ -180,28 +180,45 @@ class KeyPack:
 
         Cost: one request; for a pack of more than about five million rows, two.
         """
-        size = info.size_bytes
-        first = max(0, size - _TAIL_BYTES)
-        tail = _ranges(store, info.path, [(first, size)])[0]
-        footer_end = size - _LAST_BYTES
-        if len(tail) < _LAST_BYTES or tail[-len(_MAGIC) :] != _MAGIC:
-            raise DamagedPackError("it does not end with the magic bytes")
-        footer_bytes = int.from_bytes(tail[-_LAST_BYTES : -len(_MAGIC)], "little")
-        if footer_bytes > min(footer_end, _MOST_FOOTER_BYTES):
-            raise DamagedPackError("the footer is longer than the file")
+        first = max(0, info.size_bytes - _TAIL_BYTES)
+        tail = _ranges(store, info.path, [(first, info.size_bytes)])[0]
 
-        def cut(start: int, end: int) -> bytes:
-            if start < 0 or end > size or start > end:
-                raise DamagedPackError("a part of it is outside of the file")
+        def read(start: int, end: int) -> bytes:
             if start >= first:
                 return tail[start - first : end - first]
             return _ranges(store, info.path, [(start, end)])[0]
 
+        return cls._opened(info.path, info.size_bytes, read)
+
+    @classmethod
+    def of_content(cls, path: str, data: bytes) -> Self:
+        """Open a pack that was just written.
+
+        Args:
+            path: the path of the pack.
+            data: its content.
+        """
+        return cls._opened(path, len(data), lambda start, end: data[start:end])
+
+    @classmethod
+    def _opened(cls, path: str, size: int, read: Callable[[int, int], bytes]) -> Self:
+        def cut(start: int, end: int) -> bytes:
+            if start < 0 or end > size or start > end:
+                raise DamagedPackError("a part of it is outside of the file")
+            return read(start, end)
+
+        footer_end = size - _LAST_BYTES
+        last = read(max(0, footer_end), size)
+        if len(last) < _LAST_BYTES or last[-len(_MAGIC) :] != _MAGIC:
+            raise DamagedPackError("it does not end with the magic bytes")
+        footer_bytes = int.from_bytes(last[: -len(_MAGIC)], "little")
+        if footer_bytes > min(footer_end, _MOST_FOOTER_BYTES):
+            raise DamagedPackError("the footer is longer than the file")
         footer_start = footer_end - footer_bytes
         stored = cut(footer_start, footer_end)
-        if f"{_digest(stored)}{SUFFIX}" != info.name:
+        if f"{_digest(stored)}{SUFFIX}" != path.rpartition("/")[2]:
             raise DamagedPackError("the footer does not match the name")
-        return cls._parsed(info.path, stored, footer_start, cut)
+        return cls._parsed(path, stored, footer_start, cut)
 
     @classmethod
     def _parsed(cls, path: str, stored: bytes, footer_start: int, cut: Any) -> Self:

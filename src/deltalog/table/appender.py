@@ -1,7 +1,7 @@
-"""Append rows of many threads and tasks in few versions: one version per window, not per caller.
+"""Append or upsert rows of many threads and tasks in few versions: one per window, not per caller.
 
 This module collects rows in a window, limits the number of queued rows, and returns a result to
-each caller. `operations.write` writes and commits the rows of a window.
+each caller. `operations.write` appends the rows of a window, and `operations.merge` upserts them.
 
 Protocol: none
 """
@@ -14,19 +14,23 @@ import threading
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Self
+from itertools import chain, groupby
+from typing import TYPE_CHECKING, Final, Self, TypeAlias
+
+import pyarrow as pa
 
 from deltalog._util.clock import Stopwatch
+from deltalog._util.kernels import arrow, compute
 from deltalog.data.write.source import open_batches
-from deltalog.errors import InternalError, InvalidInputError
+from deltalog.errors import CommitFailedError, InternalError, InvalidInputError, StorageError
 from deltalog.operations.changes.file_options import FileOptions
+from deltalog.operations.merge import upsert
 from deltalog.operations.write import AppendParts
+from deltalog.schema import find_field
 from deltalog.transaction.properties import USUAL, CommitOptions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    import pyarrow as pa
 
     from deltalog.data.write.options import WriterProperties
     from deltalog.data.write.source import Rows
@@ -93,10 +97,11 @@ class Appender:
         window: limits that define when rows are committed.
         writer_properties: Parquet options of new files.
         options: options of each commit.
+        key: the columns that identify a row, if rows are upserted; empty if they are appended.
 
     Raises:
         InvalidInputError: the options contain an application transaction, but an appender makes
-            several commits.
+            several commits; or there is no such column.
     """
 
     def __init__(
@@ -106,6 +111,7 @@ class Appender:
         *,
         writer_properties: WriterProperties | None = None,
         options: CommitOptions = USUAL,
+        key: Sequence[str] = (),
     ) -> None:
         if options.properties is not None and options.properties.app_transactions:
             raise InvalidInputError(
@@ -116,6 +122,8 @@ class Appender:
         self._window = window
         self._file_options = FileOptions(writer_properties=writer_properties)
         self._options = options
+        schema = table.snapshot.configuration.schema
+        self._key = tuple(find_field(schema, (name,)).name for name in key)
         self._changed = threading.Condition()
         self._outside: deque[_Request] = deque()  # requests that wait for space in the queue
         self._inside: deque[_Request] = deque()  # requests in the queue
@@ -314,24 +322,51 @@ class Appender:
         wanted = [request for request in window if request.answer.set_running_or_notify_cancel()]
         if not wanted:
             return
+        parts = [request.rows for request in wanted]
+        results: list[_Result]
         try:
-            version, errors = self._append([request.rows for request in wanted])
+            results = self._upsert(parts) if self._key else self._append(parts)
         except BaseException as failure:  # noqa: BLE001  # every future must get a result
-            for request in wanted:
-                request.answer.set_exception(failure)
-            return
-        for request, error in zip(wanted, errors, strict=True):
-            if error is None:
-                request.answer.set_result(version)
+            results = [failure] * len(wanted)
+        for request, result in zip(wanted, results, strict=True):
+            if isinstance(result, int):
+                request.answer.set_result(result)
             else:
-                request.answer.set_exception(error)
+                request.answer.set_exception(result)
 
-    def _append(self, parts: Sequence[pa.Table]) -> tuple[int, Sequence[Exception | None]]:
+    def _append(self, parts: Sequence[pa.Table]) -> list[_Result]:
         operation = AppendParts(parts=parts, file_options=self._file_options)
         ran = self._table.execute(operation, self._options)
         if ran.value is None:
             raise InternalError(f"nothing was staged by {operation}")
-        return ran.committed.version, ran.value.errors
+        version = ran.committed.version
+        return [version if error is None else error for error in ran.value.errors]
+
+    def _upsert(self, parts: Sequence[pa.Table]) -> list[_Result]:
+        """Upsert parts, those with the same columns together.
+
+        A part with two rows of one key, or with invalid rows, must not fail other parts. So if
+        parts fail together, each is upserted separately.
+        """
+        results: list[_Result] = []
+        for _, run in groupby(parts, key=lambda part: part.schema):
+            together = list(run)
+            try:
+                version = self._merge(_last_rows(together, self._key))
+            except (CommitFailedError, StorageError):  # the rows are not the cause
+                raise
+            except Exception as error:  # noqa: BLE001  # the result of these parts
+                if len(together) > 1:
+                    results += [found for part in together for found in self._upsert([part])]
+                else:
+                    results.append(error)
+            else:
+                results += [version] * len(together)
+        return results
+
+    def _merge(self, rows: pa.Table) -> int:
+        operation = upsert(rows, self._key, file_options=self._file_options)
+        return self._table.execute(operation, self._options).committed.version
 
     def _let_in(self) -> None:
         """After a commit, move waiting requests into the queue."""
@@ -340,6 +375,34 @@ class Appender:
             self._committing.clear()
             while self._outside and self._has_space(self._outside[0]):
                 self._admit(self._outside.popleft())
+
+
+_Result: TypeAlias = int | BaseException
+"""The version that contains a caller's rows, or the error."""
+_PART: Final = "deltalog.part"
+_ROW: Final = "deltalog.row"
+
+
+def _last_rows(parts: Sequence[pa.Table], key: Sequence[str]) -> pa.Table:
+    """Return the rows of all parts, without rows whose key is in a later part.
+
+    Upserts of one part after the other would replace these rows. Rows of one part are all kept. A
+    NULL in the key equals nothing.
+    """
+    rows = pa.concat_tables(parts)
+    if len(parts) == 1 or not set(key) <= set(rows.column_names):
+        return rows
+    part = pa.array(
+        chain.from_iterable([number] * one.num_rows for number, one in enumerate(parts))
+    )
+    keys = rows.select(list(key)).append_column(_PART, part)
+    last = keys.group_by(list(key)).aggregate([(_PART, "max")])
+    joined = keys.append_column(_ROW, arrow.arange(0, rows.num_rows)).join(
+        last, keys=list(key), join_type="left outer"
+    )
+    is_last = compute.equal(joined.column(_PART), joined.column(f"{_PART}_max"))
+    kept = joined.filter(compute.fill_null(is_last, pa.scalar(value=True))).column(_ROW)
+    return rows.take(kept.take(compute.array_sort_indices(kept)))
 
 
 def _table_of(data: object) -> pa.Table:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, cast
 
 from deltalog._util.cards import Progress
 from deltalog._util.similar_names import suggests_arguments
-from deltalog.errors import BranchExistsError
+from deltalog.data.scan.rows import require_library
+from deltalog.errors import BranchExistsError, InvalidInputError
 from deltalog.operations import arguments
 from deltalog.table.inspect.display import as_facts
 from deltalog.table.reading import ReadableTable
@@ -300,6 +301,7 @@ class ChangeableTable(ReadableTable):
         most_rows: int = 1_000_000,
         most_bytes: int = 128 * 1024 * 1024,
         waiting_bytes: int = 256 * 1024 * 1024,
+        upsert: bool | str | Sequence[str] = False,
         writer_properties: WriterProperties | None = None,
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
@@ -319,8 +321,16 @@ class ChangeableTable(ReadableTable):
             most_bytes: maximum size of the rows of a version in memory, in bytes. The rows of one
                 call may exceed it.
             waiting_bytes: maximum size of uncommitted rows, in bytes. At this limit, callers block.
+            upsert: columns that identify a row. Rows with an existing key then replace the row of
+                the table, see `upsert`; of rows with the same key in one version, the last one
+                counts. True means the columns of the key index. False appends all rows.
 
-        Cost: for each version, one commit, and one data file for each partition.
+        Raises:
+            InvalidInputError: there is no such column; or `upsert` is True, but the table has no
+                key index.
+
+        Cost: for each version, one commit, and one data file for each partition; with `upsert`, one
+            merge.
         """
         from deltalog.table.appender import Appender, AppendWindow
 
@@ -332,7 +342,28 @@ class ChangeableTable(ReadableTable):
             waiting_bytes=waiting_bytes,
         )
         options = commit_options(commit_properties, post_commithook_properties)
-        return Appender(self, window, writer_properties=writer_properties, options=options)
+        key = self._upsert_key(upsert=upsert)
+        return Appender(self, window, writer_properties=writer_properties, options=options, key=key)
+
+    def _upsert_key(self, *, upsert: bool | str | Sequence[str]) -> Sequence[str]:
+        """Return the key columns of an appender; none if it does not upsert."""
+        if isinstance(upsert, str):
+            return (upsert,)
+        if not isinstance(upsert, bool):
+            return tuple(upsert)
+        if not upsert:
+            return ()
+        require_library("numpy", extra="pandas")
+        from deltalog.data.keys.hashing import key_of
+
+        key = key_of(self.snapshot.configuration)
+        if key is None:
+            raise InvalidInputError(
+                f"cannot upsert by the key index of {self.snapshot.store.root}: the table has "
+                "none; pass the columns that identify a row, such as upsert='id', or set a key "
+                "with alter.set_key_index"
+            )
+        return key.names
 
     def delete(
         self,

@@ -277,14 +277,17 @@ class TableOptimizer(SimilarNames):
         Raises:
             InvalidInputError: the table has no key, or NumPy is not installed.
 
-        Cost: reads the key columns of these files; memory for 16 million rows, about 600 MB.
+        Cost: reads the key columns of these files, in tasks if the table has an engine; memory for
+            16 million rows, about 600 MB.
         """
         require_library("numpy", extra="pandas")
-        from deltalog.data.scan.key_building import build_key_index
+        from deltalog.operations.key_index import build_key_index
 
         self._table.update_incremental(same_table=True)
         with shown(progress, "indexing keys") as tell:
-            report = build_key_index(self._table.snapshot, progress=ProgressCount(tell))
+            report = build_key_index(
+                self._table.snapshot, self._table.engine, progress=ProgressCount(tell)
+            )
         return report.result()
 
     def upgrade_uniform(

@@ -28,8 +28,9 @@ from deltalog.transaction.maintenance.checksum import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
+    from deltalog.protocol.actions import AddFile
     from deltalog.transaction.pending import PendingTransaction
     from deltalog.transaction.properties import PostCommitHookProperties
 
@@ -55,6 +56,15 @@ class Maintenance(Protocol):
         """Compact small files if auto-compaction is due; return the newest snapshot."""
         ...
 
+    def index_keys(self, snapshot: Snapshot, adds: Sequence[AddFile]) -> None:
+        """Index the keys of new files that their writer has not indexed.
+
+        Args:
+            snapshot: the version, whose table has a key index.
+            adds: the new files.
+        """
+        ...
+
 
 class LogMaintenance:
     """Maintenance without an engine: it writes checkpoints, but does not compact files."""
@@ -70,6 +80,9 @@ class LogMaintenance:
         """Return the snapshot: without an engine, files are not compacted."""
         del hooks
         return snapshot
+
+    def index_keys(self, snapshot: Snapshot, adds: Sequence[AddFile]) -> None:
+        """Do nothing: without an engine, keys are not read."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -210,9 +223,7 @@ def _has_new_keys(done: _PostCommit) -> bool:
 
 
 def _index_keys(done: _PostCommit) -> None:
-    from deltalog.data.scan.key_building import index_new_files  # noqa: PLC0415  # needs NumPy
-
-    index_new_files(done.snapshot, done.pending.adds)
+    done.maintenance.index_keys(done.snapshot, done.pending.adds)
 
 
 _STEPS: Final = (

@@ -41,7 +41,7 @@ from deltalog.schema.metadata_columns import FILE_NUMBER, ROW_TRACKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from deltalog.data.scan.key_index import FoundFiles
+    from deltalog.data.keys.lookup import FoundFiles
     from deltalog.expressions import Expression
     from deltalog.expressions.ordering import SortKey
     from deltalog.log.snapshot import Snapshot
@@ -348,21 +348,29 @@ def make_tasks(
         yield make_task(snapshot, spec, row, footers=footers, indexed=known)
 
 
-def find_keys(snapshot: Snapshot, spec: ReadSpec, files: pa.Table) -> FoundFiles | None:
-    """Return the files and rows that the key index finds for a predicate; None without an index.
+def find_keys(
+    snapshot: Snapshot, spec: ReadSpec, files: pa.Table, *, keys: pa.Table | None = None
+) -> FoundFiles | None:
+    """Return the files and rows that the key index finds; None if it cannot narrow the read.
 
-    Cost: see `key_index.look_up`.
+    Args:
+        snapshot: the version of the files.
+        spec: the read; its predicate may restrict the keys. Without a predicate, all rows are read.
+        files: live files, with `TASK_COLUMNS`.
+        keys: values of key columns, by logical name; only rows with these values are needed.
+
+    Cost: see `lookup.look_up`.
     """
     if spec.predicate is None:
         return None
     try:
         if snapshot.configuration.properties.key_index_columns is None:
             return None
-        from deltalog.data.scan.key_index import look_up  # noqa: PLC0415  # needs NumPy
+        from deltalog.data.keys.lookup import look_up  # noqa: PLC0415  # needs NumPy
     except (ModuleNotFoundError, InvalidMetadataError) as error:
         logger.warning("cannot use the key index of %s: %s", snapshot.store.root, error)
         return None
-    return look_up(snapshot, spec.predicate, files)
+    return look_up(snapshot, spec.predicate, files, keys)
 
 
 def make_numbered_tasks(
@@ -373,6 +381,7 @@ def make_numbered_tasks(
     are_read: Sequence[bool] | None = None,
     along: Allowance | None = None,
     footers: FetchedFooters | None = None,
+    keys: pa.Table | None = None,
 ) -> Iterator[ScanTask]:
     """Yield tasks whose rows have the number of their file in the column `FILE_NUMBER`.
 
@@ -383,9 +392,10 @@ def make_numbered_tasks(
         are_read: for each file, whether to yield a task; None means all files.
         along: see `FileTask`; shared by all tasks.
         footers: see `FileTask`; shared by all tasks.
+        keys: see `find_keys`.
     """
     spec = replace(spec, output=spec.output.append(pa.field(FILE_NUMBER, pa.int64())))
-    found = find_keys(snapshot, spec, files)
+    found = find_keys(snapshot, spec, files, keys=keys)
     rows = _rows(files if found is None else found.files)
     numbers: Iterable[int] = count() if found is None else found.numbers
     indexed = repeat(None) if found is None else found.rows

@@ -41,6 +41,7 @@ from deltalog.schema.metadata_columns import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from deltalog.data.keys import IndexedRows
     from deltalog.expressions import Expression
     from deltalog.log.snapshot import Snapshot
     from deltalog.protocol.actions.model import DeletionVectorDescriptor
@@ -110,19 +111,6 @@ class ReadSpec:
             metadata_columns=tuple(name for name in self.metadata_columns if name in used),
             output=pa.schema([self.output.field(name) for name in names]),
         )
-
-
-@dataclass(frozen=True, slots=True)
-class IndexedRows:
-    """The rows of a file that may have the keys of a predicate, by the key index.
-
-    Args:
-        positions: the physical positions of the rows, ascending.
-        num_rows: the number of rows of the file, according to the index.
-    """
-
-    positions: pa.Int64Array
-    num_rows: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

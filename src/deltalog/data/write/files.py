@@ -7,6 +7,7 @@ Protocol: Add File and Remove File
 
 from __future__ import annotations
 
+import logging
 from itertools import groupby
 from typing import TYPE_CHECKING, Self
 
@@ -19,14 +20,17 @@ from deltalog.data.write.open_files import FilePlan, FinishedFile, Values
 from deltalog.data.write.rows_to_files import RowsToFiles, WriteLimits
 from deltalog.data.write.source import open_batches
 from deltalog.data.write.written import WrittenFiles, rules_of
-from deltalog.errors import InternalError
+from deltalog.errors import InternalError, InvalidMetadataError
 from deltalog.protocol.actions import AddFile
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from deltalog.data.keys.writing import NewKeys
     from deltalog.data.write.options import WriteSpec
     from deltalog.data.write.spliced_files import CopiedGroups, SplicedFiles
+
+logger: logging.Logger = logging.getLogger(__name__)
 
 
 def write_files(spec: WriteSpec, data: object) -> WrittenFiles:
@@ -76,7 +80,8 @@ class FileWriter:
         self.spec = spec
         self._layout = Layout(spec.configuration)
         self._limits = limits or WriteLimits()
-        self._plan = FilePlan(spec=spec, layout=self._layout)
+        self._keys = _new_keys(spec)
+        self._plan = FilePlan(spec=spec, layout=self._layout, keys=self._keys)
         self._parts = RowsToFiles(self._plan, self._limits)
         self._spliced: SplicedFiles | None = None
 
@@ -153,9 +158,12 @@ class FileWriter:
         """
         if self._spliced is not None:
             self._spliced.finish()
+        parts = self._parts.finish()
+        if self._keys is not None:
+            self._keys.finish()
         return written_files(
             self.spec,
-            self._parts.finish(),
+            parts,
             identity_marks=identity_marks,
             identity_starts=identity_starts,
         )
@@ -172,6 +180,19 @@ class FileWriter:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is not None:
             self.abandon()
+
+
+def _new_keys(spec: WriteSpec) -> NewKeys | None:
+    """Return an object that indexes the keys of new files; None if the table has no key."""
+    try:
+        if spec.configuration.properties.key_index_columns is None:
+            return None
+        from deltalog.data.keys.writing import NewKeys  # noqa: PLC0415  # needs NumPy
+
+        return NewKeys.of(spec.store, spec.configuration)
+    except (ModuleNotFoundError, InvalidMetadataError) as error:
+        logger.warning("cannot index the keys of new files of %s: %s", spec.store.root, error)
+        return None
 
 
 def written_files(

@@ -35,6 +35,7 @@ from deltalog.storage.store import LevelStore
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from deltalog.data.keys.writing import NewKeys
     from deltalog.data.write.encode import Layout
     from deltalog.data.write.options import WriteSpec
     from deltalog.protocol.actions.properties import TableProperties
@@ -80,6 +81,7 @@ class FilePlan:
         prefix: the prefix of the file names.
         has_stats: whether statistics are collected.
         row_group_rows: the maximum number of rows of a row group.
+        keys: collects the keys of new files for the key index; None without one.
 
     Attributes:
         finished: complete files, in any order.
@@ -92,6 +94,7 @@ class FilePlan:
     prefix: str = "part"
     has_stats: bool = True
     row_group_rows: int = MAX_ROW_GROUP_ROWS
+    keys: NewKeys | None = None
     finished: list[FinishedFile] = field(default_factory=list)
     opened: list[str] = field(default_factory=list)
     options: dict[str, Any] = field(init=False)
@@ -239,12 +242,16 @@ class _GrowingFile:
         self.num_rows = 0
         self._row_group_rows = plan.row_group_rows
         self._stats = plan.collector() if plan.has_stats else None
+        self._keys = plan.keys
+        self._hashes: list[Any] = []
         self.sink = ParquetSink(plan.store, self._path, schema, is_unsought=True, **plan.options)
 
     def write(self, rows: pa.Table) -> int:
         """Append rows, usually as one row group, and return the file's size so far."""
         if self._stats is not None:
             self._stats.update(rows)
+        if self._keys is not None:
+            self._hashes.append(self._keys.hashes(rows))
         self.sink.write(rows, row_group_size=self._row_group_rows)
         self.num_rows += rows.num_rows
         return self.sink.size_bytes
@@ -255,6 +262,8 @@ class _GrowingFile:
         except BaseException:
             self.sink.abandon()
             raise
+        if self._keys is not None:
+            self._keys.add(replace(info, path=self._path), self._hashes)
         return FinishedFile(
             number=self._number,
             path=self._path,

@@ -247,7 +247,7 @@ class SetKeyIndex(Alteration):
         if self.names is not None:
             names = [self.names] if isinstance(self.names, str) else list(self.names)
             require_library("numpy", extra="pandas")
-            from deltalog.data.scan.key_index import check_key  # noqa: PLC0415  # needs NumPy
+            from deltalog.data.keys.hashing import check_key  # noqa: PLC0415  # needs NumPy
 
             columns = check_key(transaction.configuration, names)
             properties[key] = ",".join(map(_quoted, columns))

@@ -62,6 +62,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from deltalog._util.cards import ProgressCount
     from deltalog._util.paths import FileInfo
     from deltalog.data.write.options import WriteSpec
     from deltalog.data.write.written import WrittenFiles
@@ -70,6 +71,7 @@ if TYPE_CHECKING:
     from deltalog.operations.changes.bins import Bin, BinRewrite, Rewritten
     from deltalog.operations.changes.request import ChangeRequest, PlannedChange
     from deltalog.operations.engine import RowSource
+    from deltalog.operations.key_index import KeyIndexJob, KeyIndexReport
     from deltalog.protocol.configuration import TableConfiguration
     from deltalog.storage.store import Store
     from deltalog.transaction import PendingTransaction
@@ -163,6 +165,19 @@ class SparkEngine(LocalEngine):
     def delete_files(self, store: Store, paths: Sequence[str]) -> None:
         """Delete files: in tasks if there are many, else locally."""
         delete_by_tasks(self._spark, store, paths)
+
+    def index_keys(
+        self, job: KeyIndexJob, files: pa.Table, progress: ProgressCount
+    ) -> Sequence[KeyIndexReport]:
+        """Index the keys of files: in tasks if they are large, else locally."""
+        from deltalog.operations.key_index import file_groups  # noqa: PLC0415  # needs NumPy
+
+        groups = file_groups(files, _MOST_TASKS)
+        if len(groups) < 2:
+            return super().index_keys(job, files, progress)
+        store = job.snapshot.store
+        messages = run_for_each(self._spark, groups, job.run, f"indexing keys of {store.root}")
+        return decode_all(messages, store, lambda _: ())
 
 
 @contextmanager

@@ -329,7 +329,7 @@ class LocalMerge:
         pruned = prune(snapshot, reach.file_predicate)
         lines += (f"  {line}" for line in pruned.explain())
         spec = read_spec(snapshot, columns=[], predicate=reach.row_predicate)
-        found = find_keys(snapshot, spec, pruned.files(TASK_COLUMNS))
+        found = find_keys(snapshot, spec, pruned.files(TASK_COLUMNS), keys=reach.keys)
         return "\n".join([*lines, *(f"  {line}" for line in found.explain())] if found else lines)
 
     def _updates(self) -> list[bool]:

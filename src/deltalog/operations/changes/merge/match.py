@@ -21,13 +21,15 @@ from deltalog.data.scan.reader import ScanTask, read_tasks
 from deltalog.data.scan.task import read_spec
 from deltalog.expressions import Expression, Literal, columns, type_of
 from deltalog.expressions.literals import from_scalar
-from deltalog.expressions.nodes import And, Comparison, In, IsNull, Or
+from deltalog.expressions.nodes import And, Collate, Column, Comparison, In, IsNull, Or
 from deltalog.expressions.trees import all_of
 from deltalog.operations.changes.apply import CandidateFiles, SelectedRows, complete_counts
 from deltalog.operations.changes.merge.pairs import BatchMatches, Ends, PairMatcher
 from deltalog.operations.changes.merge.source import MergeSource, without_side
 from deltalog.protocol.actions.arrow import FILE_SCHEMA
 from deltalog.protocol.deletion_vectors import DeletionBitmap
+from deltalog.schema import find_field
+from deltalog.schema.collations import own_collation
 from deltalog.schema.metadata_columns import ROW_INDEX
 from deltalog.storage.parquet.facts import FetchedFooters
 from deltalog.storage.pool import read_ahead
@@ -229,7 +231,7 @@ class MatchFinder:
         # Filter rows by the keys only if the keys have pruned a file, if there is only one file, or
         # if a key index may find the rows. A predicate that prunes no file usually filters few
         # rows, and costs more than it saves.
-        has_index = self._snapshot.configuration.properties.key_index_columns is not None
+        has_index = self.reach.keys is not None
         spares = self.candidates.is_pruned or candidates.num_rows == 1 or has_index
         spec = read_spec(
             self._snapshot,
@@ -237,7 +239,9 @@ class MatchFinder:
             hidden=(ROW_INDEX,),
             predicate=self.reach.row_predicate if spares else self.reach.always,
         )
-        return make_numbered_tasks(self._snapshot, spec, candidates, footers=self._footers)
+        return make_numbered_tasks(
+            self._snapshot, spec, candidates, footers=self._footers, keys=self.reach.keys
+        )
 
 
 def _joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
@@ -263,12 +267,15 @@ class MergeReach:
         row_predicate: the predicate that filters rows. It is cheaper to evaluate than
             `file_predicate`, and may be true for more rows.
         always: the part of the predicates that does not depend on the source's keys.
+        keys: the values of the table's key columns in the source, for the key index; a row with
+            other values can neither match nor change. None if unknown.
         is_none: whether no row can match or change.
     """
 
     file_predicate: Expression | None
     row_predicate: Expression | None
     always: Expression | None = None
+    keys: pa.Table | None = None
     is_none: bool = False
 
 
@@ -304,6 +311,7 @@ def reach_of(
             file_predicate=files,
             row_predicate=rows,
             always=always,
+            keys=_key_rows(plan, keys),
             is_none=not (may_match and needs_pairs),
         )
     others = [clause.condition for clause in plan.not_matched_by_source]
@@ -317,6 +325,25 @@ def reach_of(
         file_predicate=None if files is None else _any_of([files, *alone]),
         row_predicate=None if rows is None else _any_of([rows, *alone]),
     )
+
+
+def _key_rows(plan: MergePlan, keys: Sequence[Array]) -> pa.Table | None:
+    """Return the key values of the source, with a column for each key that is a plain column.
+
+    Strings that are equal by another collation than the column's own have different key hashes.
+    """
+    if plan.configuration.properties.key_index_columns is None:
+        return None
+    found: dict[str, Array] = {}
+    for key, values in zip(plan.condition.keys, keys, strict=True):
+        target, collation = key.target, None
+        if isinstance(target, Collate):
+            target, collation = target.operand, target.collation
+        if isinstance(target, Column) and len(target.path) == 1:
+            field = find_field(plan.configuration.schema, target.path)
+            if collation is None or collation == own_collation(field):
+                found[field.name] = values
+    return pa.table(found) if found else None
 
 
 def _any_of(parts: Sequence[Expression]) -> Expression:
@@ -339,12 +366,10 @@ def _claims(
     """Return two predicates on the table's side of a key: one for files, and one for rows."""
     data_type = type_of(key.target, plan.configuration.schema)
     partitioned = _is_partition(key, plan)
-    has_index = plan.configuration.properties.key_index_columns is not None
     if pa.types.is_floating(values.type) and compute.any(compute.is_nan(values)).as_py():
         return None, None
     try:
-        few = _MANY_KEYS if partitioned or has_index else _FEW_KEYS
-        found = _of_values(key.target, values, data_type, few=few)
+        found = _of_values(key.target, values, data_type, partitioned=partitioned)
     except (pa.ArrowException, ValueError, OverflowError):
         # Python cannot represent a key, such as a date after the year 9999. Then prune no file.
         return None, None
@@ -358,11 +383,12 @@ def _claims(
 
 
 def _of_values(
-    target: Expression, values: Array, data_type: DataType, *, few: int
+    target: Expression, values: Array, data_type: DataType, *, partitioned: bool
 ) -> tuple[Expression, Expression] | None:
     distinct = compute.unique(values).drop_null()
     if not len(distinct):
         return None
+    few = _MANY_KEYS if partitioned else _FEW_KEYS
     if len(distinct) <= few:
         options = tuple(Literal(from_scalar(value), data_type) for value in distinct)
         known = In(target, options)

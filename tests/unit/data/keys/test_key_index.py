@@ -17,12 +17,14 @@ import pyarrow.compute as pc
 import pytest
 
 from deltalog import DeltaTable, Field, Schema, sql, write_deltalake
-from deltalog.data.scan import key_building, key_index
-from deltalog.data.scan.key_index import hashes_of
+from deltalog.data.keys import hashing, lookup, writing
+from deltalog.data.keys import packs as held
+from deltalog.data.keys.hashing import hashes_of
 from deltalog.data.scan.native import DUCKDB, plan_native
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import Literal, col
 from deltalog.expressions.nodes import Comparison, In
+from deltalog.operations import key_index
 from deltalog.schema.arrow import to_arrow_type
 from deltalog.schema.types import PrimitiveType, as_type
 from deltalog.testing import CountingStore
@@ -273,13 +275,13 @@ def test_a_merge_agrees_with_a_model() -> None:
 
 def test_hits_of_other_keys_are_not_returned(monkeypatch: Any) -> None:
     """All hashes are equal to those of some other keys."""
-    real = key_index.hashes_of
+    real = hashing.hashes_of
 
     def poor(*arguments: Any) -> Any:
         return real(*arguments) & (3 << 62)
 
-    monkeypatch.setattr(key_index, "hashes_of", poor)
-    monkeypatch.setattr(key_building, "hashes_of", poor)
+    monkeypatch.setattr(hashing, "hashes_of", poor)
+    monkeypatch.setattr(lookup, "hashes_of", poor)
     rng = random.Random(4)
     table, known = model_table("string", rng)
     check(table, "string", known, rng)
@@ -385,9 +387,9 @@ ACTIONS = (
 
 @pytest.mark.parametrize("seed", range(12))
 def test_random_histories_agree_with_a_model(seed: int, monkeypatch: Any) -> None:
-    monkeypatch.setattr(key_building, "LEAST_ROWS_OF_COMMIT", 10)
-    monkeypatch.setattr(key_building, "MOST_ROWS", 100)
-    monkeypatch.setattr(key_building, "_MOST_SMALL", 2)
+    monkeypatch.setattr(writing, "LEAST_ROWS", 10)
+    monkeypatch.setattr(writing, "MOST_ROWS", 100)
+    monkeypatch.setattr(key_index, "_MOST_SMALL", 2)
     history = History(random.Random(seed))
     for _ in range(14):
         getattr(history, history.rng.choice((*ACTIONS, "restore", "harm")))()
@@ -405,8 +407,8 @@ def packs(table: DeltaTable) -> list[str]:
 
 def forget() -> None:
     """As in another process."""
-    key_index._HELD.packs.clear()
-    key_index._HELD.listings.clear()
+    held._HELD.packs.clear()
+    held._HELD.listings.clear()
 
 
 def harmed(data: bytes, how: str, rng: random.Random) -> bytes | None:
@@ -647,8 +649,8 @@ def test_many_small_packs_are_merged_without_reading_data(monkeypatch: Any) -> N
         write_deltalake(table, pa.table({"k": list(range(n, 20_000, 10))}), mode="append")
     table.delete("k = 3")  # without vectors: the file is written again
     assert len(packs(table)) == 11
-    monkeypatch.setattr(key_building, "read_tasks", lambda _: iter(()))
-    monkeypatch.setattr(key_building, "LEAST_ROWS_OF_COMMIT", 1)
+    monkeypatch.setattr(key_index, "read_tasks", lambda _: iter(()))
+    monkeypatch.setattr(writing, "LEAST_ROWS", 1)
     report = table.optimize.key_index()
     assert report["numPacks"] == 2  # that of the file with one row is new
     monkeypatch.undo()
@@ -659,7 +661,7 @@ def test_many_small_packs_are_merged_without_reading_data(monkeypatch: Any) -> N
 
 
 def test_packs_have_a_limited_number_of_rows(monkeypatch: Any) -> None:
-    monkeypatch.setattr(key_building, "MOST_ROWS", 2500)
+    monkeypatch.setattr(writing, "MOST_ROWS", 2500)
     table = spread()
     assert len(packs(table)) == 6
     assert table.scan(predicate="k = 9999").to_table().num_rows == 1
@@ -788,7 +790,7 @@ def test_without_numpy_the_index_is_not_used(monkeypatch: Any, caplog: Any) -> N
     table = spread()
     import sys
 
-    monkeypatch.setitem(sys.modules, "deltalog.data.scan.key_index", None)
+    monkeypatch.setitem(sys.modules, "deltalog.data.keys.lookup", None)
     assert table.scan(predicate="k = 77").to_table().num_rows == 1
     assert "cannot use the key index" in caplog.text
 

@@ -1,0 +1,174 @@
+"""Writing packs: of new data files while they are written, and of existing files.
+
+Protocol: none (delta-io/delta #7435 proposes record-level indexes)
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Self
+
+import numpy as np
+import pyarrow as pa
+
+from deltalog._util.paths import canonical_path, encode_path
+from deltalog.data.keys.hashing import TableKey, hashes_of_rows, key_of
+from deltalog.data.keys.packs import put_pack
+from deltalog.errors import DeltaError
+from deltalog.storage.key_packs import FILE_FIELDS, MOST_ROWS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from deltalog._util.paths import FileInfo
+    from deltalog.protocol.configuration import TableConfiguration
+    from deltalog.storage.key_packs import Hashes
+    from deltalog.storage.store import Store
+
+logger: logging.Logger = logging.getLogger(__name__)
+
+LEAST_ROWS: Final = 1000
+"""Writes and commits only index files with at least this number of rows.
+
+Bounds of smaller files are narrow, and one pack for each of many small commits would make every
+lookup slower.
+"""
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """The content of the next pack."""
+
+    files: list[dict[str, Any]] = field(default_factory=list)
+    hashes: list[Hashes] = field(default_factory=list)
+    num_rows: int = 0
+    row_bits: int = 1
+
+
+class PackWriter:
+    """Writes packs; may be used by several threads.
+
+    Args:
+        store: the table's store.
+        key: the table's key.
+
+    Attributes:
+        paths: the paths of the packs, also of those that existed.
+        num_packs: the number of new packs.
+        num_bytes: their size.
+    """
+
+    def __init__(self, store: Store, key: TableKey) -> None:
+        self._store = store
+        self._key = key
+        self._lock = threading.Lock()
+        self._waiting = _Waiting()
+        self.paths: set[str] = set()
+        self.num_packs: int = 0
+        self.num_bytes: int = 0
+
+    def add(
+        self, files: Sequence[dict[str, Any]], hashes: Sequence[Hashes], *, row_bits: int = 1
+    ) -> None:
+        """Add files; write a pack if these files do not fit into it.
+
+        Args:
+            files: the files, with the columns of `FILE_FIELDS`.
+            hashes: the hashes of their rows, in order.
+            row_bits: the number of last bits that the hashes lack.
+        """
+        num_rows = sum(map(len, hashes))
+        full = None
+        with self._lock:
+            if self._waiting.files and self._waiting.num_rows + num_rows > MOST_ROWS:
+                full, self._waiting = self._waiting, _Waiting()
+            self._waiting.files += files
+            self._waiting.hashes += hashes
+            self._waiting.num_rows += num_rows
+            self._waiting.row_bits = max(self._waiting.row_bits, row_bits)
+        if full is not None:
+            self._write(full)
+
+    def finish(self) -> None:
+        """Write the last pack.
+
+        Raises:
+            StorageError: the pack cannot be written.
+        """
+        with self._lock:
+            last, self._waiting = self._waiting, _Waiting()
+        if last.files:
+            self._write(last)
+
+    def _write(self, part: _Waiting) -> None:
+        files = pa.Table.from_pylist(part.files, schema=FILE_FIELDS)
+        hashes = np.concatenate(part.hashes)
+        path, size = put_pack(self._store, self._key, files, hashes, part.row_bits)
+        with self._lock:
+            self.paths.add(path)
+            self.num_packs += size > 0
+            self.num_bytes += size
+
+
+class NewKeys:
+    """The keys of new data files. If they cannot be stored, the files are read without the index.
+
+    If the files are not committed, vacuum deletes the packs.
+
+    Args:
+        store: the table's store.
+        key: the table's key.
+    """
+
+    def __init__(self, store: Store, key: TableKey) -> None:
+        self._root = store.root
+        self._key = key
+        self._packs = PackWriter(store, key)
+
+    @classmethod
+    def of(cls, store: Store, configuration: TableConfiguration) -> Self | None:
+        """Return an object for the new files of a table; None if the table has no key."""
+        key = key_of(configuration)
+        return None if key is None else cls(store, key)
+
+    def hashes(self, rows: pa.Table) -> Hashes:
+        """Return the hashes of rows that have the columns of data files."""
+        return hashes_of_rows(rows, self._key.packed.columns, self._key)
+
+    def add(self, info: FileInfo, hashes: Sequence[Hashes]) -> None:
+        """Add the hashes of a complete file, unless the file is small.
+
+        Args:
+            info: the path of the file, relative to the root, its size and its time.
+            hashes: the hashes of its rows, in order.
+        """
+        num_rows = sum(map(len, hashes))
+        if num_rows < LEAST_ROWS:
+            return
+        file = {
+            "path": canonical_path(encode_path(info.path), self._root),
+            "size": info.size_bytes,
+            "modificationTime": info.modified_ms,
+            "num_rows": num_rows,
+        }
+        try:
+            self._packs.add([file], hashes)
+        except DeltaError as error:
+            self._warn(error)
+
+    def finish(self) -> None:
+        """Write the last pack."""
+        try:
+            self._packs.finish()
+        except DeltaError as error:
+            self._warn(error)
+
+    def _warn(self, error: DeltaError) -> None:
+        logger.warning(
+            "cannot write the key index of new files of %s: %s; these files are read without it "
+            "until optimize.key_index() runs",
+            self._root,
+            error,
+        )

@@ -1,0 +1,333 @@
+"""The key index of a table: indexing existing files, merging packs, and finding old packs.
+
+A pack contains the keys of all physical rows, also of deleted ones, so it stays valid as long as
+its data files exist. No commit is made: readers find packs by listing them. Writes index their new
+files themselves (`data.keys.writing`).
+
+Protocol: none (delta-io/delta #7435 proposes record-level indexes)
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, Final, Self
+
+import numpy as np
+import pyarrow as pa
+
+from deltalog._util.cards import ProgressCount
+from deltalog._util.kernels import arrow
+from deltalog._util.paths import canonical_paths, encode_path
+from deltalog.data.keys.hashing import KEYS_DIRECTORY, TableKey, hashes_of_rows, key_of
+from deltalog.data.keys.packs import TableIndex, placed
+from deltalog.data.keys.writing import LEAST_ROWS, PackWriter
+from deltalog.data.scan.plan import TASK_COLUMNS, check_rows_readable, make_numbered_tasks
+from deltalog.data.scan.reader import read_tasks
+from deltalog.data.scan.task import read_spec
+from deltalog.errors import DeltaError, InvalidInputError
+from deltalog.operations.changes.apply import balanced
+from deltalog.protocol.actions.arrow import FILE_SCHEMA
+from deltalog.protocol.stats.parse import parse_stats
+from deltalog.schema.metadata_columns import FILE_NUMBER
+from deltalog.storage.key_packs import MOST_ROWS, SUFFIX, DamagedPackError, KeyPack
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from deltalog._util.paths import FileInfo
+    from deltalog.log.snapshot import Snapshot
+    from deltalog.operations.engine import Engine
+    from deltalog.protocol.actions import AddFile
+    from deltalog.storage.key_packs import Hashes
+
+logger: logging.Logger = logging.getLogger(__name__)
+
+_FEW_ROWS: Final = MOST_ROWS // 4
+"""Packs with fewer rows are merged."""
+_MOST_SMALL: Final = 8
+"""If there are more packs with few rows, they are merged."""
+_LEAST_LIVE: Final = 0.5
+"""A pack is written again if a smaller share of its rows is in live files."""
+_LEAST_TASK_BYTES: Final = 32 << 20
+"""The least stored size of the files that one task of an engine indexes."""
+_SILENT: Final = ProgressCount(None)
+_NUM_RECORDS: Final = pa.schema([("numRecords", pa.int64())])
+
+
+@dataclass(slots=True)
+class KeyIndexReport:
+    """What building an index has done.
+
+    Args:
+        num_files: the number of live files with an entry.
+        num_files_added: the number of files whose keys were read.
+        num_rows_added: the number of their rows.
+        num_packs: the number of packs.
+        num_packs_added: the number of new packs.
+        num_packs_removed: the number of deleted packs.
+        num_bytes_added: the size of the new packs.
+    """
+
+    num_files: int = 0
+    num_files_added: int = 0
+    num_rows_added: int = 0
+    num_packs: int = 0
+    num_packs_added: int = 0
+    num_packs_removed: int = 0
+    num_bytes_added: int = 0
+
+    def add(self, other: Self) -> None:
+        """Add the numbers of another report."""
+        for part in fields(self):
+            setattr(self, part.name, getattr(self, part.name) + getattr(other, part.name))
+
+    def result(self) -> dict[str, int]:
+        """Return the numbers with names as in other metrics."""
+        return {
+            "numFilesIndexed": self.num_files,
+            "numFilesAdded": self.num_files_added,
+            "numRowsAdded": self.num_rows_added,
+            "numPacks": self.num_packs,
+            "numPacksAdded": self.num_packs_added,
+            "numPacksRemoved": self.num_packs_removed,
+            "numBytesAdded": self.num_bytes_added,
+        }
+
+
+def build_key_index(
+    snapshot: Snapshot, engine: Engine, *, progress: ProgressCount | None = None
+) -> KeyIndexReport:
+    """Write packs for all live files without an entry, and merge small packs.
+
+    Args:
+        snapshot: the newest version.
+        engine: reads the key columns.
+        progress: counts the files.
+
+    Raises:
+        InvalidInputError: the table has no key, or a key column was dropped.
+
+    Cost: reads the key columns of files without an entry. Merging reads whole packs.
+    """
+    key = _required_key(snapshot)
+    index = TableIndex(snapshot.store, key, snapshot.version)
+    live = snapshot.files(TASK_COLUMNS)
+    packs = index.packs()
+    without = live.filter(pa.array(placed(live, packs, snapshot.store.root)[0] < 0))
+    report = KeyIndexReport()
+    if without.num_rows:
+        for part in engine.index_keys(KeyIndexJob(snapshot), without, progress or _SILENT):
+            report.add(part)
+    _merge(index, key, packs, live, report)
+    index.forget()
+    left = index.packs()
+    report.num_packs = len(left)
+    report.num_files = int((placed(live, left, snapshot.store.root)[0] >= 0).sum())
+    return report
+
+
+def index_new_files(snapshot: Snapshot, adds: Sequence[AddFile], engine: Engine) -> None:
+    """Index the new files of a commit that their writer has not indexed, except small files.
+
+    Files are not indexed while they are written if Spark writes them, or if row groups are copied
+    into them.
+
+    Args:
+        snapshot: the committed version.
+        adds: the new files.
+        engine: reads the key columns.
+
+    Cost: nothing if this process has written entries for all files. Otherwise a listing of the
+        packs, and reading the key columns of files that are in no pack.
+    """
+    key = key_of(snapshot.configuration)
+    # A file with a deletion vector was there before.
+    new = [add for add in adds if add.deletion_vector is None and _num_records(add) >= LEAST_ROWS]
+    if key is None or not new:
+        return
+    rows = [
+        {
+            "path": encode_path(add.path),
+            "partitionValues": list(add.partition_values.items()),
+            "size": add.size_bytes,
+            "modificationTime": add.modification_time_ms,
+        }
+        for add in new
+    ]
+    schema = pa.schema([FILE_SCHEMA.field(name) for name in TASK_COLUMNS])
+    files = pa.Table.from_pylist(rows, schema=schema)
+    index = TableIndex(snapshot.store, key, snapshot.version)
+    for packs in (index.known, index.packs):
+        files = files.filter(pa.array(placed(files, packs(), snapshot.store.root)[0] < 0))
+        if not files.num_rows:
+            return
+    engine.index_keys(KeyIndexJob(snapshot), files, _SILENT)
+    index.forget()
+
+
+def _num_records(add: AddFile) -> int:
+    stats = parse_stats(pa.array([add.stats], pa.string()), _NUM_RECORDS)
+    count: int | None = stats.column("numRecords")[0].as_py()
+    return count or 0
+
+
+@dataclass(frozen=True, slots=True)
+class KeyIndexJob:
+    """The work of indexing files, for tasks of any engine; picklable.
+
+    Args:
+        snapshot: a version with the files.
+    """
+
+    snapshot: Snapshot
+
+    def run(self, files: pa.Table, progress: ProgressCount | None = None) -> KeyIndexReport:
+        """Write packs for files.
+
+        Args:
+            files: the files, with `TASK_COLUMNS`.
+            progress: counts the files.
+
+        Raises:
+            DeltaError: a file cannot be read, or a pack cannot be written.
+
+        Cost: reads the key columns; memory for the rows of one pack, 24 bytes for each.
+        """
+        snapshot, key = self.snapshot, _required_key(self.snapshot)
+        columns: dict[str, Any] = {
+            "path": canonical_paths(files.column("path"), snapshot.store.root),
+            "size": files.column("size"),
+            "modificationTime": files.column("modificationTime"),
+        }
+        listed = pa.table(columns).to_pylist()
+        writer, report = PackWriter(snapshot.store, key), KeyIndexReport()
+        for number, hashes in self._hashes(key, files, progress or _SILENT):
+            num_rows = sum(map(len, hashes))
+            writer.add([{**listed[number], "num_rows": num_rows}], hashes)
+            report.num_files_added += 1
+            report.num_rows_added += num_rows
+        writer.finish()
+        report.num_packs_added = writer.num_packs
+        report.num_bytes_added = writer.num_bytes
+        return report
+
+    def _hashes(
+        self, key: TableKey, files: pa.Table, progress: ProgressCount
+    ) -> Iterator[tuple[int, list[Hashes]]]:
+        """Yield the number of each file, and the hashes of its physical rows."""
+        place = files.column_names.index("deletionVector")
+        vectors = pa.nulls(files.num_rows, files.schema.field(place).type)
+        files = files.set_column(place, files.schema.field(place), vectors)
+        spec = read_spec(self.snapshot, columns=key.names, predicate=None)
+        progress.expect(files.num_rows)
+        tasks = progress.each(make_numbered_tasks(self.snapshot, spec, files))
+        current, parts = 0, list[Any]()
+        for batch in read_tasks(tasks):
+            number = batch.column(FILE_NUMBER)[0].as_py() if batch.num_rows else current
+            while current < number:
+                yield current, parts
+                current, parts = current + 1, []
+            parts.append(hashes_of_rows(batch, key.names, key))
+        while current < files.num_rows:
+            yield current, parts
+            current, parts = current + 1, []
+
+
+def old_packs(snapshot: Snapshot, *, cutoff_ms: int) -> list[FileInfo]:
+    """Return the packs that are not used, and that were written before a time.
+
+    A pack is not used if it has no live files or another key, or if it is damaged.
+
+    Args:
+        snapshot: the newest version.
+        cutoff_ms: milliseconds since 1970, UTC.
+
+    Cost: two listings, and the directories of the packs.
+    """
+    key = key_of(snapshot.configuration)
+    store = snapshot.store
+    infos = [one for one in store.list_all(KEYS_DIRECTORY) if one.name.endswith(SUFFIX)]
+    infos = [one for one in infos if one.modified_ms < cutoff_ms]
+    if key is None or not infos:
+        return infos
+    files = snapshot.files(TASK_COLUMNS)
+    used = {
+        pack.path
+        for pack in TableIndex(store, key, snapshot.version).packs()
+        if (placed(files, [pack], store.root)[0] >= 0).any()
+    }
+    return [info for info in infos if info.path not in used]
+
+
+def _required_key(snapshot: Snapshot) -> TableKey:
+    check_rows_readable(snapshot)
+    key = key_of(snapshot.configuration)
+    if key is None:
+        raise InvalidInputError(
+            f"cannot index the keys of {snapshot.store.root}: the table has no key, or a column of "
+            "it was dropped; set one with alter.set_key_index"
+        )
+    return key
+
+
+def file_groups(files: pa.Table, most: int) -> list[pa.Table]:
+    """Divide files into groups of about the same total size, for the tasks of an engine.
+
+    Args:
+        files: the files, with `TASK_COLUMNS`.
+        most: the maximum number of groups; there are fewer if there are few bytes.
+    """
+    sizes = files.column("size").to_pylist()
+    most = max(1, min(most, sum(sizes) // _LEAST_TASK_BYTES))
+    # A pickled slice would contain the whole table.
+    return [
+        files.take(arrow.arange(start, start + length)) for start, length in balanced(sizes, most)
+    ]
+
+
+def _merge(
+    index: TableIndex,
+    key: TableKey,
+    packs: Sequence[KeyPack],
+    live: pa.Table,
+    report: KeyIndexReport,
+) -> None:
+    """Merge packs if many are small, and write packs with few live rows again."""
+    places, inner = placed(live, packs, index.store.root)
+    used = [np.unique(inner[places == number]) for number in range(len(packs))]
+    rows = [int(np.diff(pack.starts)[own].sum()) for pack, own in zip(packs, used, strict=True)]
+    sparse = {
+        number
+        for number, pack in enumerate(packs)
+        if rows[number] < _LEAST_LIVE * pack.num_rows or not pack.num_rows
+    }
+    small = {number for number, count in enumerate(rows) if count < _FEW_ROWS}
+    chosen = sorted(sparse | small if len(small) > _MOST_SMALL else sparse)
+    writer = PackWriter(index.store, key)
+    taken = [
+        packs[number] for number in chosen if _take(index, packs[number], used[number], writer)
+    ]
+    writer.finish()
+    # A pack that did not fit together with others was written again with the same name.
+    gone = [pack.path for pack in taken if pack.path not in writer.paths]
+    index.store.delete_many(gone)
+    report.num_packs_added += writer.num_packs
+    report.num_bytes_added += writer.num_bytes
+    report.num_packs_removed += len(gone)
+
+
+def _take(index: TableIndex, pack: KeyPack, numbers: Any, writer: PackWriter) -> bool:
+    """Add the entries of some files of a pack; return whether the pack is no longer needed."""
+    if not len(numbers):
+        return True
+    try:
+        hashes = pack.hashes(index.store)
+    except (DamagedPackError, DeltaError) as error:
+        index.drop(pack.path, error)
+        return False
+    files = pack.files.take(pa.array(numbers)).to_pylist()
+    kept = [hashes[pack.starts[number] : pack.starts[number + 1]] for number in numbers]
+    writer.add(files, kept, row_bits=pack.row_bits)
+    return True
