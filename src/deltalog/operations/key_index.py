@@ -26,7 +26,7 @@ from deltalog.data.keys.writing import LEAST_ROWS, PackWriter
 from deltalog.data.scan.plan import TASK_COLUMNS, check_rows_readable, make_numbered_tasks
 from deltalog.data.scan.reader import read_tasks
 from deltalog.data.scan.task import read_spec
-from deltalog.errors import DeltaError, InvalidInputError
+from deltalog.errors import DeltaError, InvalidInputError, ObjectNotFoundError
 from deltalog.operations.changes.apply import balanced
 from deltalog.protocol.actions.arrow import FILE_SCHEMA
 from deltalog.protocol.stats.parse import parse_stats
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from deltalog.operations.engine import Engine
     from deltalog.protocol.actions import AddFile
     from deltalog.storage.key_packs import Hashes
+    from deltalog.storage.store import Store
 
 logger: logging.Logger = logging.getLogger(__name__)
 
@@ -99,7 +100,7 @@ class KeyIndexReport:
 def build_key_index(
     snapshot: Snapshot, engine: Engine, *, progress: ProgressCount | None = None
 ) -> KeyIndexReport:
-    """Write packs for all live files without an entry, and merge small packs.
+    """Write packs for all live files without an entry, merge small packs, delete damaged ones.
 
     Args:
         snapshot: the newest version.
@@ -114,13 +115,15 @@ def build_key_index(
     key = _required_key(snapshot)
     index = TableIndex(snapshot.store, key, snapshot.version)
     live = snapshot.files(TASK_COLUMNS)
-    packs = index.packs()
+    packs, damaged = _opened(snapshot.store, key)
     without = live.filter(pa.array(placed(live, packs, snapshot.store.root)[0] < 0))
     report = KeyIndexReport()
     if without.num_rows:
         for part in engine.index_keys(KeyIndexJob(snapshot), without, progress or _SILENT):
             report.add(part)
     _merge(index, key, packs, live, report)
+    snapshot.store.delete_many([path for path, _ in damaged])
+    report.num_packs_removed += len(damaged)
     index.forget()
     left = index.packs()
     report.num_packs = len(left)
@@ -259,6 +262,49 @@ def old_packs(snapshot: Snapshot, *, cutoff_ms: int) -> list[FileInfo]:
         if (placed(files, [pack], store.root)[0] >= 0).any()
     }
     return [info for info in infos if info.path not in used]
+
+
+@dataclass(frozen=True, slots=True)
+class KeyIndexState:
+    """What a key index lacks.
+
+    Args:
+        num_files: the number of live files.
+        num_without: the number of live files without an entry.
+        damaged: the paths of packs that cannot be opened, and why.
+    """
+
+    num_files: int
+    num_without: int
+    damaged: list[tuple[str, str]]
+
+
+def inspect_key_index(snapshot: Snapshot) -> KeyIndexState:
+    """Return what the key index of a table lacks.
+
+    Raises:
+        DeltaError: the packs cannot be listed, or the table has no key.
+
+    Cost: a listing, and the directories of the packs.
+    """
+    packs, damaged = _opened(snapshot.store, _required_key(snapshot))
+    live = snapshot.files(TASK_COLUMNS)
+    without = int((placed(live, packs, snapshot.store.root)[0] < 0).sum())
+    return KeyIndexState(live.num_rows, without, damaged)
+
+
+def _opened(store: Store, key: TableKey) -> tuple[list[KeyPack], list[tuple[str, str]]]:
+    """Return the packs of a key, and the path and the problem of each damaged pack."""
+    packs, damaged = list[KeyPack](), list[tuple[str, str]]()
+    for info in store.list_from(key.directory, ""):
+        if info.name.endswith(SUFFIX):
+            try:
+                packs.append(KeyPack.open(store, info))
+            except DamagedPackError as error:
+                damaged.append((info.path, str(error)))
+            except ObjectNotFoundError:  # another process has merged it
+                continue
+    return [pack for pack in packs if pack.key == key.packed], damaged
 
 
 def _required_key(snapshot: Snapshot) -> TableKey:

@@ -38,6 +38,7 @@ from deltalog.protocol.features.support import (
 )
 from deltalog.schema.columns import walk
 from deltalog.table.inspect.doctor.files import (
+    check_keys,
     check_orphans,
     check_partition_values,
     check_paths,
@@ -293,6 +294,7 @@ _OF_TABLES: Final[Mapping[str, CheckFunction]] = {
     "vectors": check_vectors,
     "statistics": check_statistics,
     "pages": check_stored_pages,
+    "keys": check_keys,
     "orphans": check_orphans,
 }
 CHECKS: Final = (*_OF_LOGS, *_OF_TABLES)

@@ -170,6 +170,39 @@ def _unreadable_branches(patient: Patient) -> Iterator[Finding]:
             )
 
 
+def check_keys(patient: Patient) -> Iterator[Finding]:
+    """Check the key index: files without an entry, and packs that are damaged."""
+    snapshot = patient.snapshot
+    if snapshot.configuration.properties.key_index_columns is None:
+        return
+    try:
+        from deltalog.operations.key_index import inspect_key_index  # needs NumPy
+    except ModuleNotFoundError as error:
+        yield Finding(
+            check="keys",
+            severity=Severity.WARNING,
+            message=f"the key index is not used, because {error.name} is not installed",
+            advice="pip install numpy",
+        )
+        return
+    found = inspect_key_index(snapshot)
+    for path, problem in found.damaged:
+        yield Finding(
+            check="keys",
+            severity=Severity.WARNING,
+            message=f"a pack of the key index is not used: {problem}",
+            advice="optimize.key_index() replaces it",
+            path=path,
+        )
+    if found.num_without:
+        yield Finding(
+            check="keys",
+            severity=Severity.INFO,
+            message=f"the key index lacks {found.num_without} of {found.num_files} files",
+            advice="optimize.key_index()",
+        )
+
+
 def check_partition_values(patient: Patient) -> Iterator[Finding]:
     """Check that partition values can be parsed as the column's type."""
     snapshot = patient.snapshot

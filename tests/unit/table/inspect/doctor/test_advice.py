@@ -228,6 +228,24 @@ def damaged_branch(path: Path) -> None:
         file.unlink()
 
 
+def _indexed(path: Path) -> None:
+    _make(path)
+    DeltaTable(path).alter.set_key_index(["id"])
+
+
+def file_without_keys(path: Path) -> None:
+    _indexed(path)
+    DeltaTable(path).optimize.key_index()
+    write_deltalake(path, pa.table({"id": [9], "f": [1.0]}), mode="append")
+
+
+def damaged_pack(path: Path) -> None:
+    _indexed(path)
+    DeltaTable(path).optimize.key_index()
+    (pack,) = _log(path, "_keys").glob("*/*.keys")
+    pack.write_bytes(pack.read_bytes()[:-9])
+
+
 PROBLEMS: Final = {
     long_log: "log-length",
     expired_log: "log-expired",
@@ -251,6 +269,8 @@ PROBLEMS: Final = {
     constraint_of_delta_rs: "access",
     mapping_by_version: "access",
     damaged_branch: "branch",
+    file_without_keys: "keys",
+    damaged_pack: "keys",
 }
 
 
