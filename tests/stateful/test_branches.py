@@ -16,7 +16,8 @@ from typing import Any, Final
 import pyarrow as pa
 import pytest
 
-from deltalog import DeltaTable, write_deltalake
+from deltalog import DeltaTable, col, write_deltalake
+from deltalog.data.keys import writing
 from deltalog.errors import (
     CommitConflictError,
     CommitFailedError,
@@ -25,6 +26,7 @@ from deltalog.errors import (
     VersionNotFoundError,
 )
 from deltalog.log.branches import on_named_branch
+from deltalog.operations import key_index
 from deltalog.testing import FaultyStore, Harm, InjectedFault
 from tests.support.logs import DictStore
 
@@ -72,6 +74,7 @@ class History:
     next_id: int = FIRST_ROWS
     num_published: int = 0
     num_refused: int = 0
+    keys: random.Random = field(default_factory=lambda: random.Random(5))
     trace: list[str] = field(default_factory=list)
 
     def begin(self) -> None:
@@ -80,6 +83,9 @@ class History:
         self.trace.append(str(configuration))
         write_deltalake(self.inner, data.slice(0, 10), configuration=configuration)
         write_deltalake(self.inner, data.slice(10), mode="append")
+        if self.chance.random() < 0.5:
+            self.trace.append("key index")
+            DeltaTable(self.inner).alter.set_key_index(["id"])
 
     # --- What changes rows
 
@@ -155,10 +161,15 @@ class History:
 
     def upkeep(self) -> None:
         table = DeltaTable(self.inner)
-        kind = self.chance.choice(("vacuum", "full vacuum", "checkpoint", "discard"))
+        kind = self.chance.choice(("vacuum", "full vacuum", "checkpoint", "discard", "index"))
         self.trace.append(kind)
         if kind == "checkpoint":
             table.create_checkpoint()
+        elif kind == "index":
+            if "key index" in self.trace:
+                name = self.chance.choice([None, *self.branches])
+                indexed = table if name is None else self.opened(self.inner, name)
+                indexed.optimize.key_index()
         elif kind == "discard":
             if self.branches:
                 name, _ = self.branches.popitem()
@@ -228,7 +239,12 @@ class History:
         ids: list[Any] = found["id"].to_pylist()
         values: list[Any] = found["v"].to_pylist()
         assert len(set(ids)) == len(ids), self.described()
-        return dict(zip(ids, values, strict=True))
+        rows = dict(zip(ids, values, strict=True))
+        wanted = [self.keys.randrange(self.next_id) for _ in range(3)]
+        by_key = table.scan(predicate=col("id").is_in(wanted)).to_table().to_pylist()
+        expected = {number: rows[number] for number in wanted if number in rows}
+        assert {row["id"]: row["v"] for row in by_key} == expected, self.described()
+        return rows
 
     def described(self) -> str:
         return "\n".join(self.trace)
@@ -244,6 +260,12 @@ def _run(seed: int) -> History:
             error.add_note(history.described())
             raise
     return history
+
+
+@pytest.fixture(autouse=True)
+def _small_files_have_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writing, "LEAST_ROWS", 1)
+    monkeypatch.setattr(key_index, "LEAST_ROWS", 1)
 
 
 @pytest.mark.parametrize("part", range(4))
