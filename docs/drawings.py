@@ -325,6 +325,30 @@ def branches() -> Drawing:
     return drawing
 
 
+def key_index() -> Drawing:
+    """A lookup: the log names the files, a pack the rows, and the reader checks them."""
+    drawing = Drawing("key-index", 780, 250)
+    drawing.labelled(10, 96, 110, 52, "id = 4711", "the key's hash")
+    drawing.arrow((120, 122), (158, 122))
+    drawing.box(160, 22, 250, 200, "o")
+    drawing.text(174, 44, "pack: hashes of many files, sorted", "s")
+    for number, (words, kind) in enumerate(
+        (("bucket 0", "b"), ("bucket 1: hash → row", "f"), ("bucket 2", "b"), ("…", "b"))
+    ):
+        drawing.labelled(176, 58 + 38 * number, 218, 32, words, kind=kind, style="s")
+    drawing.arrow((394, 112), (468, 62))
+    drawing.arrow((394, 112), (468, 142))
+    for number, (name, words) in enumerate(
+        (("file 3", "rows 512 to 520"), ("file 8", "row 90,001"), ("other files", "not read"))
+    ):
+        kind = "o" if number == 2 else "b"
+        drawing.labelled(470, 36 + 68 * number, 130, 52, name, words, kind=kind)
+    drawing.arrow((600, 62), (650, 112))
+    drawing.arrow((600, 130), (650, 122))
+    drawing.labelled(652, 84, 118, 66, "check", "whole condition,", "deletion vector", kind="f")
+    return drawing
+
+
 PICTURES: Final[tuple[Callable[[], Drawing], ...]] = (
     overview,
     folders,
@@ -332,6 +356,7 @@ PICTURES: Final[tuple[Callable[[], Drawing], ...]] = (
     merge_on_read,
     shared_query,
     branches,
+    key_index,
 )
 
 
