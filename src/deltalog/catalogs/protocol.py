@@ -444,3 +444,30 @@ class OffersTransactions:
         transactions = higher("CatalogTransactions")(self, journals, storage_options)
         found: AbstractContextManager[Any] = transactions.begin(**options)
         return found
+
+    def branch(
+        self,
+        tables: Sequence[str | Name],
+        name: str,
+        journals: str | PathLike[str] | Store | None = None,
+        storage_options: StorageOptions | None = None,
+        **options: Any,
+    ) -> Any:
+        """Create a branch of several tables, which are published together; a preview.
+
+        Args:
+            tables: the names of the tables.
+            name: the name of the branch of each table.
+            journals: see `transaction`.
+            storage_options: see `transaction`.
+            options: see `CatalogTransactions.branch`.
+
+        Returns:
+            A `CatalogBranch`.
+
+        Raises:
+            BranchExistsError: a table has the branch.
+            InvalidInputError: see `transaction`; or a table has no branches.
+        """
+        transactions = higher("CatalogTransactions")(self, journals, storage_options)
+        return transactions.branch(tables, name, **options)

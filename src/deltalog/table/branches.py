@@ -176,7 +176,7 @@ class PublishOutcome:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Publication:
+class Publication:
     """The commit of main that published a branch.
 
     Args:
@@ -194,17 +194,17 @@ def publish(
     """Publish a branch; see `DeltaTable.publish`."""
     branch = the_branch(draft, "publish")
     main = on_main(draft.snapshot.context)
-    done, was_published = _publication(main, branch), True
+    done, was_published = publication(main, branch), True
     if done is None:
         branch = records.set_state(main.store, branch, BranchState.CLOSED)
         try:
             done = _publish_closed(draft, branch, checks, commit_properties)
             was_published = False
         except Exception as error:
-            done = _publication_after(error, main, branch)
+            done = publication_after(error, main, branch)
             if done is None:
                 raise
-    _check_all_published(main, branch, done)
+    check_all_published(main, branch, done)
     records.delete_record(main.store, branch)
     return PublishOutcome(version=done.version, was_published=was_published)
 
@@ -214,8 +214,26 @@ def _publish_closed(
     branch: Branch,
     checks: Sequence[Check],
     commit_properties: CommitProperties | None,
-) -> _Publication:
+) -> Publication:
     """Check a closed branch, and commit its changes to main."""
+    operation, base = prepare(draft, branch, checks)
+    options = CommitOptions(properties=commit_properties, on_conflict="raise")
+    committed = execute(operation, lambda: base, draft.engine, options).committed
+    if committed.skipped:  # another publish was faster
+        raise BranchClosedError(
+            f"cannot publish the branch {branch.name!r} of {base.store.root}: it is published"
+        )
+    return Publication(version=committed.version, head_version=operation.head.version)
+
+
+def prepare(
+    draft: BranchedTable, branch: Branch, checks: Sequence[Check]
+) -> tuple[Publish, Snapshot]:
+    """Return the publish of a closed branch, and the version of main at which the branch starts.
+
+    Raises:
+        AuditFailedError, InvalidInputError, VersionNotFoundError: see `DeltaTable.publish`.
+    """
     main = on_main(draft.snapshot.context)
     # A vacuum that sees the branch closed keeps its files, also if it has expired.
     if branch.is_expired(main.clock.now_ms()):
@@ -226,14 +244,7 @@ def _publish_closed(
     head = _closed_head(draft, branch)
     base = _base_of(main, branch, head)
     check_draft(draft, head, branch, checks)
-    operation = Publish(branch=branch, head=head, changes=diff_snapshots(base, head))
-    options = CommitOptions(properties=commit_properties, on_conflict="raise")
-    committed = execute(operation, lambda: base, draft.engine, options).committed
-    if committed.skipped:  # another publish was faster
-        raise BranchClosedError(
-            f"cannot publish the branch {branch.name!r} of {main.store.root}: it is published"
-        )
-    return _Publication(version=committed.version, head_version=head.version)
+    return Publish(branch=branch, head=head, changes=diff_snapshots(base, head)), base
 
 
 def _base_of(main: TableContext, branch: Branch, head: Snapshot) -> Snapshot:
@@ -266,7 +277,7 @@ def _base_of(main: TableContext, branch: Branch, head: Snapshot) -> Snapshot:
     return base
 
 
-def _publication_after(error: Exception, main: TableContext, branch: Branch) -> _Publication | None:
+def publication_after(error: Exception, main: TableContext, branch: Branch) -> Publication | None:
     """Return the commit that published a branch although a publish failed; else open the branch.
 
     The branch remains closed if it is unknown whether it is published.
@@ -274,7 +285,7 @@ def _publication_after(error: Exception, main: TableContext, branch: Branch) -> 
     if isinstance(error, CommitOutcomeUnknownError):
         return None
     try:
-        done = _publication(main, branch)
+        done = publication(main, branch)
         if done is None:
             records.set_state(main.store, branch, BranchState.OPEN)
     except DeltaError as later:
@@ -283,7 +294,7 @@ def _publication_after(error: Exception, main: TableContext, branch: Branch) -> 
     return done
 
 
-def _check_all_published(main: TableContext, branch: Branch, done: _Publication) -> None:
+def check_all_published(main: TableContext, branch: Branch, done: Publication) -> None:
     """Raise if a branch has commits that its publish does not contain.
 
     A failed publish opens the branch again, perhaps while another publish succeeds.
@@ -354,7 +365,7 @@ def _closed_head(draft: BranchedTable, branch: Branch) -> Snapshot:
     return ran.committed.snapshot
 
 
-def _publication(main: TableContext, branch: Branch) -> _Publication | None:
+def publication(main: TableContext, branch: Branch) -> Publication | None:
     """Return the commit of main that published a branch; None if it is not published."""
     latest = load_snapshot(main)
     found = latest.app_transactions.get(app_id_of(branch))
@@ -366,7 +377,7 @@ def _publication(main: TableContext, branch: Branch) -> _Publication | None:
         if isinstance(parameters, dict) and parameters.get("branchId") == branch.id:
             version = int(entry["version"])
             break
-    return _Publication(version=version, head_version=found.version)
+    return Publication(version=version, head_version=found.version)
 
 
 # --- Checks

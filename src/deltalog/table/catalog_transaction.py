@@ -43,6 +43,7 @@ from deltalog.operations.alter import RemoveDomainMetadata, SetDomainMetadata
 from deltalog.operations.delete import Delete
 from deltalog.operations.execute import commit_staged, prepare_staged
 from deltalog.operations.merge import Merge
+from deltalog.operations.publish import Publish
 from deltalog.operations.update import Update
 from deltalog.operations.write import Write
 from deltalog.query.names import QualifiedName
@@ -59,23 +60,25 @@ from deltalog.transaction.journal import (
     app_id_of,
     pending_again,
 )
-from deltalog.transaction.pending import discard, discarding
+from deltalog.transaction.pending import PendingTransaction, discard, discarding
 from deltalog.transaction.properties import CommitOptions
 
 if TYPE_CHECKING:
-    from datetime import datetime
+    from collections.abc import Sequence
+    from datetime import datetime, timedelta
     from os import PathLike
 
     from deltalog._util.cards import Progress
     from deltalog.operations.operation import Operation
     from deltalog.storage.fsspec_store import StorageOptions
-    from deltalog.transaction import CommitProperties, PendingTransaction, PostCommitHookProperties
+    from deltalog.table.catalog_branches import CatalogBranch
+    from deltalog.transaction import CommitProperties, PostCommitHookProperties
     from deltalog.transaction.commit_loop import CommitLoop
 
 logger: logging.Logger = logging.getLogger(__name__)
 
 _TRIES: Final = 3
-_VERBS: Final = (Write, Delete, Update, Merge, SetDomainMetadata, RemoveDomainMetadata)
+_VERBS: Final = (Publish, Write, Delete, Update, Merge, SetDomainMetadata, RemoveDomainMetadata)
 
 
 class CatalogTransactions:
@@ -123,6 +126,41 @@ class CatalogTransactions:
         """
         options = CommitOptions(properties=commit_properties, hooks=post_commithook_properties)
         return CatalogTransaction(self._catalog, self._journals, options)
+
+    def branch(
+        self,
+        tables: Sequence[str | Name],
+        name: str,
+        *,
+        exist_ok: bool = False,
+        expires_after: timedelta | None = None,
+    ) -> CatalogBranch:
+        """Create a branch of several tables, which are published together; a preview.
+
+        Args:
+            tables: the names of the tables, as for `CatalogTransaction.table`.
+            name: the name of the branch of each table.
+            exist_ok: whether to open branches that exist.
+            expires_after: see `DeltaTable.branch`.
+
+        Raises:
+            BranchExistsError: a table has the branch. No branch was created.
+            InvalidInputError: a table has no branches, or two names mean the same table.
+
+        Cost: see `DeltaTable.branch`, for each table.
+        """
+        from deltalog.table.catalog_branches import create_branches
+
+        return create_branches(
+            self,
+            [
+                (parts, DeltaTable.from_context(self._catalog.open(parts)))
+                for parts in map(_parts, tables)
+            ],
+            name,
+            exist_ok=exist_ok,
+            expires_after=expires_after,
+        )
 
     def unfinished(self) -> list[TransactionReport]:
         """Return the transactions that have a journal, including running transactions.
@@ -176,6 +214,10 @@ class CatalogTransactions:
         return f"CatalogTransactions({self._catalog!r}, {self._journals.store.root!r})"
 
 
+def _parts(name: str | Name) -> Name:
+    return QualifiedName.parse(name).parts if isinstance(name, str) else tuple(name)
+
+
 class CatalogTransaction:
     """A context manager for one transaction over several tables; see `CatalogTransactions.begin`.
 
@@ -214,7 +256,7 @@ class CatalogTransaction:
             raise InvalidInputError(
                 "a transaction can be used only in its block: with transactions.begin() as tx: …"
             )
-        parts = QualifiedName.parse(name).parts if isinstance(name, str) else tuple(name)
+        parts = _parts(name)
         if parts not in self._tables:
             found = TransactionTable(parts, DeltaTable.from_context(self._catalog.open(parts)))
             for other in self._tables.values():
@@ -225,6 +267,19 @@ class CatalogTransaction:
                     )
             self._tables[parts] = found
         return self._tables[parts]
+
+    def publish(self, name: Name, operation: Publish, base: Snapshot) -> None:
+        """Stage the publish of a branch.
+
+        Args:
+            name: the name of the table.
+            operation: the publish.
+            base: the version of main at which the branch starts.
+        """
+        table = self.table(name)
+        table.begin_at(base)
+        table.do(operation)
+        table.pending.parameters.update(operation.logged_parameters())
 
     def __enter__(self) -> Self:
         """Begin."""
@@ -415,6 +470,11 @@ class TransactionTable(StagedOperations):
         self.shown = table
         self.begin()
         self.table_id: str = self.snapshot.metadata.id
+
+    def begin_at(self, base: Snapshot) -> None:
+        """Begin on an earlier version; commits since then are checked for conflicts."""
+        self.begin()
+        self._pending = PendingTransaction(base.context, base, operation="TRANSACTION")
 
     def do(
         self, operation: Operation[Any], *, dry_run: bool = False, progress: Progress | None = None
