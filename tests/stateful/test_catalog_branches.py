@@ -130,7 +130,7 @@ def test_all_branches_are_created_or_none(place: Place) -> None:
     with pytest.raises(InvalidInputError, match="none"):
         transactions(place).branch([], "c")
     branch = opened(place, exist_ok=True)
-    with pytest.raises(KeyError, match="no table 's.z'"):
+    with pytest.raises(KeyError, match=r"no table 's\.z'"):
         branch["s.z"]
     with pytest.raises(KeyError):
         branch.publish({"s.z": ["true"]})
