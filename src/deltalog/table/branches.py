@@ -8,6 +8,7 @@ Protocol: none (delta-io/delta #7439 proposes branches)
 
 from __future__ import annotations
 
+import logging
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -50,6 +51,8 @@ if TYPE_CHECKING:
     from deltalog.log.snapshot import Snapshot
     from deltalog.operations.engine import Engine
     from deltalog.transaction import CommitProperties
+
+logger: logging.Logger = logging.getLogger(__name__)
 
 _EXAMPLES: Final = 5
 _CLOSE: Final = "CLOSE BRANCH"
@@ -243,6 +246,14 @@ def prepare(
         )
     head = _closed_head(draft, branch)
     base = _base_of(main, branch, head)
+    retention_ms = base.configuration.properties.deleted_file_retention_ms
+    if main.clock.now_ms() - branch.created_ms > retention_ms:
+        logger.warning(
+            "the branch %r of %s is older than the retention of files: another engine's vacuum may "
+            "have deleted files that only the branch has, which publish checks",
+            branch.name,
+            main.store.root,
+        )
     check_draft(draft, head, branch, checks)
     return Publish(branch=branch, head=head, changes=diff_snapshots(base, head)), base
 

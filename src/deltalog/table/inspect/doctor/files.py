@@ -114,9 +114,9 @@ def check_orphans(patient: Patient) -> Iterator[Finding]:
     """
     if branch_of(patient.store) is not None:
         return  # the files of main are in the same directory
-    unreadable = list(_unreadable_branches(patient))
-    if unreadable:
-        yield from unreadable
+    problems = list(_branch_problems(patient))
+    yield from problems
+    if any(problem.severity is Severity.ERROR for problem in problems):
         return
     try:
         unneeded = plan_vacuum(
@@ -147,7 +147,8 @@ def check_orphans(patient: Patient) -> Iterator[Finding]:
             )
 
 
-def _unreadable_branches(patient: Patient) -> Iterator[Finding]:
+def _branch_problems(patient: Patient) -> Iterator[Finding]:
+    retention_ms = patient.snapshot.configuration.properties.deleted_file_retention_ms
     try:
         branches = list_branches(patient.store)
     except DeltaError as error:
@@ -167,6 +168,15 @@ def _unreadable_branches(patient: Patient) -> Iterator[Finding]:
                 severity=Severity.ERROR,
                 message=f"vacuum is refused, because a branch cannot be read: {error}",
                 advice=f"drop_branch({branch.name!r}) deletes it",
+            )
+            continue
+        if patient.now_ms - branch.created_ms > retention_ms:
+            yield Finding(
+                check="branch",
+                severity=Severity.WARNING,
+                message=f"the branch {branch.name!r} is older than the retention of files, so "
+                "another engine's vacuum may delete files that only the branch has",
+                advice=f"publish it, or delete it: drop_branch({branch.name!r})",
             )
 
 

@@ -228,6 +228,15 @@ def damaged_branch(path: Path) -> None:
         file.unlink()
 
 
+def old_branch(path: Path) -> None:
+    _make(path)
+    DeltaTable(path).branch("b")
+    (record,) = _log(path, "_branches").glob("*.json")
+    content = loads(record.read_bytes())
+    content["createdTime"] -= 30 * _DAY_S * 1000
+    record.write_bytes(dumps(content))
+
+
 def _indexed(path: Path) -> None:
     _make(path)
     DeltaTable(path).alter.set_key_index(["id"])
@@ -269,6 +278,7 @@ PROBLEMS: Final = {
     constraint_of_delta_rs: "access",
     mapping_by_version: "access",
     damaged_branch: "branch",
+    old_branch: "branch",
     file_without_keys: "keys",
     damaged_pack: "keys",
 }
