@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 import deltalog.spark
 from deltalog import DeltaTable as CoreTable
 from deltalog import PostCommitHookProperties, write_deltalake
+from deltalog.operations import key_index
 from deltalog.spark import DeltaTable
 from deltalog.spark.reading.state import MOST_FILES_HERE
 from deltalog.storage import open_store
@@ -75,3 +76,19 @@ def test_tasks_compact_after_a_write(spark: SparkSession, tmp_path: Path) -> Non
     assert in_order(after.to_pyarrow_table().to_pylist()) == [{"id": n} for n in range(1, 60)]
     read = store.paths("open", "read", "read_ranges")
     assert not [path for path in read if path.endswith(".parquet")]
+
+
+def test_tasks_index_what_spark_writes(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(key_index, "_LEAST_TASK_BYTES", 1)
+    write_deltalake(tmp_path, pa.table({"id": [-1]}))
+    CoreTable(tmp_path).alter.set_key_index(["id"])
+    rows = spark.range(0, 9000, 1, 3)
+    rows.write.format("deltalog").mode("append").save(str(tmp_path))
+    packs = list(tmp_path.glob("_delta_log/_keys/*/*.keys"))
+    assert len(packs) == 3
+    table = CoreTable(tmp_path)
+    assert "3 files are not read" in str(table.scan(predicate="id = 8000").explain())
+    assert table.scan(predicate="id = 8000").to_table().num_rows == 1
+    assert DeltaTable.forPath(spark, tmp_path).toDF().where("id = 8000").count() == 1

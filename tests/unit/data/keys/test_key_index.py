@@ -22,7 +22,7 @@ from deltalog.data.keys import hashing, lookup, writing
 from deltalog.data.keys import packs as held
 from deltalog.data.keys.hashing import hashes_of
 from deltalog.data.scan.native import DUCKDB, plan_native
-from deltalog.errors import InvalidInputError
+from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.expressions import Literal, col
 from deltalog.expressions.nodes import Comparison, In
 from deltalog.operations import key_index
@@ -31,6 +31,7 @@ from deltalog.schema.types import PrimitiveType, as_type
 from deltalog.testing import CountingStore
 from tests.support.facade import VECTORS, fresh_rows, make, rows, store_of
 from tests.support.logs import DictStore
+from tests.support.sharded import PickledTasks
 
 LCASE = {"__COLLATIONS": {"k": "spark.UTF8_LCASE_RTRIM"}}
 
@@ -812,3 +813,121 @@ PINNED: dict[str, list[int]] = {
     "double": [13858820600436190080, 9120364689472598774],
     "decimal": [4938568074440166870],
 }
+
+
+# --- who indexes new files
+
+
+def test_a_write_indexes_its_files_without_reading_them(monkeypatch: Any) -> None:
+    inner = DictStore()
+    store = CountingStore(inner)
+    write_deltalake(store, pa.table({"k": [1] * 1000}))
+    table = DeltaTable(store)
+    table.alter.set_key_index(["k"])
+    table.optimize.key_index()
+    monkeypatch.setattr(key_index, "read_tasks", None)
+    store.reset()
+    write_deltalake(table, pa.table({"k": list(range(5000))}), mode="append")
+    assert len([path for path in inner.files if path.endswith(".keys")]) == 2
+    store.reset()
+    assert table.scan(predicate="k = 4999").to_table().num_rows == 1
+    assert not [path for path in store.paths("list_from") if "_keys" in path]  # it is known
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_a_write_has_the_hashes_of_a_build(kind: str, monkeypatch: Any) -> None:
+    """The pack of a write equals that of a build: it has the same name, a digest."""
+    monkeypatch.setattr(writing, "LEAST_ROWS", 1)
+    data, metadata = ("string", LCASE) if kind == COLLATED else (kind, {})
+    schema = Schema([Field("k", as_type(data), metadata=metadata)])
+    table = DeltaTable.create(DictStore(), schema=schema, configuration=MAPPED)
+    table.alter.set_key_index(["k"])
+    values = [None, *(KINDS[kind](n) for n in range(40))]
+    rows = pa.table({"k": pa.array(values, to_arrow_type(as_type(data)))})
+    write_deltalake(table, rows, mode="append")
+    (written,) = packs(table)
+    content = store_of(table).files.pop(written)
+    table.optimize.key_index()
+    assert {path: store_of(table).files[path] for path in packs(table)} == {written: content}
+
+
+MAPPED = {"delta.columnMapping.mode": "name"}
+
+
+def test_a_failed_write_leaves_a_pack_that_vacuum_deletes() -> None:
+    table = make(pa.table({"k": [1]}))
+    table.alter.set_key_index(["k"])
+    table.alter.add_constraint({"small": "k < 3000"})
+    parts = [pa.table({"k": list(range(2000))}), pa.table({"k": [5000]})]
+    reader = pa.RecordBatchReader.from_batches(
+        parts[0].schema, [batch for part in parts for batch in part.to_batches()]
+    )
+    with pytest.raises(DeltaError):
+        write_deltalake(table, reader, mode="append")
+    table.vacuum(0, enforce_retention_duration=False, dry_run=False)
+    assert packs(table) == []
+
+
+def test_engines_index_in_tasks(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr(key_index, "_LEAST_TASK_BYTES", 1)
+    for number in range(6):
+        rows = pa.table({"k": list(range(number, 6000, 6))})
+        write_deltalake(tmp_path, rows, mode="append", configuration=VECTORS)
+    engine = PickledTasks(num_tasks=3)
+    table = DeltaTable(tmp_path, engine=engine)
+    table.alter.set_key_index(["k"])
+    told: list[tuple[int, int]] = []
+    report = table.optimize.key_index(progress=lambda *counts: told.append(counts))
+    assert (report["numFilesIndexed"], report["numRowsAdded"], report["numPacksAdded"]) == (
+        6,
+        6000,
+        3,
+    )
+    assert [(name, len(inputs)) for name, _, inputs in engine.sent] == [("_index_group", 3)]
+    assert told[-1] == (6, 6)
+    assert "5 files are not read" in str(table.scan(predicate="k = 77").explain())
+    assert table.scan(predicate="k = 77").to_table().num_rows == 1
+
+
+def test_compacted_files_are_indexed_after_the_commit(monkeypatch: Any) -> None:
+    """Copied row groups are not decoded while they are written."""
+    table = spread()
+    assert len(packs(table)) == 1
+    table.optimize.compact()
+    assert len(packs(table)) == 2
+    assert "without an entry" not in str(table.scan(predicate="k = 77").explain())
+    monkeypatch.setattr(key_index, "read_tasks", None)  # a masked file is not read again
+    table.delete("k = 78")
+    assert len(packs(table)) == 2
+
+
+@pytest.mark.parametrize("null_safe", [False, True])
+def test_a_merge_by_several_columns_reads_only_found_rows(null_safe: bool) -> None:
+    numbers = list(range(3000))
+    store = DictStore()
+    for part in range(3):
+        some = numbers[part::3]
+        rows = pa.table({"a": [n % 50 for n in some], "b": [str(n) for n in some], "v": some})
+        write_deltalake(store, rows, mode="append", configuration=VECTORS)
+    table = DeltaTable(store)
+    table.alter.set_key_index(["a", "b"])
+    table.optimize.key_index()
+    keys = [7, 1234, 2999, 40_000]
+    source = pa.table(
+        {
+            "a": pa.array([*(n % 50 for n in keys), None], pa.int64()),
+            "b": [*map(str, keys), "x"],
+            "v": [-1] * 5,
+        }
+    )
+    equal = "<=>" if null_safe else "="
+    merge = table.merge(
+        source, f"t.a {equal} s.a AND t.b {equal} s.b", source_alias="s", target_alias="t"
+    )
+    merge = merge.when_matched_update_all().when_not_matched_insert_all()
+    assert "key index of a, b: 3 rows in 3 files" in str(merge.explain())
+    done = merge.execute()
+    assert (done["num_target_rows_updated"], done["num_target_rows_inserted"]) == (3, 2)
+    found = {(row["a"], row["b"]): row["v"] for row in table.to_pyarrow_table().to_pylist()}
+    expected = {(n % 50, str(n)): -1 if n in keys else n for n in [*numbers, 40_000]}
+    assert found == {**expected, (None, "x"): -1}
