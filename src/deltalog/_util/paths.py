@@ -280,6 +280,8 @@ def split_location(location: str) -> tuple[str, str, str]:
 
 LOG_DIRECTORY: Final = "_delta_log"
 """The directory of the log, below the root of every table."""
+KEYS_DIRECTORY: Final = f"{LOG_DIRECTORY}/_keys"
+"""The directory of the key index, which main and branches share."""
 _FILE_URL: Final = re.compile("file:/", re.IGNORECASE)
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/+")
 _DRIVE_BACKSLASH: Final = re.compile(r"[A-Za-z]:\\")

@@ -7,7 +7,8 @@ This is a preview of deltalog. It is the only module that knows the format:
 - `_delta_log/_branches/<id>/` contains the branch's log, in the format of any Delta log. The log
   begins with a checkpoint of the version of main at which the branch starts, so no clean-up of main
   can damage it.
-- Data files are in the directory of the table, beside those of main.
+- Data files are in the directory of the table, beside those of main. So are the packs of a key
+  index, which only narrow reads.
 
 Other writers ignore the directory, because the protocol does not define it.
 
@@ -23,7 +24,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 
 from deltalog._util.json import JsonObject, dumps, loads
-from deltalog._util.paths import LOG_DIRECTORY, FileInfo
+from deltalog._util.paths import KEYS_DIRECTORY, LOG_DIRECTORY, FileInfo
 from deltalog.errors import (
     AlreadyExistsError,
     BranchClosedError,
@@ -565,4 +566,6 @@ class BranchStore:
 
 
 def _is_in_log(path: str) -> bool:
+    if path == KEYS_DIRECTORY or path.startswith(f"{KEYS_DIRECTORY}/"):
+        return False
     return path == LOG_DIRECTORY or path.startswith(f"{LOG_DIRECTORY}/")

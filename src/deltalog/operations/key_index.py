@@ -18,15 +18,16 @@ import numpy as np
 import pyarrow as pa
 
 from deltalog._util.cards import ProgressCount
-from deltalog._util.kernels import arrow
-from deltalog._util.paths import canonical_paths, encode_path
-from deltalog.data.keys.hashing import KEYS_DIRECTORY, TableKey, hashes_of_rows, key_of
+from deltalog._util.kernels import arrow, pc
+from deltalog._util.paths import KEYS_DIRECTORY, canonical_paths, encode_path
+from deltalog.data.keys.hashing import TableKey, hashes_of_rows, key_of
 from deltalog.data.keys.packs import TableIndex, placed
 from deltalog.data.keys.writing import LEAST_ROWS, PackWriter
 from deltalog.data.scan.plan import TASK_COLUMNS, check_rows_readable, make_numbered_tasks
 from deltalog.data.scan.reader import read_tasks
 from deltalog.data.scan.task import read_spec
 from deltalog.errors import DeltaError, InvalidInputError, ObjectNotFoundError
+from deltalog.log.branches import branch_of
 from deltalog.operations.changes.apply import balanced
 from deltalog.protocol.actions.arrow import FILE_SCHEMA
 from deltalog.protocol.stats.parse import parse_stats
@@ -121,7 +122,8 @@ def build_key_index(
     if without.num_rows:
         for part in engine.index_keys(KeyIndexJob(snapshot), without, progress or _SILENT):
             report.add(part)
-    _merge(index, key, packs, live, report)
+    if branch_of(snapshot.store) is None:  # other packs have files of main that a branch lacks
+        _merge(index, key, packs, live, report)
     snapshot.store.delete_many([path for path, _ in damaged])
     report.num_packs_removed += len(damaged)
     index.forget()
@@ -147,9 +149,11 @@ def index_new_files(snapshot: Snapshot, adds: Sequence[AddFile], engine: Engine)
     """
     key = key_of(snapshot.configuration)
     # A file with a deletion vector was there before.
-    new = [add for add in adds if add.deletion_vector is None and _num_records(add) >= LEAST_ROWS]
+    new = [add for add in adds if add.deletion_vector is None]
     if key is None or not new:
         return
+    stats = parse_stats(pa.array([add.stats for add in new], pa.string()), _NUM_RECORDS)
+    is_large = pc.greater_equal(stats.column("numRecords"), pa.scalar(LEAST_ROWS, pa.int64()))
     rows = [
         {
             "path": encode_path(add.path),
@@ -160,20 +164,15 @@ def index_new_files(snapshot: Snapshot, adds: Sequence[AddFile], engine: Engine)
         for add in new
     ]
     schema = pa.schema([FILE_SCHEMA.field(name) for name in TASK_COLUMNS])
-    files = pa.Table.from_pylist(rows, schema=schema)
+    files = pa.Table.from_pylist(rows, schema=schema).filter(is_large)
     index = TableIndex(snapshot.store, key, snapshot.version)
     for packs in (index.known, index.packs):
-        files = files.filter(pa.array(placed(files, packs(), snapshot.store.root)[0] < 0))
         if not files.num_rows:
             return
-    engine.index_keys(KeyIndexJob(snapshot), files, _SILENT)
+        files = files.filter(pa.array(placed(files, packs(), snapshot.store.root)[0] < 0))
+    if files.num_rows:
+        engine.index_keys(KeyIndexJob(snapshot), files, _SILENT)
     index.forget()
-
-
-def _num_records(add: AddFile) -> int:
-    stats = parse_stats(pa.array([add.stats], pa.string()), _NUM_RECORDS)
-    count: int | None = stats.column("numRecords")[0].as_py()
-    return count or 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,16 +339,19 @@ def _merge(
     live: pa.Table,
     report: KeyIndexReport,
 ) -> None:
-    """Merge packs if many are small, and write packs with few live rows again."""
+    """Merge packs if many are small, and write packs with few live rows again.
+
+    Packs without live rows may have files of branches. Vacuum deletes them.
+    """
     places, inner = placed(live, packs, index.store.root)
     used = [np.unique(inner[places == number]) for number in range(len(packs))]
     rows = [int(np.diff(pack.starts)[own].sum()) for pack, own in zip(packs, used, strict=True)]
     sparse = {
         number
         for number, pack in enumerate(packs)
-        if rows[number] < _LEAST_LIVE * pack.num_rows or not pack.num_rows
+        if 0 < rows[number] < _LEAST_LIVE * pack.num_rows
     }
-    small = {number for number, count in enumerate(rows) if count < _FEW_ROWS}
+    small = {number for number, count in enumerate(rows) if 0 < count < _FEW_ROWS}
     chosen = sorted(sparse | small if len(small) > _MOST_SMALL else sparse)
     writer = PackWriter(index.store, key)
     taken = [
@@ -366,8 +368,6 @@ def _merge(
 
 def _take(index: TableIndex, pack: KeyPack, numbers: Any, writer: PackWriter) -> bool:
     """Add the entries of some files of a pack; return whether the pack is no longer needed."""
-    if not len(numbers):
-        return True
     try:
         hashes = pack.hashes(index.store)
     except (DamagedPackError, DeltaError) as error:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from deltalog._util.paths import LOG_DIRECTORY
+from deltalog._util.paths import KEYS_DIRECTORY
 from deltalog._util.similar_names import SimilarNames, suggests_arguments
 from deltalog.errors import InvalidInputError
+from deltalog.log.branches import branch_of
 from deltalog.operations import alter
 from deltalog.operations.alter.drop_feature import drop_feature
 from deltalog.operations.arguments import as_constraints
@@ -315,9 +316,9 @@ class TableAlterer(SimilarNames):
             names: the key columns, usually one; None removes the key, and deletes the index.
         """
         self._do(alter.SetKeyIndex(names), commit_properties, post_commithook_properties)
-        if names is None:
-            store = self._table.snapshot.store
-            store.delete_many([info.path for info in store.list_all(f"{LOG_DIRECTORY}/_keys")])
+        store = self._table.snapshot.store
+        if names is None and branch_of(store) is None:  # main may have the key
+            store.delete_many([info.path for info in store.list_all(KEYS_DIRECTORY)])
 
     def add_feature(
         self,

@@ -15,7 +15,7 @@ import pyarrow.types as pt
 
 from deltalog._util.json import dumps
 from deltalog._util.kernels import compute, pc
-from deltalog._util.paths import LOG_DIRECTORY
+from deltalog._util.paths import KEYS_DIRECTORY
 from deltalog.errors import InvalidInputError
 from deltalog.expressions.comparing import keys as collation_keys
 from deltalog.protocol.column_mapping import Mode, physical_name
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from deltalog.protocol.configuration import TableConfiguration
     from deltalog.schema import Field
     from deltalog.storage.key_packs import Hashes
-
-KEYS_DIRECTORY: Final = f"{LOG_DIRECTORY}/_keys"
 
 
 @dataclass(frozen=True, slots=True)

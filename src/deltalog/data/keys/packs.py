@@ -20,6 +20,7 @@ import pyarrow as pa
 from deltalog._util.kernels import compute
 from deltalog._util.paths import FileInfo, canonical_paths
 from deltalog.errors import AlreadyExistsError, DeltaError, ObjectNotFoundError
+from deltalog.log.branches import named_root
 from deltalog.storage.key_packs import (
     FILE_FIELDS,
     SUFFIX,
@@ -141,8 +142,8 @@ _HELD: Final = _Held()
 
 
 def _place(store: Store, key: TableKey) -> tuple[str, str]:
-    # Stores in memory may have the same root. A pack of another table is not used.
-    return f"{store.root} {key.packed.table_id}", key.directory
+    # Stores in memory may have the same root. A branch counts its own versions.
+    return f"{named_root(store)} {key.packed.table_id}", key.directory
 
 
 def put_pack(

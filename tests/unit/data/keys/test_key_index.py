@@ -679,12 +679,28 @@ def test_rewritten_and_restored_files_are_found() -> None:
     table.optimize.compact()
     assert table.scan(predicate="k = 77").to_table().num_rows == 1
     table.optimize.key_index()
-    assert len(packs(table)) == 1  # the pack without live files was removed
+    assert len(packs(table)) == 2  # vacuum deletes the pack without live files
     assert "11 files are not read" not in str(table.scan(predicate="k = 77").explain())
     table.restore(version)
     assert table.scan(predicate="k = 77").to_table().num_rows == 1
-    table.optimize.key_index()
     assert "11 files are not read" in str(table.scan(predicate="k = 77").explain())
+
+
+def test_main_and_branches_share_packs() -> None:
+    table = spread()
+    draft = table.branch("b")
+    assert "11 files are not read" in str(draft.scan(predicate="k = 77").explain())
+    write_deltalake(draft, pa.table({"k": list(range(10**6, 10**6 + 2000))}), mode="append")
+    assert "12 files are not read" in str(draft.scan(predicate="k = 77").explain())
+    for one in (table, draft):
+        one.optimize.key_index()
+    assert len(packs(table)) == 2
+    draft.publish()
+    table.update_incremental()
+    assert "12 files are not read" in str(table.scan(predicate=f"k = {10**6}").explain())
+    again = table.branch("c")
+    again.alter.set_key_index(None)
+    assert len(packs(table)) == 2
 
 
 def test_vacuum_deletes_packs_that_no_live_file_needs() -> None:
