@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 import deltalog.spark
 from deltalog import DeltaTable as CoreTable
 from deltalog import PostCommitHookProperties, write_deltalake
-from deltalog.operations import key_index
+from deltalog.operations import key_tasks
 from deltalog.spark import DeltaTable
 from deltalog.spark.reading.state import MOST_FILES_HERE
 from deltalog.storage import open_store
@@ -81,7 +81,7 @@ def test_tasks_compact_after_a_write(spark: SparkSession, tmp_path: Path) -> Non
 def test_tasks_index_what_spark_writes(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(key_index, "_LEAST_TASK_BYTES", 1)
+    monkeypatch.setattr(key_tasks, "_LEAST_TASK_BYTES", 1)
     write_deltalake(tmp_path, pa.table({"id": [-1]}))
     CoreTable(tmp_path).alter.set_key_index(["id"])
     rows = spark.range(0, 9000, 1, 3)

@@ -11,37 +11,31 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Final, Self
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
 
 from deltalog._util.cards import ProgressCount
-from deltalog._util.kernels import arrow, pc
-from deltalog._util.paths import KEYS_DIRECTORY, canonical_paths, encode_path
-from deltalog.data.keys.hashing import TableKey, hashes_of_rows, key_of
+from deltalog._util.kernels import pc
+from deltalog._util.paths import KEYS_DIRECTORY, encode_path
+from deltalog.data.keys.hashing import TableKey, key_of
 from deltalog.data.keys.packs import TableIndex, placed
 from deltalog.data.keys.writing import LEAST_ROWS, PackWriter
-from deltalog.data.scan.plan import TASK_COLUMNS, check_rows_readable, make_numbered_tasks
-from deltalog.data.scan.reader import read_tasks
-from deltalog.data.scan.task import read_spec
-from deltalog.errors import DeltaError, InvalidInputError, ObjectNotFoundError
+from deltalog.data.scan.plan import TASK_COLUMNS
+from deltalog.errors import DeltaError, ObjectNotFoundError
 from deltalog.log.branches import branch_of
-from deltalog.operations.changes.apply import balanced
+from deltalog.operations.key_tasks import SILENT, KeyIndexJob, KeyIndexReport, required_key
 from deltalog.protocol.actions.arrow import FILE_SCHEMA
 from deltalog.protocol.stats.parse import parse_stats
-from deltalog.schema.metadata_columns import FILE_NUMBER
 from deltalog.storage.key_packs import MOST_ROWS, SUFFIX, DamagedPackError, KeyPack
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from deltalog._util.paths import FileInfo
     from deltalog.log.snapshot import Snapshot
     from deltalog.operations.engine import Engine
     from deltalog.protocol.actions import AddFile
-    from deltalog.storage.key_packs import Hashes
     from deltalog.storage.store import Store
 
 logger: logging.Logger = logging.getLogger(__name__)
@@ -52,50 +46,7 @@ _MOST_SMALL: Final = 8
 """If there are more packs with few rows, they are merged."""
 _LEAST_LIVE: Final = 0.5
 """A pack is written again if a smaller share of its rows is in live files."""
-_LEAST_TASK_BYTES: Final = 32 << 20
-"""The least stored size of the files that one task of an engine indexes."""
-_SILENT: Final = ProgressCount(None)
 _NUM_RECORDS: Final = pa.schema([("numRecords", pa.int64())])
-
-
-@dataclass(slots=True)
-class KeyIndexReport:
-    """What building an index has done.
-
-    Args:
-        num_files: the number of live files with an entry.
-        num_files_added: the number of files whose keys were read.
-        num_rows_added: the number of their rows.
-        num_packs: the number of packs.
-        num_packs_added: the number of new packs.
-        num_packs_removed: the number of deleted packs.
-        num_bytes_added: the size of the new packs.
-    """
-
-    num_files: int = 0
-    num_files_added: int = 0
-    num_rows_added: int = 0
-    num_packs: int = 0
-    num_packs_added: int = 0
-    num_packs_removed: int = 0
-    num_bytes_added: int = 0
-
-    def add(self, other: Self) -> None:
-        """Add the numbers of another report."""
-        for part in fields(self):
-            setattr(self, part.name, getattr(self, part.name) + getattr(other, part.name))
-
-    def result(self) -> dict[str, int]:
-        """Return the numbers with names as in other metrics."""
-        return {
-            "numFilesIndexed": self.num_files,
-            "numFilesAdded": self.num_files_added,
-            "numRowsAdded": self.num_rows_added,
-            "numPacks": self.num_packs,
-            "numPacksAdded": self.num_packs_added,
-            "numPacksRemoved": self.num_packs_removed,
-            "numBytesAdded": self.num_bytes_added,
-        }
 
 
 def build_key_index(
@@ -113,14 +64,14 @@ def build_key_index(
 
     Cost: reads the key columns of files without an entry. Merging reads whole packs.
     """
-    key = _required_key(snapshot)
+    key = required_key(snapshot)
     index = TableIndex(snapshot.store, key, snapshot.version)
     live = snapshot.files(TASK_COLUMNS)
     packs, damaged = _opened(snapshot.store, key)
     without = live.filter(pa.array(placed(live, packs, snapshot.store.root)[0] < 0))
     report = KeyIndexReport()
     if without.num_rows:
-        for part in engine.index_keys(KeyIndexJob(snapshot), without, progress or _SILENT):
+        for part in engine.index_keys(KeyIndexJob(snapshot), without, progress or SILENT):
             report.add(part)
     if branch_of(snapshot.store) is None:  # other packs have files of main that a branch lacks
         _merge(index, key, packs, live, report)
@@ -171,70 +122,8 @@ def index_new_files(snapshot: Snapshot, adds: Sequence[AddFile], engine: Engine)
             return
         files = files.filter(pa.array(placed(files, packs(), snapshot.store.root)[0] < 0))
     if files.num_rows:
-        engine.index_keys(KeyIndexJob(snapshot), files, _SILENT)
+        engine.index_keys(KeyIndexJob(snapshot), files, SILENT)
     index.forget()
-
-
-@dataclass(frozen=True, slots=True)
-class KeyIndexJob:
-    """The work of indexing files, for tasks of any engine; picklable.
-
-    Args:
-        snapshot: a version with the files.
-    """
-
-    snapshot: Snapshot
-
-    def run(self, files: pa.Table, progress: ProgressCount | None = None) -> KeyIndexReport:
-        """Write packs for files.
-
-        Args:
-            files: the files, with `TASK_COLUMNS`.
-            progress: counts the files.
-
-        Raises:
-            DeltaError: a file cannot be read, or a pack cannot be written.
-
-        Cost: reads the key columns; memory for the rows of one pack, 24 bytes for each.
-        """
-        snapshot, key = self.snapshot, _required_key(self.snapshot)
-        columns: dict[str, Any] = {
-            "path": canonical_paths(files.column("path"), snapshot.store.root),
-            "size": files.column("size"),
-            "modificationTime": files.column("modificationTime"),
-        }
-        listed = pa.table(columns).to_pylist()
-        writer, report = PackWriter(snapshot.store, key), KeyIndexReport()
-        for number, hashes in self._hashes(key, files, progress or _SILENT):
-            num_rows = sum(map(len, hashes))
-            writer.add([{**listed[number], "num_rows": num_rows}], hashes)
-            report.num_files_added += 1
-            report.num_rows_added += num_rows
-        writer.finish()
-        report.num_packs_added = writer.num_packs
-        report.num_bytes_added = writer.num_bytes
-        return report
-
-    def _hashes(
-        self, key: TableKey, files: pa.Table, progress: ProgressCount
-    ) -> Iterator[tuple[int, list[Hashes]]]:
-        """Yield the number of each file, and the hashes of its physical rows."""
-        place = files.column_names.index("deletionVector")
-        vectors = pa.nulls(files.num_rows, files.schema.field(place).type)
-        files = files.set_column(place, files.schema.field(place), vectors)
-        spec = read_spec(self.snapshot, columns=key.names, predicate=None)
-        progress.expect(files.num_rows)
-        tasks = progress.each(make_numbered_tasks(self.snapshot, spec, files))
-        current, parts = 0, list[Any]()
-        for batch in read_tasks(tasks):
-            number = batch.column(FILE_NUMBER)[0].as_py() if batch.num_rows else current
-            while current < number:
-                yield current, parts
-                current, parts = current + 1, []
-            parts.append(hashes_of_rows(batch, key.names, key))
-        while current < files.num_rows:
-            yield current, parts
-            current, parts = current + 1, []
 
 
 def old_packs(snapshot: Snapshot, *, cutoff_ms: int) -> list[FileInfo]:
@@ -286,7 +175,7 @@ def inspect_key_index(snapshot: Snapshot) -> KeyIndexState:
 
     Cost: a listing, and the directories of the packs.
     """
-    packs, damaged = _opened(snapshot.store, _required_key(snapshot))
+    packs, damaged = _opened(snapshot.store, required_key(snapshot))
     live = snapshot.files(TASK_COLUMNS)
     without = int((placed(live, packs, snapshot.store.root)[0] < 0).sum())
     return KeyIndexState(live.num_rows, without, damaged)
@@ -304,32 +193,6 @@ def _opened(store: Store, key: TableKey) -> tuple[list[KeyPack], list[tuple[str,
             except ObjectNotFoundError:  # another process has merged it
                 continue
     return [pack for pack in packs if pack.key == key.packed], damaged
-
-
-def _required_key(snapshot: Snapshot) -> TableKey:
-    check_rows_readable(snapshot)
-    key = key_of(snapshot.configuration)
-    if key is None:
-        raise InvalidInputError(
-            f"cannot index the keys of {snapshot.store.root}: the table has no key, or a column of "
-            "it was dropped; set one with alter.set_key_index"
-        )
-    return key
-
-
-def file_groups(files: pa.Table, most: int) -> list[pa.Table]:
-    """Divide files into groups of about the same total size, for the tasks of an engine.
-
-    Args:
-        files: the files, with `TASK_COLUMNS`.
-        most: the maximum number of groups; there are fewer if there are few bytes.
-    """
-    sizes = files.column("size").to_pylist()
-    most = max(1, min(most, sum(sizes) // _LEAST_TASK_BYTES))
-    # A pickled slice would contain the whole table.
-    return [
-        files.take(arrow.arange(start, start + length)) for start, length in balanced(sizes, most)
-    ]
 
 
 def _merge(

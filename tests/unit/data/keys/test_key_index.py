@@ -25,7 +25,7 @@ from deltalog.data.scan.native import DUCKDB, plan_native
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.expressions import Literal, col
 from deltalog.expressions.nodes import Comparison, In
-from deltalog.operations import key_index
+from deltalog.operations import key_index, key_tasks
 from deltalog.schema.arrow import to_arrow_type
 from deltalog.schema.types import PrimitiveType, as_type
 from deltalog.testing import CountingStore
@@ -655,7 +655,7 @@ def test_many_small_packs_are_merged_without_reading_data(monkeypatch: Any) -> N
         write_deltalake(table, pa.table({"k": list(range(n, 20_000, 10))}), mode="append")
     table.delete("k = 3")  # without vectors: the file is written again
     assert len(packs(table)) == 11
-    monkeypatch.setattr(key_index, "read_tasks", lambda _: iter(()))
+    monkeypatch.setattr(key_tasks, "read_tasks", lambda _: iter(()))
     monkeypatch.setattr(writing, "LEAST_ROWS", 1)
     report = table.optimize.key_index()
     assert report["numPacks"] == 2  # that of the file with one row is new
@@ -841,7 +841,7 @@ def test_a_write_indexes_its_files_without_reading_them(monkeypatch: Any) -> Non
     table = DeltaTable(store)
     table.alter.set_key_index(["k"])
     table.optimize.key_index()
-    monkeypatch.setattr(key_index, "read_tasks", None)
+    monkeypatch.setattr(key_tasks, "read_tasks", None)
     store.reset()
     write_deltalake(table, pa.table({"k": list(range(5000))}), mode="append")
     assert len([path for path in inner.files if path.endswith(".keys")]) == 2
@@ -885,7 +885,7 @@ def test_a_failed_write_leaves_a_pack_that_vacuum_deletes() -> None:
 
 
 def test_engines_index_in_tasks(tmp_path: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr(key_index, "_LEAST_TASK_BYTES", 1)
+    monkeypatch.setattr(key_tasks, "_LEAST_TASK_BYTES", 1)
     for number in range(6):
         rows = pa.table({"k": list(range(number, 6000, 6))})
         write_deltalake(tmp_path, rows, mode="append", configuration=VECTORS)
@@ -912,7 +912,7 @@ def test_compacted_files_are_indexed_after_the_commit(monkeypatch: Any) -> None:
     table.optimize.compact()
     assert len(packs(table)) == 2
     assert "without an entry" not in str(table.scan(predicate="k = 77").explain())
-    monkeypatch.setattr(key_index, "read_tasks", None)  # a masked file is not read again
+    monkeypatch.setattr(key_tasks, "read_tasks", None)  # a masked file is not read again
     table.delete("k = 78")
     assert len(packs(table)) == 2
 
