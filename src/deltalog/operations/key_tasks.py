@@ -136,6 +136,12 @@ class KeyIndexJob:
 
 
 def required_key(snapshot: Snapshot) -> TableKey:
+    """Return the key of a table whose rows shall be indexed.
+
+    Raises:
+        InvalidInputError: the table has no key, or a key column was dropped.
+        UnsupportedFeatureError: deltalog cannot read the rows.
+    """
     check_rows_readable(snapshot)
     key = key_of(snapshot.configuration)
     if key is None:
