@@ -223,10 +223,13 @@ def _source(session: Any, path: Path, needle: int) -> str:
     """200,000 rows as Parquet, half of which are in the table, spread over all files."""
     rows = needle * 3 // 2
     changes = min(200_000, rows // 10)
+    return _written_rows(session, path, range(0, 2 * rows, 2 * rows // changes))
+
+
+def _written_rows(session: Any, path: Path, ids: range) -> str:
     first = session.read.parquet(str(min(path.glob("*.parquet"))))
-    step = 2 * rows // changes
     source = f"{os.environ['DELTALOG_SCRATCH']}/source"
-    frame = session.range(0, 2 * rows, step).selectExpr(
+    frame = session.range(ids.start, ids.stop, ids.step).selectExpr(
         "id", "0.5D AS amount", "1 AS quantity", "'merged' AS name", "timestamp_micros(id) AS at"
     )
     frame.select(*first.columns).write.parquet(source)
@@ -247,8 +250,17 @@ def deltalog_spark_merge(path: Path, needle: int) -> Call:
 
 def delta_spark_merge(path: Path, needle: int) -> Call:
     session = _delta_session(path)
-    target, source = str(copy_table(path)), _source(session, path, needle)
+    return _merge_by_delta(session, str(copy_table(path)), _source(session, path, needle))
 
+
+def delta_spark_key_merge(path: Path, needle: int) -> Call:
+    session = _delta_session(path)
+    rows = needle * 3 // 2
+    source = _written_rows(session, path, range(0, rows, max(1, rows // 1_000)))
+    return _merge_by_delta(session, str(copy_table(path)), source)
+
+
+def _merge_by_delta(session: Any, target: str, source: str) -> Call:
     def call() -> None:
         session.sql(
             f"MERGE INTO delta.`{target}` AS t USING parquet.`{source}` AS s ON t.id = s.id "
@@ -356,6 +368,7 @@ SPARKERS: Mapping[str, Callable[[Path, int], Call]] = {
         delta_spark_append,
         deltalog_spark_merge,
         delta_spark_merge,
+        delta_spark_key_merge,
         deltalog_spark_plan,
         delta_spark_plan,
         deltalog_spark_stream,

@@ -468,6 +468,16 @@ WORKLOADS = (
         other_table="keyed_large_plain",
     ),
     Workload(
+        name="key-merge-spark",
+        title="key index: the same 1,000 rows, compared with Delta Spark",
+        table="keyed_large",
+        ours="deltalog_key_merge",
+        others=("delta_spark_key_merge",),
+        goal=30,
+        scale=10,
+        same_answer=False,
+    ),
+    Workload(
         name="key-upserts",
         title="key index: 1,000 single rows by 16 threads with `appender(upsert=…)`",
         table="keyed",
