@@ -68,6 +68,8 @@ def build_key_index(
     index = TableIndex(snapshot.store, key, snapshot.version)
     live = snapshot.files(TASK_COLUMNS)
     packs, damaged = _opened(snapshot.store, key)
+    # First, because the same entries have the same name.
+    snapshot.store.delete_many([path for path, _ in damaged])
     without = live.filter(pa.array(placed(live, packs, snapshot.store.root)[0] < 0))
     report = KeyIndexReport()
     if without.num_rows:
@@ -75,7 +77,6 @@ def build_key_index(
             report.add(part)
     if branch_of(snapshot.store) is None:  # other packs have files of main that a branch lacks
         _merge(index, key, packs, live, report)
-    snapshot.store.delete_many([path for path, _ in damaged])
     report.num_packs_removed += len(damaged)
     index.forget()
     left = index.packs()

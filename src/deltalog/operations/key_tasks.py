@@ -159,7 +159,7 @@ def file_groups(files: pa.Table, most: int) -> list[pa.Table]:
         files: the files, with `TASK_COLUMNS`.
         most: the maximum number of groups; there are fewer if there are few bytes.
     """
-    sizes = files.column("size").to_pylist()
+    sizes: list[Any] = files.column("size").to_pylist()
     most = max(1, min(most, sum(sizes) // _LEAST_TASK_BYTES))
     # A pickled slice would contain the whole table.
     return [

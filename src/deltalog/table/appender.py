@@ -14,19 +14,23 @@ import threading
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
-from itertools import chain, groupby
-from typing import TYPE_CHECKING, Final, Self, TypeAlias
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import pyarrow as pa
 
 from deltalog._util.clock import Stopwatch
-from deltalog._util.kernels import arrow, compute
+from deltalog._util.kernels import compute, pc
 from deltalog.data.write.source import open_batches
 from deltalog.errors import CommitFailedError, InternalError, InvalidInputError, StorageError
+from deltalog.expressions.comparing import keys as collation_keys
 from deltalog.operations.changes.file_options import FileOptions
 from deltalog.operations.merge import upsert
 from deltalog.operations.write import AppendParts
-from deltalog.schema import find_field
+from deltalog.schema import Field, find_field
+from deltalog.schema.arrow import to_arrow_type
+from deltalog.schema.collations import own_collation
+from deltalog.schema.types import STRING
 from deltalog.transaction.properties import USUAL, CommitOptions
 
 if TYPE_CHECKING:
@@ -123,7 +127,7 @@ class Appender:
         self._file_options = FileOptions(writer_properties=writer_properties)
         self._options = options
         schema = table.snapshot.configuration.schema
-        self._key = tuple(find_field(schema, (name,)).name for name in key)
+        self._key = tuple(find_field(schema, (name,)) for name in key)
         self._changed = threading.Condition()
         self._outside: deque[_Request] = deque()  # requests that wait for space in the queue
         self._inside: deque[_Request] = deque()  # requests in the queue
@@ -365,7 +369,8 @@ class Appender:
         return results
 
     def _merge(self, rows: pa.Table) -> int:
-        operation = upsert(rows, self._key, file_options=self._file_options)
+        names = [field.name for field in self._key]
+        operation = upsert(rows, names, file_options=self._file_options)
         return self._table.execute(operation, self._options).committed.version
 
     def _let_in(self) -> None:
@@ -379,30 +384,42 @@ class Appender:
 
 _Result: TypeAlias = int | BaseException
 """The version that contains a caller's rows, or the error."""
-_PART: Final = "deltalog.part"
-_ROW: Final = "deltalog.row"
 
 
-def _last_rows(parts: Sequence[pa.Table], key: Sequence[str]) -> pa.Table:
+def _last_rows(parts: Sequence[pa.Table], key: Sequence[Field]) -> pa.Table:
     """Return the rows of all parts, without rows whose key is in a later part.
 
     Upserts of one part after the other would replace these rows. Rows of one part are all kept. A
     NULL in the key equals nothing.
     """
-    rows = pa.concat_tables(parts)
-    if len(parts) == 1 or not set(key) <= set(rows.column_names):
+    rows = pa.concat_tables(parts).combine_chunks()
+    if len(parts) == 1 or not {field.name for field in key} <= set(rows.column_names):
         return rows
-    part = pa.array(
-        chain.from_iterable([number] * one.num_rows for number, one in enumerate(parts))
-    )
-    keys = rows.select(list(key)).append_column(_PART, part)
-    last = keys.group_by(list(key)).aggregate([(_PART, "max")])
-    joined = keys.append_column(_ROW, arrow.arange(0, rows.num_rows)).join(
-        last, keys=list(key), join_type="left outer"
-    )
-    is_last = compute.equal(joined.column(_PART), joined.column(f"{_PART}_max"))
-    kept = joined.filter(compute.fill_null(is_last, pa.scalar(value=True))).column(_ROW)
-    return rows.take(kept.take(compute.array_sort_indices(kept)))
+    codes: Any = None
+    for one in key:
+        column: Any = rows.column(one.name).combine_chunks()
+        codes = _codes(column.cast(to_arrow_type(one.type)), one, codes)
+    numbers = [pa.repeat(pa.scalar(at), some.num_rows) for at, some in enumerate(parts)]
+    part: Any = pa.concat_arrays(numbers)
+    last = pa.table({"code": codes, "part": part}).filter(codes.is_valid()).group_by("code")
+    latest = last.aggregate([("part", "max")]).sort_by("code").column("part_max").combine_chunks()
+    is_last = compute.equal(part, latest.take(codes))
+    return rows.filter(compute.fill_null(is_last, pa.scalar(value=True)))
+
+
+def _codes(values: Any, field: Field, before: Any) -> Any:
+    """Return numbers from 0 on, equal for rows with equal values and equal numbers in `before`."""
+    if field.type == STRING:
+        values = collation_keys(values, own_collation(field))
+    elif pa.types.is_floating(values.type):
+        values = pc.add(values, pa.scalar(0.0, values.type))  # -0.0 equals 0.0
+    encoded = values.dictionary_encode()
+    codes = encoded.indices.cast(pa.int64())
+    if before is None:
+        return codes
+    size = pa.scalar(max(1, len(encoded.dictionary)), pa.int64())
+    both: Any = pc.add(pc.multiply(before, size), codes)
+    return both.dictionary_encode().indices.cast(pa.int64())
 
 
 def _table_of(data: object) -> pa.Table:

@@ -194,14 +194,11 @@ def _published(
     branches: Mapping[Name, Branch],
 ) -> dict[Name, Publication]:
     """Return the commits that published branches; first complete an interrupted publish."""
-    for completes in (True, False):
-        found = {name: publication(contexts[name], branch) for name, branch in branches.items()}
-        done = {name: one for name, one in found.items() if one is not None}
-        if completes and done and len(done) < len(branches):
-            transactions.recover()
-        else:
-            break
-    return done
+    current = [find_branch(contexts[name].store, branch.name) for name, branch in branches.items()]
+    if any(one is not None and one.state is BranchState.CLOSED for one in current):
+        transactions.recover()
+    found = {name: publication(contexts[name], branch) for name, branch in branches.items()}
+    return {name: one for name, one in found.items() if one is not None}
 
 
 def _complete_publish(

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import math
 from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -104,12 +107,32 @@ def test_keys_of_several_columns_and_strings_by_a_collation() -> None:
         ]
     )
     table = DeltaTable.create(DictStore({}), schema)
+    before = table.version()
     parts = [
         pa.table({"k": [key], "n": [number], "v": [value]})
         for key, number, value in (("A", 1, "x"), ("a", 1, "y"), ("a", 2, "z"), ("A", 1, "last"))
     ]
-    assert all(isinstance(one, int) for one in upserted(table, *parts, upsert=["k", "n"]))
+    assert upserted(table, *parts, upsert=["k", "n"]) == [before + 1] * 4
     assert [found[1:] for found in content(table)] == [(1, "last"), (2, "z")]
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        (pa.float64(), [0.0, -0.0, math.nan, math.nan]),
+        (pa.decimal128(5, 2), [Decimal("1.0"), Decimal("1.00"), Decimal(2), Decimal("2.00")]),
+        (pa.date32(), [dt.date(2024, 1, 1)] * 2 + [dt.date(2024, 1, 2)] * 2),
+        (pa.bool_(), [True, True, False, False]),
+        (pa.binary(), [b"", b"", b"a", b"a"]),
+    ],
+)
+def test_equal_keys_of_a_window_are_one_row(kind: Any, values: list[Any]) -> None:
+    table = DeltaTable.create(DictStore(), pa.schema([("id", kind), ("v", pa.int64())]))
+    before = table.version()
+    parts = [pa.table({"id": pa.array([key], kind), "v": [at]}) for at, key in enumerate(values)]
+    assert upserted(table, *parts) == [before + 1] * 4
+    table.update_incremental()
+    assert sorted(table.to_pyarrow_table()["v"].to_pylist()) == [1, 3]
 
 
 def test_true_means_the_columns_of_the_key_index() -> None:

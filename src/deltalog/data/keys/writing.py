@@ -104,7 +104,7 @@ class PackWriter:
 
     def _write(self, part: _Waiting) -> None:
         files = pa.Table.from_pylist(part.files, schema=FILE_FIELDS)
-        hashes = np.concatenate(part.hashes)
+        hashes = np.concatenate([np.empty(0, np.uint64), *part.hashes])
         path, size = put_pack(self._store, self._key, files, hashes, part.row_bits)
         with self._lock:
             self.paths.add(path)
@@ -155,17 +155,17 @@ class NewKeys:
         }
         try:
             self._packs.add([file], hashes)
-        except DeltaError as error:
+        except (DeltaError, OSError) as error:
             self._warn(error)
 
     def finish(self) -> None:
         """Write the last pack."""
         try:
             self._packs.finish()
-        except DeltaError as error:
+        except (DeltaError, OSError) as error:
             self._warn(error)
 
-    def _warn(self, error: DeltaError) -> None:
+    def _warn(self, error: Exception) -> None:
         logger.warning(
             "cannot write the key index of new files of %s: %s; these files are read without it "
             "until optimize.key_index() runs",

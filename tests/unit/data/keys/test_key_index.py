@@ -658,9 +658,9 @@ def test_many_small_packs_are_merged_without_reading_data(monkeypatch: Any) -> N
     monkeypatch.setattr(key_tasks, "read_tasks", lambda _: iter(()))
     monkeypatch.setattr(writing, "LEAST_ROWS", 1)
     report = table.optimize.key_index()
-    assert report["numPacks"] == 2  # that of the file with one row is new
+    assert report["numPacks"] == 3  # that of the file with one row is new, one has no live file
     monkeypatch.undo()
-    assert len(packs(table)) == 2
+    assert len(packs(table)) == 3
     for key in (4, 3, 19_999):
         found = table.scan(predicate=f"k = {key}").to_table()["k"].to_pylist()
         assert found == ([] if key == 3 else [key])
@@ -691,13 +691,14 @@ def test_main_and_branches_share_packs() -> None:
     draft = table.branch("b")
     assert "11 files are not read" in str(draft.scan(predicate="k = 77").explain())
     write_deltalake(draft, pa.table({"k": list(range(10**6, 10**6 + 2000))}), mode="append")
-    assert "12 files are not read" in str(draft.scan(predicate="k = 77").explain())
+    assert "11 files are not read" in str(draft.scan(predicate="k = 77").explain())
     for one in (table, draft):
         one.optimize.key_index()
     assert len(packs(table)) == 2
     draft.publish()
     table.update_incremental()
-    assert "12 files are not read" in str(table.scan(predicate=f"k = {10**6}").explain())
+    found = "key index of k: 1 rows in 1 files"
+    assert found in str(table.scan(predicate=f"k = {10**6}").explain())
     again = table.branch("c")
     again.alter.set_key_index(None)
     assert len(packs(table)) == 2
@@ -941,9 +942,10 @@ def test_a_merge_by_several_columns_reads_only_found_rows(null_safe: bool) -> No
         source, f"t.a {equal} s.a AND t.b {equal} s.b", source_alias="s", target_alias="t"
     )
     merge = merge.when_matched_update_all().when_not_matched_insert_all()
-    assert "key index of a, b: 3 rows in 3 files" in str(merge.explain())
+    assert "key index of a, b: 3 rows in 2 files" in str(merge.explain())
     done = merge.execute()
     assert (done["num_target_rows_updated"], done["num_target_rows_inserted"]) == (3, 2)
     found = {(row["a"], row["b"]): row["v"] for row in table.to_pyarrow_table().to_pylist()}
-    expected = {(n % 50, str(n)): -1 if n in keys else n for n in [*numbers, 40_000]}
+    expected: dict[Any, int] = {(n % 50, str(n)): n for n in numbers}
+    expected |= {(n % 50, str(n)): -1 for n in keys}
     assert found == {**expected, (None, "x"): -1}

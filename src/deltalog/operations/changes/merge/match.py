@@ -336,9 +336,10 @@ def _key_rows(plan: MergePlan, keys: Sequence[Array]) -> pa.Table | None:
         return None
     found: dict[str, Array] = {}
     for key, values in zip(plan.condition.keys, keys, strict=True):
-        target, collation = key.target, None
+        target: Expression = key.target
+        collation = target.collation if isinstance(target, Collate) else None
         if isinstance(target, Collate):
-            target, collation = target.operand, target.collation
+            target = target.operand
         if isinstance(target, Column) and len(target.path) == 1:
             field = find_field(plan.configuration.schema, target.path)
             if collation is None or collation == own_collation(field):

@@ -176,7 +176,7 @@ def _branch_problems(patient: Patient) -> Iterator[Finding]:
                 severity=Severity.WARNING,
                 message=f"the branch {branch.name!r} is older than the retention of files, so "
                 "another engine's vacuum may delete files that only the branch has",
-                advice=f"publish it, or delete it: drop_branch({branch.name!r})",
+                advice=f"publish it, or discard it: drop_branch({branch.name!r})",
             )
 
 
