@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 import deltalog.spark
 from deltalog import DeltaTable as CoreTable
 from deltalog import PostCommitHookProperties, write_deltalake
-from deltalog.operations import key_tasks
+from deltalog.operations.changes import key_tasks
 from deltalog.spark import DeltaTable
 from deltalog.spark.reading.state import MOST_FILES_HERE
 from deltalog.storage import open_store

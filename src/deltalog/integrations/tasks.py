@@ -71,9 +71,9 @@ if TYPE_CHECKING:
     from deltalog.log.snapshot.state import LogState
     from deltalog.operations.changes.apply import CandidateFiles, Shard
     from deltalog.operations.changes.bins import BinRewrite, Rewritten
+    from deltalog.operations.changes.key_tasks import KeyIndexJob, KeyIndexReport
     from deltalog.operations.changes.request import ChangeRequest, PlannedChange
     from deltalog.operations.changes.shards import ShardJob, ShardResult
-    from deltalog.operations.key_tasks import KeyIndexJob, KeyIndexReport
     from deltalog.storage import Store
     from deltalog.storage.fsspec_store import StorageOptions
     from deltalog.transaction import PendingTransaction
@@ -490,7 +490,7 @@ class DistributedEngine(LocalEngine):
         self, job: KeyIndexJob, files: pa.Table, progress: ProgressCount
     ) -> Sequence[KeyIndexReport]:
         """Index the keys of files: in tasks if they are large, else in this process."""
-        from deltalog.operations.key_tasks import file_groups  # noqa: PLC0415  # needs NumPy
+        from deltalog.operations.changes.key_tasks import file_groups  # noqa: PLC0415  # needs NumPy
 
         groups = file_groups(files, self._num_tasks or self.num_slots * _GROUPS_PER_WORKER)
         if len(groups) < 2:

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from deltalog.expressions import Expression
     from deltalog.log.snapshot import Snapshot
     from deltalog.operations.changes.bins import BinRewrite, Rewritten
+    from deltalog.operations.changes.key_tasks import KeyIndexJob, KeyIndexReport
     from deltalog.operations.changes.request import ChangeRequest, PlannedChange
-    from deltalog.operations.key_tasks import KeyIndexJob, KeyIndexReport
     from deltalog.protocol.configuration import TableConfiguration
     from deltalog.storage.store import Store
     from deltalog.transaction import PendingTransaction

@@ -26,7 +26,7 @@ from deltalog.data.keys.writing import LEAST_ROWS, PackWriter
 from deltalog.data.scan.plan import TASK_COLUMNS
 from deltalog.errors import DeltaError, ObjectNotFoundError
 from deltalog.log.branches import branch_of
-from deltalog.operations.key_tasks import SILENT, KeyIndexJob, KeyIndexReport, required_key
+from deltalog.operations.changes.key_tasks import SILENT, KeyIndexJob, KeyIndexReport, required_key
 from deltalog.protocol.actions.arrow import FILE_SCHEMA
 from deltalog.protocol.stats.parse import parse_stats
 from deltalog.storage.key_packs import MOST_ROWS, SUFFIX, DamagedPackError, KeyPack

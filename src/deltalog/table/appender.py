@@ -401,7 +401,11 @@ def _last_rows(parts: Sequence[pa.Table], key: Sequence[Field]) -> pa.Table:
         codes = _codes(column.cast(to_arrow_type(one.type)), one, codes)
     numbers = [pa.repeat(pa.scalar(at), some.num_rows) for at, some in enumerate(parts)]
     part: Any = pa.concat_arrays(numbers)
-    last = pa.table({"code": codes, "part": part}).filter(codes.is_valid()).group_by("code")
+    last = (
+        pa.table({"code": codes, "part": part})
+        .filter(codes.is_valid())
+        .group_by("code", use_threads=False)
+    )
     latest = last.aggregate([("part", "max")]).sort_by("code").column("part_max").combine_chunks()
     is_last = compute.equal(part, latest.take(codes))
     return rows.filter(compute.fill_null(is_last, pa.scalar(value=True)))

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from deltalog._util.similar_names import similar_to
 from deltalog.catalogs.protocol import Name, shown_name
@@ -33,9 +33,20 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from deltalog.log.context import TableContext
-    from deltalog.table.catalog_transaction import CatalogTransactions
     from deltalog.table.delta_table import DeltaTable
     from deltalog.transaction import CommitProperties
+
+
+class Transactions(Protocol):
+    """The members of `CatalogTransactions` that are needed here."""
+
+    def begin(self, commit_properties: CommitProperties | None = None) -> Any:
+        """Begin a transaction."""
+        ...
+
+    def recover(self) -> Any:
+        """Complete interrupted transactions."""
+        ...
 
 
 class CatalogBranch:
@@ -50,7 +61,7 @@ class CatalogBranch:
     """
 
     def __init__(
-        self, transactions: CatalogTransactions, name: str, drafts: Mapping[Name, DeltaTable]
+        self, transactions: Transactions, name: str, drafts: Mapping[Name, DeltaTable]
     ) -> None:
         self._transactions = transactions
         self._name = name
@@ -160,7 +171,7 @@ class CatalogBranch:
 
 
 def create_branches(
-    transactions: CatalogTransactions,
+    transactions: Transactions,
     tables: Sequence[tuple[Name, DeltaTable]],
     name: str,
     *,
@@ -189,7 +200,7 @@ def create_branches(
 
 
 def _published(
-    transactions: CatalogTransactions,
+    transactions: Transactions,
     contexts: Mapping[Name, TableContext],
     branches: Mapping[Name, Branch],
 ) -> dict[Name, Publication]:
@@ -202,7 +213,7 @@ def _published(
 
 
 def _complete_publish(
-    transactions: CatalogTransactions, tables: Sequence[tuple[Name, DeltaTable]], name: str
+    transactions: Transactions, tables: Sequence[tuple[Name, DeltaTable]], name: str
 ) -> None:
     """Delete the records of a branch that is published, if its publish was interrupted."""
     contexts = {parts: table.snapshot.context for parts, table in tables}

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, cast
 
 from deltalog._util.cards import Progress
 from deltalog._util.similar_names import suggests_arguments
-from deltalog.data.scan.rows import require_library
 from deltalog.errors import BranchExistsError, InvalidInputError
 from deltalog.operations import arguments
 from deltalog.table.inspect.display import as_facts
@@ -353,6 +352,8 @@ class ChangeableTable(ReadableTable):
             return tuple(upsert)
         if not upsert:
             return ()
+        from deltalog.data.scan.rows import require_library
+
         require_library("numpy", extra="pandas")
         from deltalog.data.keys.hashing import key_of
 

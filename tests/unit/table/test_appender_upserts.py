@@ -132,7 +132,8 @@ def test_equal_keys_of_a_window_are_one_row(kind: Any, values: list[Any]) -> Non
     parts = [pa.table({"id": pa.array([key], kind), "v": [at]}) for at, key in enumerate(values)]
     assert upserted(table, *parts) == [before + 1] * 4
     table.update_incremental()
-    assert sorted(table.to_pyarrow_table()["v"].to_pylist()) == [1, 3]
+    found: list[Any] = table.to_pyarrow_table()["v"].to_pylist()
+    assert sorted(found) == [1, 3]
 
 
 def test_true_means_the_columns_of_the_key_index() -> None:

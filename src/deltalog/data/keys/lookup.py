@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
-from deltalog.data.keys import IndexedRows
 from deltalog.data.keys.hashing import TableKey, hashes_of, hashes_of_rows, key_of
+from deltalog.data.keys.indexed_rows import IndexedRows
 from deltalog.data.keys.packs import TableIndex, placed
 from deltalog.errors import DeltaError
 from deltalog.expressions import conjuncts

@@ -41,7 +41,7 @@ from deltalog.schema.metadata_columns import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from deltalog.data.keys import IndexedRows
+    from deltalog.data.keys.indexed_rows import IndexedRows
     from deltalog.expressions import Expression
     from deltalog.log.snapshot import Snapshot
     from deltalog.protocol.actions.model import DeletionVectorDescriptor

@@ -69,9 +69,9 @@ if TYPE_CHECKING:
     from deltalog.expressions import Expression
     from deltalog.log.snapshot import Snapshot
     from deltalog.operations.changes.bins import Bin, BinRewrite, Rewritten
+    from deltalog.operations.changes.key_tasks import KeyIndexJob, KeyIndexReport
     from deltalog.operations.changes.request import ChangeRequest, PlannedChange
     from deltalog.operations.engine import RowSource
-    from deltalog.operations.key_tasks import KeyIndexJob, KeyIndexReport
     from deltalog.protocol.configuration import TableConfiguration
     from deltalog.storage.store import Store
     from deltalog.transaction import PendingTransaction
@@ -170,7 +170,7 @@ class SparkEngine(LocalEngine):
         self, job: KeyIndexJob, files: pa.Table, progress: ProgressCount
     ) -> Sequence[KeyIndexReport]:
         """Index the keys of files: in tasks if they are large, else locally."""
-        from deltalog.operations.key_tasks import file_groups  # noqa: PLC0415  # needs NumPy
+        from deltalog.operations.changes.key_tasks import file_groups  # noqa: PLC0415  # needs NumPy
 
         groups = file_groups(files, _MOST_TASKS)
         if len(groups) < 2:

@@ -25,7 +25,8 @@ from deltalog.data.scan.native import DUCKDB, plan_native
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.expressions import Literal, col
 from deltalog.expressions.nodes import Comparison, In
-from deltalog.operations import key_index, key_tasks
+from deltalog.operations import key_index
+from deltalog.operations.changes import key_tasks
 from deltalog.schema.arrow import to_arrow_type
 from deltalog.schema.types import PrimitiveType, as_type
 from deltalog.testing import CountingStore
