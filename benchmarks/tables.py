@@ -400,6 +400,7 @@ BUILDERS: dict[str, Callable[[Path, Size], None]] = {
     "fed": lambda path, size: _build_rows(path, _thrice(size), is_fed=True),
     "large_plain": lambda path, size: _build_rows(path, _large(size)),
     "keyed": _build_keyed,
+    "keyed_plain": lambda path, size: _build_rows(path, size, is_ordered=False),
     "keyed_large": lambda path, size: _build_keyed(path, _large(size)),
     "keyed_large_plain": lambda path, size: _build_rows(path, _large(size), is_ordered=False),
     "shared": lambda path, size: _build_rows(path, replace(size, row_files=size.shared_files)),

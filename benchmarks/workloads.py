@@ -446,6 +446,7 @@ WORKLOADS = (
         ours="deltalog_lookup",
         others=("deltalake_lookup", "deltalake_lookup_query"),
         goal=3,
+        other_table="keyed_plain",
     ),
     Workload(
         name="key-merge",

@@ -26,7 +26,6 @@ from deltalog.errors import (
     VersionNotFoundError,
 )
 from deltalog.log.branches import on_named_branch
-from deltalog.operations import key_index
 from deltalog.testing import FaultyStore, Harm, InjectedFault
 from tests.support.logs import DictStore
 
@@ -265,7 +264,6 @@ def _run(seed: int) -> History:
 @pytest.fixture(autouse=True)
 def _small_files_have_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writing, "LEAST_ROWS", 1)
-    monkeypatch.setattr(key_index, "LEAST_ROWS", 1)
 
 
 @pytest.mark.parametrize("part", range(4))

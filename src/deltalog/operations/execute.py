@@ -236,10 +236,13 @@ class EngineMaintenance:
         return done.committed.snapshot
 
     def index_keys(self, snapshot: Snapshot, adds: Sequence[AddFile]) -> None:
-        """Index the keys of new files; see `index_new_files`. A failure is only logged."""
+        """Index the keys of new files that their writer has not indexed."""
         try:
-            from deltalog.operations.key_index import index_new_files  # noqa: PLC0415  # needs NumPy
+            from deltalog.data.keys.writing import unindexed  # noqa: PLC0415  # needs NumPy
         except ModuleNotFoundError as error:
             logger.warning("cannot index the keys of %s: %s", snapshot.store.root, error)
             return
-        index_new_files(snapshot, adds, self.engine)
+        if new := unindexed(snapshot, adds):
+            from deltalog.operations.key_index import index_new_files  # noqa: PLC0415  # rarely needed
+
+            index_new_files(snapshot, new, self.engine)

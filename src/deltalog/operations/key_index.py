@@ -18,17 +18,15 @@ import numpy as np
 import pyarrow as pa
 
 from deltalog._util.cards import ProgressCount
-from deltalog._util.kernels import pc
 from deltalog._util.paths import KEYS_DIRECTORY, encode_path
 from deltalog.data.keys.hashing import TableKey, key_of
 from deltalog.data.keys.packs import TableIndex, placed
-from deltalog.data.keys.writing import LEAST_ROWS, PackWriter
+from deltalog.data.keys.writing import PackWriter
 from deltalog.data.scan.plan import TASK_COLUMNS
 from deltalog.errors import DeltaError, ObjectNotFoundError
 from deltalog.log.branches import branch_of
 from deltalog.operations.changes.key_tasks import SILENT, KeyIndexJob, KeyIndexReport, required_key
 from deltalog.protocol.actions.arrow import FILE_SCHEMA
-from deltalog.protocol.stats.parse import parse_stats
 from deltalog.storage.key_packs import MOST_ROWS, SUFFIX, DamagedPackError, KeyPack
 
 if TYPE_CHECKING:
@@ -46,7 +44,6 @@ _MOST_SMALL: Final = 8
 """If there are more packs with few rows, they are merged."""
 _LEAST_LIVE: Final = 0.5
 """A pack is written again if a smaller share of its rows is in live files."""
-_NUM_RECORDS: Final = pa.schema([("numRecords", pa.int64())])
 
 
 def build_key_index(
@@ -86,26 +83,15 @@ def build_key_index(
 
 
 def index_new_files(snapshot: Snapshot, adds: Sequence[AddFile], engine: Engine) -> None:
-    """Index the new files of a commit that their writer has not indexed, except small files.
-
-    Files are not indexed while they are written if Spark writes them, or if row groups are copied
-    into them.
+    """Index new files of a commit.
 
     Args:
         snapshot: the committed version.
-        adds: the new files.
+        adds: the files, from `unindexed`.
         engine: reads the key columns.
 
-    Cost: nothing if this process has written entries for all files. Otherwise a listing of the
-        packs, and reading the key columns of files that are in no pack.
+    Cost: reads the key columns of these files.
     """
-    key = key_of(snapshot.configuration)
-    # A file with a deletion vector was there before.
-    new = [add for add in adds if add.deletion_vector is None]
-    if key is None or not new:
-        return
-    stats = parse_stats(pa.array([add.stats for add in new], pa.string()), _NUM_RECORDS)
-    is_large = pc.greater_equal(stats.column("numRecords"), pa.scalar(LEAST_ROWS, pa.int64()))
     rows = [
         {
             "path": encode_path(add.path),
@@ -113,18 +99,12 @@ def index_new_files(snapshot: Snapshot, adds: Sequence[AddFile], engine: Engine)
             "size": add.size_bytes,
             "modificationTime": add.modification_time_ms,
         }
-        for add in new
+        for add in adds
     ]
     schema = pa.schema([FILE_SCHEMA.field(name) for name in TASK_COLUMNS])
-    files = pa.Table.from_pylist(rows, schema=schema).filter(is_large)
-    index = TableIndex(snapshot.store, key, snapshot.version)
-    for packs in (index.known, index.packs):
-        if not files.num_rows:
-            return
-        files = files.filter(pa.array(placed(files, packs(), snapshot.store.root)[0] < 0))
-    if files.num_rows:
-        engine.index_keys(KeyIndexJob(snapshot), files, SILENT)
-    index.forget()
+    files = pa.Table.from_pylist(rows, schema=schema)
+    engine.index_keys(KeyIndexJob(snapshot), files, SILENT)
+    TableIndex(snapshot.store, required_key(snapshot), snapshot.version).forget()
 
 
 def old_packs(snapshot: Snapshot, *, cutoff_ms: int) -> list[FileInfo]:

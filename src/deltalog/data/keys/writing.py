@@ -15,14 +15,17 @@ import pyarrow as pa
 
 from deltalog._util.paths import canonical_path, encode_path
 from deltalog.data.keys.hashing import TableKey, hashes_of_rows, key_of
-from deltalog.data.keys.packs import put_pack
+from deltalog.data.keys.packs import TableIndex, placed, put_pack
 from deltalog.errors import DeltaError
+from deltalog.protocol.stats.parse import parse_stats
 from deltalog.storage.key_packs import FILE_FIELDS, MOST_ROWS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from deltalog._util.paths import FileInfo
+    from deltalog.log.snapshot import Snapshot
+    from deltalog.protocol.actions import AddFile
     from deltalog.protocol.configuration import TableConfiguration
     from deltalog.storage.key_packs import Hashes
     from deltalog.storage.store import Store
@@ -35,6 +38,7 @@ LEAST_ROWS: Final = 1000
 Bounds of smaller files are narrow, and one pack for each of many small commits would make every
 lookup slower.
 """
+_NUM_RECORDS: Final = pa.schema([("numRecords", pa.int64())])
 
 
 @dataclass(slots=True)
@@ -172,3 +176,38 @@ class NewKeys:
             self._root,
             error,
         )
+
+
+def unindexed(snapshot: Snapshot, adds: Sequence[AddFile]) -> list[AddFile]:
+    """Return the new files of a commit that their writer has not indexed, except small files.
+
+    Files are not indexed while they are written if Spark writes them, or if row groups are copied
+    into them.
+
+    Args:
+        snapshot: the committed version.
+        adds: the new files.
+
+    Cost: nothing if this process has written entries for all files. Otherwise a listing of the
+        packs.
+    """
+    key = key_of(snapshot.configuration)
+    # A file with a deletion vector was there before.
+    new = [add for add in adds if add.deletion_vector is None]
+    if key is None or not new:
+        return []
+    stats = parse_stats(pa.array([add.stats for add in new], pa.string()), _NUM_RECORDS)
+    counts: list[Any] = stats.column("numRecords").to_pylist()
+    new = [add for add, count in zip(new, counts, strict=True) if (count or 0) >= LEAST_ROWS]
+    index = TableIndex(snapshot.store, key, snapshot.version)
+    for packs in (index.known, index.packs):
+        if not new:
+            break
+        columns: dict[str, Any] = {
+            "path": pa.array([encode_path(add.path) for add in new], pa.string()),
+            "size": pa.array([add.size_bytes for add in new], pa.int64()),
+            "modificationTime": pa.array([add.modification_time_ms for add in new], pa.int64()),
+        }
+        places, _ = placed(pa.table(columns), packs(), snapshot.store.root)
+        new = [new[at] for at in np.nonzero(places < 0)[0].tolist()]
+    return new

@@ -394,7 +394,6 @@ HISTORIES = int(os.environ.get("DELTALOG_HISTORIES", "12"))
 @pytest.mark.parametrize("seed", range(HISTORIES))
 def test_random_histories_agree_with_a_model(seed: int, monkeypatch: Any) -> None:
     monkeypatch.setattr(writing, "LEAST_ROWS", 10)
-    monkeypatch.setattr(key_index, "LEAST_ROWS", 10)
     monkeypatch.setattr(writing, "MOST_ROWS", 100)
     monkeypatch.setattr(key_index, "_MOST_SMALL", 2)
     history = History(random.Random(seed))
