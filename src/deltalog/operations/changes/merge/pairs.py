@@ -88,7 +88,12 @@ class PairMatcher:
         """The index of the keys; None without keys or source rows."""
         if not self.keys or not self.num_source:
             return None
-        return KeyIndex(self.keys, [key.null_safe for key in self._plan.condition.keys])
+        # A key index of the table leaves few rows to look up, which a direct-address table of the
+        # keys' whole range would not pay for.
+        has_key = self._plan.configuration.properties.key_index_columns is not None
+        is_wide = not has_key or self.num_source > _FEW_SOURCE_ROWS
+        null_safe = [key.null_safe for key in self._plan.condition.keys]
+        return KeyIndex(self.keys, null_safe, is_wide=is_wide)
 
     @cached_property
     def _ranges(self) -> tuple[Expression, RangeIndex] | None:
@@ -365,6 +370,7 @@ def _without(positions: Array, num_rows: int) -> Array:
 
 _MAX_PLACES: Final = 1 << 29
 _WINDOW_PLACES: Final = 1 << 25
+_FEW_SOURCE_ROWS: Final = 100_000
 
 
 class KeyIndex:
@@ -373,9 +379,12 @@ class KeyIndex:
     Args:
         columns: the parts of the key, with one value per row.
         null_safe: for each part, whether NULL equals NULL (`<=>`) or equals nothing (`=`).
+        is_wide: whether many rows will be looked up, so that direct-address tables pay.
     """
 
-    def __init__(self, columns: Sequence[Array], null_safe: Sequence[bool]) -> None:
+    def __init__(
+        self, columns: Sequence[Array], null_safe: Sequence[bool], *, is_wide: bool = True
+    ) -> None:
         self._steps: list[tuple[Array, Array | None]] = []
         self._ranges: list[_Range | None] = []
         codes: Array = None
@@ -391,7 +400,7 @@ class KeyIndex:
                 pairs = compute.unique(combined).drop_null()
                 code = _codes(combined, pairs)
             self._steps.append((distinct, pairs))
-            self._ranges.append(_Range.of(distinct))
+            self._ranges.append(_Range.of(distinct) if is_wide else None)
             codes = code
         rows = compute.indices_nonzero(codes.is_valid()).cast(pa.int64())
         groups = codes.drop_null()
