@@ -73,7 +73,8 @@ doctest: $(BIN)/.ready-dev ## the examples in docstrings, README and docs
 	$(say) "running the examples" && $(BIN)/python -m pytest -q --doctest-modules src docs/test_examples.py
 docs: $(BIN)/.ready-docs ## build the documentation; a warning is an error
 	$(say) "building docs/_build/html" && $(BIN)/sphinx-build -q -W --keep-going -n docs docs/_build/html
-outputs: $(BIN)/.ready-dev ## run the examples of the pages, and update their outputs
+outputs: $(BIN)/.ready-dev ## write the generated parts of the pages, run their examples, and update their outputs
+	$(BIN)/python -m docs.generated
 	DOCS_OUTPUTS=write $(BIN)/python -m pytest -q docs/test_examples.py
 pictures: $(BIN)/.ready-dev ## draw the pictures of the documentation
 	$(BIN)/python -m docs.drawings && $(BIN)/python -m docs.plots

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.metadata
-import re
 import sys
 from html import escape
 from pathlib import Path
@@ -12,27 +11,10 @@ from typing import TYPE_CHECKING
 from docutils import nodes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from sphinx.application import Sphinx
 
-sys.path.insert(0, str(Path(__file__).parent))
-from benchmark_rows import rows_against  # the folder of this file is no package
-from error_table import error_index
-from extras_table import extras_left_out, extras_table
-from feature_table import (
-    deltalake_table,
-    feature_table,
-    function_list,
-    property_table,
-    reading_table,
-    refusal_table,
-    type_table,
-    writing_table,
-)
-from reference_index import reference_index
-from settings_table import settings_tables
-from unreleased import unreleased_changes
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from docs.generated import filled
 
 DOCS = Path(__file__).parent
 
@@ -80,44 +62,10 @@ nitpick_ignore_regex = [
 # Two classes are called DeltaTable, deltalake's and delta.tables'; a name finds its module's own.
 suppress_warnings = ["ref.python"]
 
-# What pages take from the registries that the code itself asks.
-GENERATED: dict[str, dict[str, Callable[[], str]]] = {
-    "changelog": {"unreleased_changes": unreleased_changes},
-    "deltalog-and-delta-spark": {"benchmark_rows": lambda: rows_against("delta_spark_")},
-    "deltalog-and-deltalake": {"benchmark_rows": lambda: rows_against("deltalake_")},
-    "error-index": {"error_index": error_index},
-    "features": {
-        "feature_table": feature_table,
-        "function_list": function_list,
-        "reading_table": reading_table,
-        "refusal_table": refusal_table,
-        "type_table": type_table,
-        "writing_table": writing_table,
-    },
-    "install": {"extras_table": extras_table, "extras_left_out": extras_left_out},
-    "how-to/from-deltalake": {"deltalake_table": deltalake_table},
-    "how-to/spark-settings": {"settings_tables": settings_tables},
-    "reference/index": {"reference_index": reference_index},
-    "reference/protocol": {"property_table": property_table},
-}
-
-
-_USES_TABLE = re.compile(r"^```python\n.*?\bflights\b", re.MULTILINE | re.DOTALL)
-_MAKE_THEIR_OWN = {"how-to/index", "how-to/sharing-server"}
-_TABLE = "The table `flights` of the examples is made by [these lines](index.md)."
-
 
 def _fill_in(app: Sphinx, docname: str, source: list[str]) -> None:
     del app
-    if (
-        docname.startswith("how-to/")
-        and docname not in _MAKE_THEIR_OWN
-        and _USES_TABLE.search(source[0])
-    ):
-        title, _, rest = source[0].partition("\n")
-        source[0] = f"{title}\n\n{_TABLE}\n{rest}"
-    for name, make in GENERATED.get(docname, {}).items():
-        source[0] = source[0].replace(f"{{{{ {name} }}}}", make())
+    source[0] = filled(docname, source[0])
 
 
 def _draw_in(app: Sphinx, doctree: nodes.document, docname: str) -> None:

@@ -256,6 +256,6 @@ def _section(error: type[DeltaError]) -> str:
     kind = f" · a kind of {' and '.join(bases)}" if bases else ""
     return (
         f"## {name}\n\n"
-        f"{{py:class}}`~deltalog.errors.{name}` · code `{error.code}`{kind}\n\n"
+        f"[`{name}`](#deltalog.errors.{name}) · code `{error.code}`{kind}\n\n"
         f"| | |\n|---|---|\n| Meaning | {meaning} |\n| Cause | {cause} |\n| Action | {action} |\n"
     )

@@ -56,11 +56,6 @@ def extras_table() -> str:
     return f"| extra | for | installs | in `all` |\n|---|---|---|---|\n{''.join(rows)}"
 
 
-def extras_left_out() -> str:
-    """The extras that `all` does not include."""
-    return ", ".join(f"`{name}`" for name in PURPOSES if name not in extras_in_all())
-
-
 def _package(requirement: str) -> str:
     parsed = Requirement(requirement)
     return f"`{parsed.name}`"

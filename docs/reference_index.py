@@ -64,6 +64,5 @@ def _table(page: Path) -> str:
 
 def _row(name: str) -> str:
     value = _load(name)
-    role = "class" if inspect.isclass(value) else "func"
     first = (inspect.getdoc(value) or "").partition("\n")[0].replace("|", "\\|")
-    return f"| {{py:{role}}}`~{name}` | {first} |\n"
+    return f"| [`{name.rpartition('.')[2]}`](#{name}) | {first} |\n"

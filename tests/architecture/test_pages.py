@@ -10,6 +10,7 @@ from typing import Final
 import pytest
 from docs.error_table import ADVICE, advice_of, error_index, public_errors
 from docs.extras_table import PURPOSES, extras, extras_in_all, extras_table
+from docs.generated import AT_BUILD, GENERATED, filled, part_names
 from docs.outputs import find_blocks
 
 import deltalog.errors
@@ -21,6 +22,33 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 DOCS: Final = ROOT / "docs"
 _TOCTREE: Final = re.compile(r"```\{toctree\}\n(.*?)```", re.DOTALL)
 STORES: Final = DOCS / "how-to" / "stores-by-name.md"
+PAGES: Final = [page for page in DOCS.rglob("*.md") if "_build" not in page.parts]
+_USES_FLIGHTS: Final = re.compile(r"^```python\n.*?\bflights\b", re.MULTILINE | re.DOTALL)
+_MAKE_THEIR_OWN: Final = {"index.md", "sharing-server.md"}
+
+
+@pytest.mark.parametrize("name", GENERATED)
+def test_the_generated_parts_of_a_page_are_those_of_today(name: str) -> None:
+    text = (DOCS / f"{name}.md").read_text("utf-8")
+    assert part_names(text) == list(GENERATED[name])
+    assert filled(name, text) == text, "`make outputs` writes the generated parts"
+
+
+def test_pages_are_complete_without_a_build() -> None:
+    parts = {**GENERATED, **AT_BUILD}
+    for page in PAGES:
+        text = page.read_text("utf-8")
+        name = page.relative_to(DOCS).with_suffix("").as_posix()
+        assert "{{ " not in text, f"{name} is filled in by the build only"
+        assert part_names(text) == list(parts.get(name, {})), name
+        assert not re.search(r"^<!-- end of \w+ -->\n\S", text, re.MULTILINE), name
+
+
+@pytest.mark.parametrize("name", sorted(page.name for page in (DOCS / "how-to").glob("*.md")))
+def test_a_guide_says_where_its_table_comes_from(name: str) -> None:
+    text = (DOCS / "how-to" / name).read_text("utf-8")
+    if name not in _MAKE_THEIR_OWN and _USES_FLIGHTS.search(text):
+        assert "[These lines](index.md) create the table `flights`" in text
 
 
 def test_each_public_error_has_meaning_cause_and_action() -> None:
@@ -85,10 +113,9 @@ def test_no_option_of_a_store_is_invented() -> None:
     "term", ["performance", "faq", "minio", "onelake", "schema evolution", "gdpr", "concurrency"]
 )
 def test_what_people_search_for_is_in_a_title(term: str) -> None:
-    pages = [page for page in DOCS.rglob("*.md") if "_build" not in page.parts]
     titles = [
         title.lower()
-        for page in pages
+        for page in PAGES
         if "adr" not in page.parts
         for title in re.findall(r"^#{1,2} (.+)$", page.read_text("utf-8"), re.MULTILINE)
     ]
