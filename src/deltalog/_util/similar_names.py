@@ -1,4 +1,4 @@
-"""Suggestions in errors about unknown attributes and keyword arguments.
+"""Suggestions in errors about unknown attributes, keyword arguments, and uses as a sequence.
 
 Users of other libraries look for the names of those libraries, and everybody mistypes names. So the
 errors of public classes name what to use instead, or the most similar name.
@@ -62,6 +62,35 @@ class SimilarNames:
             other = self._meant.get(name)
             hint = f": use {other}" if other else similar_to(name, dir(kind))
             raise AttributeError(f"{self._called or kind.__name__} has no attribute {name!r}{hint}")
+
+
+class NoSequence:
+    """Base class of tables and scans: errors of `len(x)`, `x[key]` and `list(x)` say what to use.
+
+    Attributes:
+        _counted: what returns the number of rows.
+        _items: what returns rows and columns.
+    """
+
+    __slots__ = ()
+    _counted: ClassVar[str] = "to_table().num_rows"
+    _items: ClassVar[str] = "to_table() for a table of Arrow, which has columns and rows"
+
+    if not TYPE_CHECKING:  # type checkers must report these uses
+
+        def __bool__(self) -> bool:
+            """Return True, as without `__len__`."""
+            return True
+
+        def __len__(self) -> NoReturn:
+            """Raise an error that names the method that counts the rows."""
+            __tracebackhide__ = True  # IPython does not show this frame
+            raise TypeError(f"a {type(self).__name__} has no length: use {self._counted}")
+
+        def __getitem__(self, key: object) -> NoReturn:
+            """Raise an error that names the methods that return rows and columns."""
+            __tracebackhide__ = True  # IPython does not show this frame
+            raise TypeError(f"a {type(self).__name__} has no items: use {self._items}")
 
 
 def suggests_arguments(kind: _Class) -> _Class:

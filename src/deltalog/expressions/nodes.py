@@ -168,12 +168,16 @@ class Expression(Node, SimilarNames):
         return object.__hash__(self)
 
     def __eq__(self, other: object) -> Comparison:  # type: ignore[override]
-        """Return `self = other` of SQL: NULL if either side is NULL."""
-        return Comparison("=", self, lit(other))
+        """Return `self = other` of SQL: NULL if either side is NULL.
+
+        Raises:
+            InvalidInputError: `other` is None, so that the result would be NULL for every row.
+        """
+        return Comparison("=", self, _not_none(other, "is_null()"))
 
     def __ne__(self, other: object) -> Comparison:  # type: ignore[override]
-        """Return `self <> other` of SQL."""
-        return Comparison("<>", self, lit(other))
+        """Return `self <> other` of SQL, with the same exception."""
+        return Comparison("<>", self, _not_none(other, "is_not_null()"))
 
     def __lt__(self, other: object) -> Comparison:
         """Return `self < other` of SQL."""
@@ -294,6 +298,15 @@ class Expression(Node, SimilarNames):
             compares bytes.
         """
         return Collate(self, collation_named(collation))
+
+
+def _not_none(other: object, instead: str) -> Expression:
+    if other is None:
+        raise InvalidInputError(
+            "cannot compare an expression with None: the result would be NULL for every row; "
+            f"use {instead}, or equals_null_safe(value) if only some values are None"
+        )
+    return lit(other)
 
 
 def _operands_of(kind: type[And | Or], side: Expression) -> tuple[Expression, ...]:

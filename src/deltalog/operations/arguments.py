@@ -49,10 +49,16 @@ _GONE: Final = {
 }
 _WRITE: Final = "deltalog.write_deltalake(table, rows, mode=…)"
 _MEANT: Final = {
+    **dict.fromkeys(("forPath", "for_path", "forName", "open", "load"), "DeltaTable(location)"),
+    **dict.fromkeys(("createOrReplace", "replace"), 'create(location, schema, mode="overwrite")'),
+    "createIfNotExists": 'create(location, schema, mode="ignore")',
+    **dict.fromkeys(("exists", "isDeltaTable", "is_delta_table"), "is_deltatable(location)"),
+    **dict.fromkeys(("convertToDelta", "convert"), "deltalog.convert_to_deltalake(location)"),
     **dict.fromkeys(("write", "append", "insert", "overwrite", "save"), _WRITE),
     **dict.fromkeys(("filter", "where", "query"), "scan(predicate=…)"),
     **dict.fromkeys(("select", "project", "read"), "scan(columns, predicate=…)"),
     **dict.fromkeys(("rows", "collect", "to_arrow"), "to_pyarrow_table()"),
+    **dict.fromkeys(("toDF", "toPandas", "to_df", "df"), "to_pandas()"),
     **dict.fromkeys(("to_list", "to_dicts", "to_pylist"), "to_pyarrow_table().to_pylist()"),
     **dict.fromkeys(("limit", "first", "take"), "head()"),
     **dict.fromkeys(("columns", "dtypes", "fields"), "schema()"),

@@ -6,6 +6,7 @@ Methods with the same semantics as in deltalake have the same names.
 
 from __future__ import annotations
 
+from abc import ABCMeta
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
 
 from deltalog._util.similar_names import suggests_arguments
@@ -41,8 +42,22 @@ if TYPE_CHECKING:
     Version = int | str | datetime
 
 
+class _NamesOfTheClass(ABCMeta):
+    """The metaclass of `DeltaTable`: errors about attributes of the class suggest names, too.
+
+    With ABCMeta as its base, users' classes can inherit from `DeltaTable` and an abstract class.
+    """
+
+    if not TYPE_CHECKING:  # so that type checkers report unknown names
+
+        def __getattr__(cls, name: str) -> NoReturn:
+            """Raise the error of an object with the same unknown attribute."""
+            __tracebackhide__ = True  # IPython does not show this frame
+            raise AttributeError(arguments.explain_missing(name, dir(cls)))
+
+
 @suggests_arguments
-class DeltaTable(MaintainableTable):
+class DeltaTable(MaintainableTable, metaclass=_NamesOfTheClass):
     """A Delta table: reads and changes its rows, metadata and history.
 
     The object shows one version of the table. Reads use this version until `update_incremental` or

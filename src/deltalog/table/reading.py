@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
 from deltalog._util.cards import Progress, shown
-from deltalog._util.similar_names import suggests_arguments
+from deltalog._util.similar_names import NoSequence, suggests_arguments
 from deltalog.catalogs import table_uri as locations
 from deltalog.errors import InvalidInputError
 from deltalog.expressions.sql_session import SqlSession
@@ -45,9 +45,14 @@ if TYPE_CHECKING:
 
 
 @suggests_arguments
-class ReadableTable:
+class ReadableTable(NoSequence):
     """An open table at one version: what `DeltaTable` reads of it."""
 
+    _counted = "count()"
+    _items = (
+        "to_pyarrow_table(columns=[…]) for columns, to_pyarrow_table().to_pylist() for rows, or "
+        "scan(), which yields batches"
+    )
     _engine: Engine | None
     _travelled: bool
     _snapshot: Snapshot

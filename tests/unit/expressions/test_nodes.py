@@ -84,6 +84,14 @@ def test_python_cannot_decide_an_expression(misuse: object) -> None:
         misuse()
 
 
+def test_a_comparison_with_none_names_what_finds_nulls() -> None:
+    with pytest.raises(InvalidInputError, match=r"use is_null\(\), or equals_null_safe\(value\)"):
+        A == None  # noqa: B015, E711
+    with pytest.raises(InvalidInputError, match=r"use is_not_null\(\)"):
+        A != None  # noqa: B015, E711
+    assert to_sql(col("a") == lit(None)) == "a = NULL"
+
+
 def test_an_expression_as_literal_stays_itself() -> None:
     assert lit(A) is A
     assert lit(5).same_as(Literal(5))

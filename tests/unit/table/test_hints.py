@@ -47,7 +47,7 @@ def test_suggestions_exist(table: DeltaTable) -> None:
         assert not hasattr(type(table), name), name
         owner: Any = table
         for part in meant.removeprefix("deltalog.").partition("(")[0].split("."):
-            owner = write_deltalake if part == "write_deltalake" else getattr(owner, part)
+            owner = getattr(deltalog if part in deltalog.__all__ else owner, part)
 
 
 def test_attributes_of_parts(table: DeltaTable) -> None:

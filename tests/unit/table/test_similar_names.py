@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pickle
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -82,6 +84,68 @@ def test_keyword_arguments(call: Callable[[Any], object], message: str, table: A
     with pytest.raises(TypeError) as caught:
         call(table)
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("forPath", "use DeltaTable(location)"),
+        ("is_delta_table", "use is_deltatable(location)"),
+        ("creat", "did you mean 'create'?"),
+        ("files", "DeltaTable.files is gone: use file_uris()"),
+        ("zzz", "DeltaTable has no attribute 'zzz'"),
+    ],
+)
+def test_attributes_of_the_class(name: str, hint: str) -> None:
+    with pytest.raises(AttributeError) as caught:
+        getattr(DeltaTable, name)
+    assert str(caught.value).endswith(hint)
+    assert not hasattr(DeltaTable, name)
+
+
+def test_a_table_may_be_an_abstract_class_too(table: Any) -> None:
+    class Named(ABC):
+        """Has a name."""
+
+        @abstractmethod
+        def name(self) -> str:
+            """The name."""
+
+    class NamedTable(DeltaTable, Named):
+        """A table with a name."""
+
+        def name(self) -> str:
+            return "n"
+
+    assert NamedTable(table.table_uri).name() == "n"
+
+
+@pytest.mark.parametrize(
+    ("act", "hint"),
+    [
+        (len, "a DeltaTable has no length: use count()"),
+        (lambda table: table["id"], "use to_pyarrow_table(columns=[…]) for columns"),
+        (list, "to_pyarrow_table().to_pylist() for rows"),
+        (lambda table: [*table], "scan(), which yields batches"),
+        (lambda table: len(table.scan()), "a Scan has no length: use count()"),
+        (lambda table: table.scan()["id"], "a Scan has no items: use to_table()"),
+        (lambda table: len(table.load_cdf()), "a Changes has no length: use to_table().num_rows"),
+        (lambda table: table.describe()[0], "a TableDescription has no items: use to_table()"),
+    ],
+)
+def test_uses_as_a_sequence(act: Callable[[Any], object], hint: str, table: Any) -> None:
+    table.alter.set_table_properties({"delta.enableChangeDataFeed": "true"})
+    with pytest.raises(TypeError) as caught:
+        act(table)
+    assert hint in str(caught.value)
+
+
+def test_tables_and_scans_are_true_and_scans_yield_batches(table: Any) -> None:
+    assert table
+    assert table.scan()
+    assert [batch.num_rows for batch in table.scan()] == [1]
+    assert pa.table(table).num_rows == pa.table(table.scan()).num_rows == 1
+    assert pd.api.types.is_list_like(table) is False
 
 
 def test_other_errors_about_arguments_are_as_they_were(table: Any) -> None:

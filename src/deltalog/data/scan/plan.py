@@ -76,6 +76,8 @@ class Scan(Rows):
         order: the order of the rows; requires a limit.
     """
 
+    _counted = "count()"
+
     snapshot: Snapshot
     spec: ReadSpec
     limit: int | None = None

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self
 import pyarrow as pa
 
 from deltalog._util.cached import cached_property, name_methods_after
-from deltalog._util.similar_names import SimilarNames
+from deltalog._util.similar_names import NoSequence, SimilarNames
 from deltalog.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ _MEANT: Final = {
 """What to use instead of names of other libraries."""
 
 
-class Rows(SimilarNames):
+class Rows(SimilarNames, NoSequence):
     """Base class of results that can be read any number of times.
 
     `read_next_batch` and `close` work as in `pyarrow.RecordBatchReader`: the object has one current
