@@ -188,8 +188,21 @@ def divided(tree: Expr, source: TextOfParts) -> QueryOfParts:
     name_results(tree, source)
     for select in tree.find_all(exp.Select):
         note_groups(select)
+    for clause in tree.find_all(exp.Limit, exp.Offset):
+        _check_number(clause)
     found = parts.visit(tree)
     return QueryOfParts(_duckdb(found), tuple(parts.found))
+
+
+def _check_number(clause: exp.Limit | exp.Offset) -> None:
+    """Refuse a LIMIT or OFFSET that is no number of rows; DuckDB's error would not name it."""
+    value: Any = clause.expression
+    is_other = isinstance(value, exp.Literal) and not value.is_int
+    if is_other or isinstance(value, exp.Neg) or value.find(exp.Column):
+        raise SyntaxProblem(
+            start_of(value),
+            f"{clause.key.upper()} expects a number of rows, found {value.sql(dialect='spark')}",
+        )
 
 
 def _duckdb(tree: Expr) -> str:
@@ -538,7 +551,7 @@ def _name_over_rows(node: Expr, source: TextOfParts) -> str | None:
         many = [*([] if value is None else [value]), *node.expressions]
         if any(isinstance(one, exp.Star) for one in many):
             return "count(1)"
-    elif len([one for one in node.args.values() if one]) != 1:
+    elif value is None or len([one for one in node.args.values() if one]) != 1:
         return None
     else:
         many = [value]

@@ -464,12 +464,12 @@ def _problem(message: str, watched: Mapping[str, Any], *, is_translated: bool) -
         return message
     problem, _, _ = message.partition("\n\nLINE ")
     kind, _, text = problem.partition(": ")
-    if kind == "Binder Error":
-        return _binder_problem(text, watched)
-    if text.startswith(_MANY_ROWS):
-        return "a subquery that stands for one value has several rows"
     advice = _ADVICE.get(kind)
-    return f"{problem} ({advice})" if advice else problem
+    hint = f" ({advice})" if advice else ""
+    for pattern, meaning in _ERRORS:
+        if pattern.match(text):
+            return pattern.sub(meaning, text, count=1) + hint
+    return _binder_problem(text, watched) if kind == "Binder Error" else problem + hint
 
 
 _UNKNOWN_COLUMN = re.compile(
@@ -478,7 +478,12 @@ _UNKNOWN_COLUMN = re.compile(
 )
 _UNKNOWN_TABLE = re.compile(r'Referenced table "(.*?)" not found!(?:\nCandidate tables: (.*))?')
 _MOST_NAMES: Final = 10
-_BINDER_ERRORS: Final = (
+_MANY_ROWS: Final = "More than one row returned by a subquery used as an expression"
+_SQL_NAMES: Final = {
+    "BOOL": "BOOLEAN", "INT8": "TINYINT", "INT16": "SMALLINT", "INT32": "INT", "INT64": "BIGINT",
+}  # fmt: skip
+"""DuckDB's names of types in messages → those of SQL."""
+_ERRORS: Final[tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]] = (
     (
         re.compile(r'column "(.*?)" must appear in the GROUP BY clause.*', re.DOTALL),
         r"column '\1' is neither in GROUP BY nor aggregated; add it, or use any_value(\1)",
@@ -492,6 +497,75 @@ _BINDER_ERRORS: Final = (
         "WHERE chooses rows before they are grouped, so it cannot aggregate; write HAVING",
     ),
     (
+        re.compile(r"GROUP BY clause cannot contain (?:aggregates|window functions)!"),
+        "GROUP BY cannot contain aggregate or window functions; compute them in a subquery",
+    ),
+    (
+        re.compile(r"(WHERE|HAVING) clause cannot contain window functions!"),
+        r"\1 chooses rows before window functions are computed; write QUALIFY, or a subquery",
+    ),
+    (
+        re.compile(r"at least one window function must appear in the SELECT column or QUALIFY .*"),
+        "QUALIFY chooses rows by a window function, and the query has none; write WHERE",
+    ),
+    (
+        re.compile(r"[wW]indow functions are not allowed in window definitions"),
+        "a window function cannot be inside of another; use a subquery",
+    ),
+    (
+        re.compile(r"Window functions are not supported here"),
+        "a window function needs OVER, as in row_number() OVER (ORDER BY …)",
+    ),
+    (
+        re.compile(r"(ORDER|GROUP BY) term out of range - should be between 1 and (\d+)"),
+        lambda found: (
+            f"a number in {'ORDER BY' if found[1] == 'ORDER' else 'GROUP BY'} is the position of "
+            f"a result column; expected 1 to {found[2]}"
+        ),
+    ),
+    (
+        re.compile(r"LIMIT/OFFSET cannot be negative"),
+        "LIMIT and OFFSET expect a number of rows from 0 on",
+    ),
+    (
+        re.compile(r'Column "(.*?)" does not exist on (left|right) side of join!'),
+        r"there is no column '\1' on the \2 side of JOIN … USING",
+    ),
+    (
+        re.compile(r"Subquery returns (\d+) columns - expected (\d+)"),
+        r"a subquery that stands for values has \1 columns; expected \2",
+    ),
+    (
+        re.compile(r'Ambiguous reference to table "(.*?)" .*'),
+        r"several tables are called '\1'; give each another alias",
+    ),
+    (
+        re.compile(r"STAR expression is only allowed as the root element of an expression.*"),
+        "* stands for all columns only as a whole item of SELECT, and in count(*)",
+    ),
+    (
+        re.compile(r"UNNEST\(\) can only be applied to lists, structs and NULL, not (.*)"),
+        r"explode expects an array or a map, found \1",
+    ),
+    (
+        re.compile(_MANY_ROWS + ".*", re.DOTALL),
+        "a subquery that stands for one value has several rows",
+    ),
+    (
+        re.compile(
+            r"Could not convert string '(.*)' to (\w+)(?: when casting from source column (.*))?",
+            re.DOTALL,
+        ),
+        lambda found: (
+            f"cannot cast {found[1]!r} to {_SQL_NAMES.get(found[2], found[2])}"
+            + (f" in column {found[3]!r}" if found[3] else "")
+        ),
+    ),
+    (
+        re.compile(r"Unable to transform python value of type '<class '(.*?)'>' to .*"),
+        r"a parameter is a \1; expected a Python value, such as an int, a str or a datetime",
+    ),
+    (
         re.compile(r"Set operations can only apply to expressions with the same number of .*"),
         "the two sides have different numbers of columns",
     ),
@@ -500,7 +574,6 @@ _BINDER_ERRORS: Final = (
         "an aggregate function cannot be inside of another; use a subquery",
     ),
 )
-_MANY_ROWS: Final = "More than one row returned by a subquery used as an expression"
 
 
 def _binder_problem(text: str, watched: Mapping[str, Any]) -> str:
@@ -516,9 +589,6 @@ def _binder_problem(text: str, watched: Mapping[str, Any]) -> str:
     if missing := _UNKNOWN_TABLE.match(text):
         known = f"; the query has {missing[2]}" if missing[2] else ""
         return f"there is no table or alias {missing[1]!r}{known}"
-    for pattern, meaning in _BINDER_ERRORS:
-        if pattern.match(text):
-            return pattern.sub(meaning, text, count=1)
     return text
 
 

@@ -188,13 +188,36 @@ def test_a_cast_that_fails_names_no_column_that_users_do_not_know(table: DeltaTa
         ("SELECT id FROM t UNION SELECT id, name FROM t", "different numbers of columns"),
         ("SELECT sum(count(*)) FROM t", "cannot be inside of another"),
         ("SELECT (SELECT id FROM t) AS one", "a subquery that stands for one value has several"),
+        ("SELECT id FROM t LIMIT 'x'", r"character 24: LIMIT expects a number of rows, found 'x'$"),
+        ("SELECT id FROM t LIMIT id", "LIMIT expects a number of rows, found id$"),
+        ("SELECT id FROM t LIMIT 1.5", r"LIMIT expects a number of rows, found 1\.5$"),
+        ("SELECT id FROM t LIMIT 1 OFFSET -1", "OFFSET expects a number of rows, found -1$"),
+        ("SELECT id FROM t LIMIT 0 - 1", "LIMIT and OFFSET expect a number of rows from 0 on$"),
+        ("SELECT id FROM t ORDER BY 9", "a number in ORDER BY is the position of .*expected 1 to"),
+        ("SELECT id FROM t GROUP BY 0", "a number in GROUP BY is the position of .*expected 1 to"),
+        ("SELECT id FROM t WHERE row_number() OVER (ORDER BY id) = 1", "WHERE .*write QUALIFY"),
+        ("SELECT id FROM t GROUP BY sum(id)", "GROUP BY cannot contain aggregate or window"),
+        ("SELECT id FROM t QUALIFY id = 1", "the query has none; write WHERE$"),
+        ("SELECT lag(id) FROM t", "a window function needs OVER"),
+        ("SELECT rank(id) FROM t", "a window function needs OVER"),
+        ("SELECT * FROM t JOIN t b USING (nope)", "no column 'nope' on the left side of JOIN"),
+        ("SELECT id FROM t WHERE id IN (SELECT id, name FROM t)", "has 2 columns; expected 1$"),
+        ("WITH a AS (SELECT 1) SELECT * FROM a, a", "several tables are called 'a'; give each"),
+        ("SELECT sum(name) FROM t", "cannot cast 'n1' to DOUBLE in column 'name' .TRY_CAST"),
     ],
 )
 def test_a_query_that_means_nothing(table: DeltaTable, query: str, words: str) -> None:
     with pytest.raises(InvalidInputError, match=words) as caught:
         deltalog.sql(query, t=table).to_arrow()
-    for word in ("Binder", "Candidate", "bindings", "FROM clause", "SET scalar"):
+    for word in ("Binder", "Candidate", "bindings", "FROM clause", "SET scalar", "Conversion"):
         assert word not in str(caught.value)
+
+
+@pytest.mark.parametrize("limit", ["ALL", "1 + 1", ":n"])
+def test_other_limits_are_numbers(table: DeltaTable, limit: str) -> None:
+    query = f"SELECT id FROM t LIMIT {limit}"  # noqa: S608  # a list of the test
+    found = deltalog.sql(query, {"n": 2}, t=table)
+    assert found.to_arrow().num_rows == 2
 
 
 def test_a_table_that_was_not_passed() -> None:
