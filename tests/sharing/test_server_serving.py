@@ -46,6 +46,22 @@ def test_the_server_runs_from_its_file(tmp_path: Path) -> None:
     assert "token-of-alice" not in logged
 
 
+def test_a_port_in_use_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "c.json"
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        path.write_text(json.dumps(small_config(host="127.0.0.1", port=port)))
+        command = [sys.executable, "-m", "deltalog.sharing", "serve", str(path)]
+        ended = subprocess.run(command, capture_output=True, check=False, timeout=60)
+    assert ended.returncode == 2
+    last = ended.stderr.decode().splitlines()[-1]
+    assert f"cannot listen on 127.0.0.1:{port}: the port is in use; stop the program" in last
+    assert "Errno" not in ended.stderr.decode()
+    assert "Traceback" not in ended.stderr.decode()
+
+
 def _get(port: int, target: str) -> dict[str, str]:
     """The headers of an answer that is a success."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)

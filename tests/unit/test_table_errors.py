@@ -57,6 +57,10 @@ def _torn(table: DataTable) -> None:
     _rewrite(table, names.commit_path(1), lambda data: data[:-20])
 
 
+def _first_commit(content: bytes) -> Break:
+    return lambda table: table.store.put(names.commit_path(0), content)
+
+
 def _checkpoint(content: bytes) -> Break:
     def change(table: DataTable) -> None:
         table.store.delete_many([names.commit_path(0)])
@@ -151,6 +155,15 @@ BAD = [
     Case("no protocol", _head("metaData"), e.NoProtocolError, (ROOT, "protocol")),
     Case("no metadata", _head("protocol"), e.NoMetadataError, (ROOT, "metaData")),
     Case("torn commit", _torn, e.MalformedLogError, ("version 1, line 1", ROOT)),
+    *(
+        Case(
+            f"first commit {content!r}",
+            _first_commit(content),
+            e.MalformedLogError,
+            ("version 0, line", "the JSON of an action is invalid", ROOT, names.commit_path(0)),
+        )
+        for content in (b"{bad", b'{"protocol": {bad', b'{"commitInfo":{}}\n{"prot')
+    ),
     Case(
         "corrupt checkpoint",
         _checkpoint(b"PAR1 but not really"),

@@ -267,7 +267,7 @@ def _stream_objects(data: bytes, where: str) -> list[dict[str, Any]]:
             value, position = _TOLERANT.raw_decode(text, start.start())
         except JSONDecodeError as error:
             raise MalformedLogError(
-                f"{where}, line {line}: cannot parse an action: {error.msg} "
+                f"{where}, line {line}: the JSON of an action is invalid: {error.msg} "
                 f"(line {error.lineno}, column {error.colno})"
             ) from None
         except RecursionError:

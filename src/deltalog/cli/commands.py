@@ -385,7 +385,9 @@ def _naming_force() -> Iterator[None]:
     try:
         yield
     except InvalidInputError as error:
-        text = str(error).replace("pass enforce_retention_duration=False", "add --force")
+        from deltalog.operations.vacuum import UNCHECKED  # noqa: PLC0415  # only for errors
+
+        text = str(error).replace(UNCHECKED, "add --force")
         raise InvalidInputError(text) from None
 
 

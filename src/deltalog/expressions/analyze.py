@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import datetime as dt
 import re
+from math import isnan
 from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.errors import DeltaError, InvalidInputError
@@ -247,8 +248,11 @@ class _Resolver:
         left, right = self.typed(node.left), self.typed(node.right)
         met = self._casts.unify_comparison([left, right])
         if met is None:
+            constants = [side.value for side, _ in (left, right) if isinstance(side, Literal)]
+            is_nan = any(isinstance(value, float) and isnan(value) for value in constants)
+            advice = "NaN is a number; pass None for NULL" if is_nan else "cast one of them"
             raise InvalidInputError(
-                f"cannot compare {left[1]} with {right[1]} in {to_sql(node)}: cast one of them"
+                f"cannot compare {left[1]} with {right[1]} in {to_sql(node)}: {advice}"
             )
         (new_left, new_right), common = met
         _refuse_opaque(common, node)

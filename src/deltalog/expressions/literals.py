@@ -18,7 +18,12 @@ from deltalog.errors import InvalidInputError
 from deltalog.expressions.coercion import common_type
 from deltalog.schema.arrow import from_arrow_type, to_arrow_type
 from deltalog.schema.primitives import worded_literal
-from deltalog.schema.primitives.moments import NANOS_OF_MICRO, micros_of, value_or_count
+from deltalog.schema.primitives.moments import (
+    NANOS_OF_MICRO,
+    is_missing,
+    micros_of,
+    value_or_count,
+)
 from deltalog.schema.primitives.numbers import MAX_DIGITS
 from deltalog.schema.types import (
     BINARY,
@@ -63,7 +68,8 @@ _MICROSECOND: Final = dt.timedelta(microseconds=1)
 def plain_value(value: object) -> tuple[Any, DataType]:
     """Return a constant as a Python value, with its type in Spark.
 
-    Arrow scalars have their own type; NumPy scalars become Python values. A timestamp that is not a
+    Arrow scalars have their own type; NumPy scalars become Python values, and pandas' NaT and NA
+    become None. A timestamp that is not a
     whole number of microseconds becomes a number of nanoseconds. A timedelta must be a whole number
     of microseconds.
 
@@ -74,6 +80,8 @@ def plain_value(value: object) -> tuple[Any, DataType]:
         return value, natural_type(value)
     if isinstance(value, pa.Scalar):
         return _of_scalar(value)
+    if is_missing(value):
+        return None, VOID
     unwrap = getattr(value, "item", None)
     if unwrap is not None and not isinstance(value, dt.date):
         plain = unwrap()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 from deltalog._util.similar_names import SimilarNames
 from deltalog.errors import InvalidInputError
+from deltalog.schema.primitives.moments import is_missing
 from deltalog.schema.types import DataType, PrimitiveType, as_type, collation_named
 
 if TYPE_CHECKING:
@@ -301,9 +302,9 @@ class Expression(Node, SimilarNames):
 
 
 def _not_none(other: object, instead: str) -> Expression:
-    if other is None:
+    if is_missing(other):
         raise InvalidInputError(
-            "cannot compare an expression with None: the result would be NULL for every row; "
+            f"cannot compare an expression with {other!r}: the result would be NULL for every row; "
             f"use {instead}, or equals_null_safe(value) if only some values are None"
         )
     return lit(other)

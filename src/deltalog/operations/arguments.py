@@ -31,6 +31,7 @@ from deltalog.schema import (
     to_arrow_schema,
 )
 from deltalog.schema.metadata_columns import CHANGE_COLUMNS, METADATA_COLUMNS, with_metadata_columns
+from deltalog.schema.primitives.moments import is_missing
 from deltalog.schema.types import STRING
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ def as_timestamp_ms(moment: object) -> int:
                 f"{moment!r} is not a timestamp: expected ISO 8601, such as "
                 "2024-01-31T12:00:00Z or 2024-01-31"
             ) from None
-    if not isinstance(moment, datetime):
+    if not isinstance(moment, datetime) or is_missing(moment):
         raise InvalidInputError(
             f"{moment!r} is not a version: expected a number, an ISO 8601 string or a datetime"
         )

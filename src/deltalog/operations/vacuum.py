@@ -73,6 +73,8 @@ logger: logging.Logger = logging.getLogger(__name__)
 Mode = Literal["lite", "full", "inventory"]
 START: Final = "VACUUM START"
 END: Final = "VACUUM END"
+UNCHECKED: Final = "pass enforce_retention_duration=False"
+"""The advice for a short retention period, which SQL and the command line replace by theirs."""
 _HOUR_MS: Final = 3_600_000
 _LAST_VACUUM_PATH: Final = "_delta_log/_last_vacuum_info"
 _LAST_VERSION: Final = "latestCommitVersionOutsideOfRetentionWindow"  # as in Delta Spark
@@ -371,7 +373,7 @@ def _check_retention(
             f"cannot vacuum {snapshot.store.root} with a retention of {asked_ms / _HOUR_MS:g} "
             f"hours: the table keeps removed files for {default_ms / _HOUR_MS:g} hours "
             "(delta.deletedFileRetentionDuration), because readers of old versions and running "
-            "writers may need them; if there are none, pass enforce_retention_duration=False"
+            f"writers may need them; if there are none, {UNCHECKED}"
         )
 
 

@@ -18,7 +18,7 @@ from deltalog._util.kernels import exact_sum, pc
 from deltalog.data.write.files import write_parts
 from deltalog.data.write.source import is_rereadable
 from deltalog.data.write.written import WrittenFiles
-from deltalog.errors import InvalidInputError
+from deltalog.errors import InvalidInputError, SchemaMismatchError
 from deltalog.operations.arguments import as_condition, check_given
 from deltalog.operations.changes.file_options import FileOptions
 from deltalog.operations.operation import Operation
@@ -250,8 +250,12 @@ class Write(Operation[RowsWritten]):
             )
             transaction.set_configuration(changed)
             _check_clustering(transaction)
-        self._merge_schema(transaction, rows)
-        written = self._add(transaction, engine, rows)
+        try:
+            self._merge_schema(transaction, rows)
+            written = self._add(transaction, engine, rows)
+        except SchemaMismatchError as error:
+            advice = "schema_mode='overwrite' (overwriteSchema on Spark) replaces the columns, too"
+            raise SchemaMismatchError(f"{error}; {advice}") from error
         transaction.record_read(None)
         removed = transaction.read_snapshot.files()
         transaction.remove_files(removed, data_change=True)

@@ -26,6 +26,7 @@ from deltalog.expressions import Literal, TextRules, evaluate, nodes, parse_sql,
 from deltalog.expressions.arithmetic import average
 from deltalog.expressions.evaluation import fold
 from deltalog.expressions.implicit import fine_literal
+from deltalog.expressions.literals import plain_value
 from deltalog.expressions.sql_session import SqlSession
 from deltalog.protocol.features.registry import Support, is_supported
 from deltalog.query.computed import ARGUMENTS, MARKS, ROW_OF_SIDE, Aggregated, Computed, Part, Side
@@ -268,7 +269,7 @@ class _Run:
         while True:
             sql = prefix + self._rendered(text)
             given = {
-                name: value for name, value in self.parameters.items()
+                name: _plain(value) for name, value in self.parameters.items()
                 if re.search(rf"\${re.escape(name)}\b", sql)
             }  # fmt: skip
             try:
@@ -546,6 +547,17 @@ class _Run:
         function = RunFunction(compute, self)
         self.functions.append(function)
         return function.call_in(self.database, types, result)
+
+
+def _plain(value: object) -> object:
+    """Return a parameter as DuckDB takes it: as a Python value, and None for pandas' NaT and NA."""
+    try:
+        plain, kind = plain_value(value)
+    except InvalidInputError:
+        return value  # of a type that only DuckDB supports
+    # An integer of another type is a count, such as nanoseconds since 1970.
+    is_count = type(plain) is int and kind not in INTEGRALS
+    return value if is_count else plain
 
 
 # --- the Python functions that DuckDB calls while a query runs

@@ -163,19 +163,32 @@ class VacuumStatement(SqlStatement):
         """Delete files. Return the path of the table, or the paths of the files for a dry run."""
         table = session.open(self.table)
         inventory = None if self.inventory is None else session.source(self.inventory)
-        found = table.vacuum(
-            self.retention_hours,
-            dry_run=self.is_dry_run,
-            enforce_retention_duration=session.enforces_retention,
-            full=self.is_full and inventory is None,
-            inventory=inventory,
-        )
+        try:
+            found = table.vacuum(
+                self.retention_hours,
+                dry_run=self.is_dry_run,
+                enforce_retention_duration=session.enforces_retention,
+                full=self.is_full and inventory is None,
+                inventory=inventory,
+            )
+        except InvalidInputError as error:
+            from deltalog.operations.vacuum import UNCHECKED  # noqa: PLC0415  # only for errors
+
+            shorter = f"first shorten it by {self._shortening()}"
+            raise InvalidInputError(str(error).replace(UNCHECKED, shorter)) from error
         root = table.table_uri
         paths = [f"{root.rstrip('/')}/{path}" for path in found] if self.is_dry_run else [root]
         metrics = None if self.is_dry_run else {"num_deleted_files": len(found)}
         return StatementAnswer(
             table_of({"path": pa.string()}, [(path,) for path in paths]), metrics
         )
+
+    def _shortening(self) -> str:
+        """Return the statement that lets the table keep removed files only for these hours."""
+        hours = self.retention_hours or 0
+        period = f"{hours:g} hours" if hours == int(hours) else f"{hours * 3600:.0f} seconds"
+        name = f"'delta.deletedFileRetentionDuration' = 'interval {period}'"
+        return f"ALTER TABLE {self.table} SET TBLPROPERTIES ({name})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -146,7 +146,8 @@ MICROS = dt.datetime(2023, 11, 14, 22, 13, 20, 123_456)  # noqa: DTZ001  # naive
             "interval day to second",
         ),
         (pa.scalar(None, pa.month_day_nano_interval()), None, "void"),
-        (pd.NaT, pd.NaT, "timestamp_ntz"),
+        (pd.NaT, None, "void"),
+        (pd.NA, None, "void"),
         (np.datetime64("NaT", "ns"), None, "void"),
     ],
 )

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pickle
 
+import pandas as pd
 import pytest
 
 from deltalog.errors import InvalidInputError
@@ -89,6 +90,9 @@ def test_a_comparison_with_none_names_what_finds_nulls() -> None:
         A == None  # noqa: B015, E711
     with pytest.raises(InvalidInputError, match=r"use is_not_null\(\)"):
         A != None  # noqa: B015, E711
+    for missing in (pd.NaT, pd.NA):
+        with pytest.raises(InvalidInputError, match=f"expression with {missing!r}: .*is_null"):
+            col("a") == missing  # noqa: B015
     assert to_sql(col("a") == lit(None)) == "a = NULL"
 
 

@@ -141,6 +141,7 @@ def test_manifests_are_written(files: SqlTables) -> None:
         ("OPTIMIZE '/no/such/table'", "cannot find the table"),
         ("REORG TABLE t WHERE id = 1 APPLY (PURGE)", "partition columns, found id"),
         ("VACUUM t RETAIN 0 HOURS", "retention of 0 hours"),
+        ("VACUUM t RETAIN 1.5 HOURS", "'interval 5400 seconds'"),
         ("VACUUM t RETAIN -1 HOURS", "must not be negative"),
         ("RESTORE TABLE t TO VERSION AS OF 99", "99"),
         ("RESTORE TABLE t TO TIMESTAMP AS OF '2000-01-01'", "earliest version"),
@@ -150,3 +151,12 @@ def test_work_that_cannot_be_done_is_refused(files: SqlTables, sql: str, problem
     with pytest.raises((DeltaError, TableNotFoundError), match=problem):
         files.run(sql)
     assert len(files.history("t")) == 3
+
+
+def test_a_short_retention_is_confirmed_as_the_error_says(files: SqlTables) -> None:
+    """By a statement, because SQL has no arguments."""
+    with pytest.raises(DeltaError, match="first shorten it by") as caught:
+        files.run("VACUUM t RETAIN 0 HOURS")
+    assert "enforce_retention_duration" not in str(caught.value)
+    files.run(str(caught.value).partition("first shorten it by ")[2])
+    files.run("VACUUM t RETAIN 0 HOURS DRY RUN")

@@ -40,6 +40,23 @@ def test_a_column_of_nulls_gets_a_type_by_a_merged_schema(tmp_path: Path) -> Non
     assert found == [{"a": 1, "s": None}, {"a": 2, "s": "x"}]
 
 
+@pytest.mark.parametrize("mode", [None, "merge"])
+@pytest.mark.parametrize("rows", [{"b": [1]}, {"a": ["x"]}])
+def test_an_overwrite_with_other_columns_names_the_option(
+    rows: dict[str, list[object]], mode: Any, tmp_path: Path
+) -> None:
+    write_deltalake(tmp_path, pa.table({"a": pa.array([b"1"])}))
+    given = pa.table(rows) if "b" in rows else pa.table({"a": pa.array([[1]])})
+    if mode is None or "a" in rows:
+        with pytest.raises(SchemaMismatchError, match=r"schema_mode='overwrite' .*replaces the"):
+            write_deltalake(tmp_path, given, mode="overwrite", schema_mode=mode)
+    with pytest.raises(SchemaMismatchError) as caught:
+        write_deltalake(tmp_path, given, mode="append")
+    assert "schema_mode='overwrite'" not in str(caught.value)
+    write_deltalake(tmp_path, given, mode="overwrite", schema_mode="overwrite")
+    assert DeltaTable(tmp_path).to_pyarrow_table().equals(given)
+
+
 def test_integers_of_numpy_are_versions_and_limits(tmp_path: Path) -> None:
     feed = {"delta.enableChangeDataFeed": "true"}
     write_deltalake(tmp_path, pa.table({"a": [1]}), configuration=feed)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import pickle
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
@@ -64,6 +66,31 @@ def test_arguments(call: Callable[[Any], object], hint: str, table: Any) -> None
     with pytest.raises(InvalidInputError) as caught:
         call(table)
     assert hint in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("value", "found"),
+    [
+        (pd.NaT, None),
+        (pd.NA, None),
+        (np.datetime64("NaT"), None),
+        (np.int32(4), 4),
+        (np.float64(0.5), 0.5),
+        (pa.scalar(4, pa.int16()), 4),
+        (pd.Timestamp(0, tz="UTC"), datetime(1970, 1, 1, tzinfo=UTC)),
+        (float("inf"), float("inf")),
+    ],
+)
+def test_parameters_of_other_libraries(value: object, found: object, table: Any) -> None:
+    rows = deltalog.sql("SELECT count(*) AS n, :v AS v FROM t", {"v": value}, t=table).to_pylist()
+    assert [row["v"] for row in rows] == [found]
+    assert deltalog.sql("SELECT id FROM t WHERE id = ?", [np.int8(1)], t=table).to_pylist()
+    assert table.scan(predicate="id = :v", parameters={"v": pd.NaT}).count() == 0
+
+
+def test_nan_as_a_missing_value(table: Any) -> None:
+    with pytest.raises(InvalidInputError, match=r"NaN is a number; pass None for NULL$"):
+        table.scan(predicate="DATE'2024-01-31' = :v", parameters={"v": float("nan")})
 
 
 @pytest.mark.parametrize(

@@ -103,8 +103,8 @@ def note_readable_versions(
         except MalformedLogError:
             listing = list_log(state.store, from_version=0, log_tail=log_tail)
             error.add_note(
-                f"the commit of version {file.version} of {state.store.root} is damaged"
-                f"{readable_versions(listing, file.version)}"
+                f"the commit of version {file.version} of {state.store.root}, {file.info.path}, "
+                f"is damaged{readable_versions(listing, file.version)}"
             )
             return
 

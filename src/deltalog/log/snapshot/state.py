@@ -23,6 +23,7 @@ from deltalog.errors import (
     DeltaError,
     InvalidMetadataError,
     InvalidProtocolError,
+    MalformedLogError,
     NoMetadataError,
     NoProtocolError,
 )
@@ -161,12 +162,19 @@ class LogState:
                 protocol = JsonObject(row, f"{where}: protocol", InvalidProtocolError)
             for row in rows["metaData"] if metadata is None else ():
                 metadata = JsonObject(row, f"{where}: metaData", InvalidMetadataError)
-        what = f"version {self.segment.version} of {self.store.root}"
-        if protocol is None:
-            raise NoProtocolError(f"cannot open {what}: there is no protocol action in its log")
-        if metadata is None:
-            raise NoMetadataError(f"cannot open {what}: there is no metaData action in its log")
+        if protocol is None or metadata is None:
+            raise self._lacking(NoProtocolError if protocol is None else NoMetadataError)
         return protocol_from_json(protocol), metadata_from_json(metadata)
+
+    def _lacking(self, kind: type[NoProtocolError | NoMetadataError]) -> MalformedLogError:
+        """Return the error for a log without an action; raise if the JSON of a commit is invalid.
+
+        Cost: reads every commit.
+        """
+        _ = self.commits  # the missing action may be the invalid one
+        action = "protocol" if kind is NoProtocolError else "metaData"
+        what = f"version {self.segment.version} of {self.store.root}"
+        return kind(f"cannot open {what}: there is no {action} action in its log")
 
     @cached_property
     def commits(self) -> CommitTable:

@@ -184,6 +184,14 @@ def value_or_count(scalar: pa.Scalar[Any]) -> Any:
         return counted.value
 
 
+def is_missing(value: object) -> bool:
+    """Return whether a value is None, or `NaT` or `NA` of pandas, which mean the same."""
+    kind = type(value)
+    return value is None or (
+        kind.__name__ in {"NaTType", "NAType"} and kind.__module__.startswith("pandas.")
+    )
+
+
 def micros_of(moment: dt.datetime) -> int:
     """Return microseconds since 1970 for a datetime: in UTC, or in local time if it is naive."""
     if moment.tzinfo is not None:

@@ -5,12 +5,14 @@ This module configures the process's listening address and its log.
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import signal
 import ssl
 import sys
 import threading
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,6 +22,7 @@ from deltalog.sharing.server.config_file import ReloadingServer, settled_server
 from deltalog.storage.http.client import is_loopback
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from deltalog.sharing.server.config import ServerConfig
@@ -31,6 +34,15 @@ _THROTTLED: Final = ("asyncio", "uvicorn.error", "deltalog.sharing")
 # The number of seconds for closing connections after the grace period. Then the process ends.
 _LAST_SECONDS: Final = 5
 _LAST_PORT: Final = 65_535
+_PROBLEMS: Final[dict[int | None, str]] = {
+    errno.EADDRINUSE: "the port is in use; stop the program that uses it, or pass another port "
+    "(--port, or `port` in the file; 0 means any free port)",
+    errno.EACCES: "this user may not use the port; pass one above 1023 (--port, or `port` in the "
+    "file)",
+    errno.EADDRNOTAVAIL: "this machine does not have the address; pass another host (--host, or "
+    "`host` in the file)",
+}
+"""The problems of a server that cannot listen, by the number of the error."""
 
 
 def serve(path: str | Path, *, host: str | None = None, port: int | None = None) -> None:
@@ -45,7 +57,8 @@ def serve(path: str | Path, *, host: str | None = None, port: int | None = None)
         port: overrides the port in the file.
 
     Raises:
-        InvalidInputError: the file or the port is invalid, or uvicorn is not installed.
+        InvalidInputError: the file or the port is invalid, the port is in use, or uvicorn is not
+            installed.
     """
     if port is not None and not 0 <= port <= _LAST_PORT:
         raise InvalidInputError(
@@ -105,17 +118,42 @@ def serve(path: str | Path, *, host: str | None = None, port: int | None = None)
 def _announce(server: Any, config: ServerConfig, host: str) -> None:
     """Log where the server listens, and the endpoint of profiles, when it has begun to listen."""
     startup = server.startup
+    shown = f"[{host}]" if ":" in host else host
 
     async def start(sockets: Any = None) -> None:
-        await startup(sockets=sockets)
+        with _naming_address(f"{shown}:{server.config.port}"):
+            await startup(sockets=sockets)
         # With port 0, the operating system chooses the port.
         port = server.servers[0].sockets[0].getsockname()[1]
         scheme = "http" if config.certificate_file is None else "https"
-        at = f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
+        at = f"{scheme}://{shown}:{port}"
         endpoint = f"{config.public_url or at}{config.endpoint}/"
         _LOG.info("listening on %s; the endpoint of profiles is %s", at, endpoint)
 
     server.startup = start
+
+
+@contextmanager
+def _naming_address(address: str) -> Iterator[None]:
+    """Raise an error that names the address, instead of the message that uvicorn logs."""
+    failures: list[OSError] = []
+
+    def is_other(record: logging.LogRecord) -> bool:
+        if isinstance(record.msg, OSError):
+            failures.append(record.msg)
+        return not failures
+
+    log = logging.getLogger("uvicorn.error")
+    log.addFilter(is_other)
+    try:
+        yield
+    except SystemExit:
+        if not failures:
+            raise
+        problem = _PROBLEMS.get(failures[0].errno, str(failures[0]))
+        raise InvalidInputError(f"cannot listen on {address}: {problem}") from failures[0]
+    finally:
+        log.removeFilter(is_other)
 
 
 def _handle_signals(server: Any, reloading: ReloadingServer) -> None:
