@@ -260,10 +260,14 @@ class ReadableTable(NoSequence):
         columns: Sequence[str] | None = None,
         filesystem: Any = None,
         filters: Any = None,
+        *,
+        progress: Progress | None = None,
     ) -> pa.Table:
         """Return the rows as an Arrow table; `filters` is a predicate."""
         arguments.warn_of_deprecated(partitions=partitions)
-        return self._filtered(partitions, columns, filters, filesystem).to_table()
+        found = self._filtered(partitions, columns, filters, filesystem)
+        with shown(progress, "reading files") as tell:
+            return found.to_table(on_progress=tell)
 
     def to_pandas(
         self,
@@ -274,6 +278,7 @@ class ReadableTable(NoSequence):
         types_mapper: Any = None,
         *,
         dtype_backend: DtypeBackend | None = None,
+        progress: Progress | None = None,
     ) -> pd.DataFrame:
         """Return the rows as a pandas data frame.
 
@@ -283,9 +288,11 @@ class ReadableTable(NoSequence):
                 uses pandas' nullable dtypes, and Arrow dtypes for other types. None uses NumPy
                 dtypes, in which integers with NULL become floating-point numbers.
         """
-        arguments.warn_of_deprecated(partitions=partitions)
-        found = self._filtered(partitions, columns, filters, filesystem)
-        return found.to_pandas(dtype_backend, types_mapper=types_mapper)
+        from deltalog.data.scan.rows import require_library, to_frame
+
+        require_library("pandas")
+        rows = self.to_pyarrow_table(partitions, columns, filesystem, filters, progress=progress)
+        return to_frame(rows, dtype_backend, types_mapper=types_mapper)
 
     @overload
     def to_polars(

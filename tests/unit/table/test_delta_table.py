@@ -613,3 +613,23 @@ def test_the_head_reads_no_more_files_than_it_needs(data: DataTable) -> None:
     assert table.head(2, ["id"], "id > 0").to_pydict() == {"id": [1, 2] if "a" in first else [3, 4]}
     with pytest.raises(DataFileMissingError):
         table.head()
+
+
+def test_reading_reports_its_files(tmp_path: Path) -> None:
+    for number in range(3):
+        write_deltalake(tmp_path, pa.table({"id": [number]}), mode="append")
+    table = DeltaTable(tmp_path)
+    seen: list[tuple[int, int]] = []
+
+    def note(done: int, total: int) -> None:
+        seen.append((done, total))
+
+    assert table.to_pyarrow_table(progress=note).num_rows == 3
+    assert table.to_pandas(filters="id > 0", progress=note)["id"].sum() == 3
+    assert seen == [(1, 3), (2, 3), (3, 3), (1, 2), (2, 2)]
+
+    def end(*_: int) -> None:
+        raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        table.to_pandas(progress=end)

@@ -16,7 +16,16 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import pyarrow as pa
 
 from deltalog._util.cached import cached_property
-from deltalog._util.cards import CardPiece, card, cell_of_row, folding, grid, plain
+from deltalog._util.cards import (
+    CardPiece,
+    OnProgress,
+    ProgressCount,
+    card,
+    cell_of_row,
+    folding,
+    grid,
+    plain,
+)
 from deltalog._util.escaping import printable
 from deltalog._util.kernels import compute, pc
 from deltalog._util.paths import check_confined, decode_path
@@ -146,6 +155,19 @@ class Scan(Rows):
             missing -= min(missing, batch.num_rows)
             if not missing:
                 return
+
+    def to_table(self, *, on_progress: OnProgress | None = None) -> pa.Table:
+        """Return all rows in memory.
+
+        Args:
+            on_progress: is called after each file with the number of files that were read and the
+                number of all files; not if the scan has a limit, which may end it at any file.
+        """
+        if on_progress is None or self.limit is not None:
+            return super().to_table()
+        files = ProgressCount(on_progress)
+        files.expect(self.pruned.num_left)
+        return pa.Table.from_batches(read_tasks(files.each(self.tasks())), schema=self.schema)
 
     def _tasks_in_turn(self) -> Iterator[ScanTask]:
         """Yield the tasks; without a predicate, the log is read only as far as needed."""
