@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from deltalog._util.cards import card, cell_of_row, grid, plain
 from deltalog._util.escaping import printable, printable_lines
-from deltalog._util.similar_names import SimilarNames
+from deltalog._util.similar_names import NoSequence, SimilarNames
 from deltalog.data.scan.rows import to_frame
 from deltalog.data.write.source import open_batches
 from deltalog.errors import InvalidInputError
@@ -38,7 +38,7 @@ _MEANT: Final = {
 """What the results of other libraries have under these names."""
 
 
-class SqlResult(SimilarNames):
+class SqlResult(SimilarNames, NoSequence):
     """The rows of a statement, and the numbers of rows and files that it changed.
 
     The rows are a stream: they can be read once, either all together or batch by batch. A notebook
@@ -55,6 +55,8 @@ class SqlResult(SimilarNames):
     """
 
     _meant = _MEANT
+    _counted = "to_arrow().num_rows"
+    _items = "to_arrow() for columns, or to_pylist() for rows"
 
     def __init__(self, answer: StatementAnswer, statement: str) -> None:
         self.metrics: Mapping[str, Any] | None = answer.metrics
