@@ -13,7 +13,7 @@ import pytest
 
 from deltalog import col
 from deltalog.errors import SharingError, UnsupportedTypeError
-from deltalog.sharing.client import SharedTable
+from deltalog.sharing.client import SharedTable, SharingClient
 from tests.support.shared_files import (
     PROTOCOL,
     delta_file,
@@ -43,6 +43,28 @@ def test_rows_come_in_every_form(shared: SharedTable) -> None:
     dataset = shared.to_pyarrow_dataset()
     assert dataset.count_rows() == 5
     assert dataset.to_table(columns=["name"])["name"].to_pylist() == ["a", None, "c", "x", "y"]
+
+
+def test_names_of_other_libraries_are_answered(shared: SharedTable) -> None:
+    table: Any = shared
+    for name, hint in {
+        "filter": "use scan(predicate=…, limit=…)",
+        "toPandas": "use to_pandas()",
+        "to_panda": "did you mean 'to_pandas'?",
+        "zzz": "SharedTable has no attribute 'zzz'",
+    }.items():
+        with pytest.raises(AttributeError) as caught:
+            getattr(table, name)
+        assert str(caught.value).endswith(hint)
+    with pytest.raises(TypeError, match=r"scan.. got .* 'where': did you mean 'predicate'\?"):
+        table.scan(where="id = 1")
+    with pytest.raises(TypeError, match="a SharedTable has no length: use count"):
+        len(table)
+    with pytest.raises(TypeError, match="use to_pyarrow_table"):
+        table["id"]
+    client: Any = SharingClient(table.client.profile)
+    with pytest.raises(AttributeError, match=r"did you mean 'list_shares'\?"):
+        client.list_share  # noqa: B018
 
 
 def test_a_table_tells_of_itself(shared: SharedTable) -> None:

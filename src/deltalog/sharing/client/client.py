@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from deltalog._util.similar_names import SimilarNames, suggests_arguments
 from deltalog.errors import InvalidInputError
 from deltalog.operations.arguments import as_timestamp_ms
 from deltalog.schema.metadata_columns import COMMIT_TIMESTAMP
@@ -36,7 +37,8 @@ if TYPE_CHECKING:
     from deltalog.sharing.wire.profile import Profile
 
 
-class SharingClient:
+@suggests_arguments
+class SharingClient(SimilarNames):
     """A client of one sharing server, for one profile.
 
     Args:

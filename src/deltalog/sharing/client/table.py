@@ -8,9 +8,10 @@ Protocol: Read Data from a Table, Query Table Metadata, Query Table Version
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, overload
 
 from deltalog._util.clock import now_ms, utc_moment
+from deltalog._util.similar_names import NoSequence, SimilarNames, suggests_arguments
 from deltalog.data.scan.file_reports import add_actions, file_uris, partitions
 from deltalog.data.scan.plan import plan_scan
 from deltalog.data.scan.polars_files import lazy_frame
@@ -63,7 +64,19 @@ if TYPE_CHECKING:
     from deltalog.sharing.client.profile import ProfileSource
 
 
-class SharedTable:
+_MEANT: Final = {
+    **dict.fromkeys(("filter", "where", "query", "limit", "head"), "scan(predicate=…, limit=…)"),
+    **dict.fromkeys(("select", "project", "read"), "scan(columns, predicate=…)"),
+    **dict.fromkeys(("rows", "collect", "to_arrow"), "to_pyarrow_table()"),
+    **dict.fromkeys(("toDF", "toPandas", "to_df", "df"), "to_pandas()"),
+    **dict.fromkeys(("columns", "dtypes", "fields"), "schema()"),
+    **dict.fromkeys(("len", "num_rows", "shape"), "count()"),
+}
+"""What to use instead of names of other libraries."""
+
+
+@suggests_arguments
+class SharedTable(SimilarNames, NoSequence):
     """A table of a share, read through a sharing server.
 
     The object shows one version until `update_incremental` is called. If the server does not share
@@ -85,6 +98,10 @@ class SharedTable:
 
     Cost: no request until the first method is called.
     """
+
+    _meant = _MEANT
+    _counted = "count()"
+    _items = "to_pyarrow_table() for columns, to_pyarrow_table().to_pylist() for rows"
 
     def __init__(
         self,
