@@ -255,8 +255,10 @@ def test_a_file_that_a_vacuum_deleted(table: DeltaTable, read: Any) -> None:
     old = DeltaTable(table.table_uri, version=0)
     with pytest.raises(
         DataFileMissingError, match=r"vacuum .*deletedFileRetentionDuration.*doctor"
-    ):
+    ) as caught:
         read(old)
+    assert "since the last vacuum, versions from 1 on are complete" in caught.value.__notes__
+    read(DeltaTable(table.table_uri, version=1))
     assert DeltaTable(table.table_uri).count() == 1  # as the advice says
 
 

@@ -28,7 +28,12 @@ from deltalog._util.cached import cached_property
 from deltalog._util.escaping import name_key
 from deltalog._util.kernels import compute, pc
 from deltalog._util.paths import are_foreign, check_all_confined, decode_path
-from deltalog.data.scan.plan import TASK_COLUMNS, descriptor_of, find_keys
+from deltalog.data.scan.plan import (
+    TASK_COLUMNS,
+    descriptor_of,
+    find_keys,
+    naming_complete_versions,
+)
 from deltalog.data.scan.transform import file_rebase, load_bitmap, match_columns
 from deltalog.errors import DataFileMissingError, DataFileUnreadableError, DeltaError, InternalError
 from deltalog.protocol.features import check_deletion_vectors
@@ -250,7 +255,8 @@ def plan_native(scan: Scan, engine: NativeEngine) -> NativePlan:
         return NativePlan(scan, engine, num_rest=files.num_rows, reasons=(objection,))
     store = scan.snapshot.store
     paths = [decode_path(str(path)) for path in files.column("path").to_pylist()]
-    stored = map_in_pool(lambda path: _stored(store, path), paths, batch_size=16)
+    with naming_complete_versions(scan.snapshot):
+        stored = map_in_pool(lambda path: _stored(store, path), paths, batch_size=16)
     vectors: list[Any] = files.column("deletionVector").to_pylist()
     are_marked = [one is not None and one["storageType"] is not None for one in vectors]
     verdicts = _verdicts(scan, engine, stored)

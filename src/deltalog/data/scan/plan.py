@@ -9,6 +9,7 @@ Protocol: Per-file Statistics, Column Mapping, Deletion Vectors
 from __future__ import annotations
 
 import logging
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import count, islice, repeat
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -35,12 +36,14 @@ from deltalog.data.scan.rows import Rows
 from deltalog.data.scan.task import Allowance, ReadSpec, read_spec
 from deltalog.data.scan.transform import load_bitmap
 from deltalog.errors import (
+    DataFileMissingError,
     DeletionVectorError,
     DeltaError,
     InvalidInputError,
     InvalidMetadataError,
 )
 from deltalog.expressions import to_sql
+from deltalog.log.snapshot import find_version
 from deltalog.protocol.actions.model import DeletionVectorDescriptor
 from deltalog.protocol.deletion_vectors import INLINE
 from deltalog.protocol.features import check_deletion_vectors, check_readable, row_ids
@@ -140,6 +143,10 @@ class Scan(Rows):
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows in batches; the required memory does not depend on the table's size."""
+        with naming_complete_versions(self.snapshot):
+            yield from self._batches()
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
         missing = self.limit
         if missing == 0:
             return
@@ -167,7 +174,8 @@ class Scan(Rows):
             return super().to_table()
         files = ProgressCount(on_progress)
         files.expect(self.pruned.num_left)
-        return pa.Table.from_batches(read_tasks(files.each(self.tasks())), schema=self.schema)
+        with naming_complete_versions(self.snapshot):
+            return pa.Table.from_batches(read_tasks(files.each(self.tasks())), schema=self.schema)
 
     def _tasks_in_turn(self) -> Iterator[ScanTask]:
         """Yield the tasks; without a predicate, the log is read only as far as needed."""
@@ -600,3 +608,41 @@ class Explanation(str):
     def __reduce__(self) -> tuple[type[str], tuple[str]]:
         """Pickle only the string, because the result of pruning may be large."""
         return str, (str(self),)
+
+
+# --- the versions that a vacuum has left complete, for errors about missing files
+
+
+_NEWEST_COMMITS: Final = 100
+
+
+@contextmanager
+def naming_complete_versions(snapshot: Snapshot) -> Iterator[None]:
+    """Add a note to an error about a missing file: the versions that the last vacuum kept complete.
+
+    Args:
+        snapshot: the version that is read.
+
+    Cost: none without an error; otherwise one listing, and requests for up to 100 commits.
+    """
+    try:
+        yield
+    except DataFileMissingError as error:
+        # The history of another writer may have other members.
+        with suppress(DeltaError, OSError, LookupError, TypeError, ValueError):
+            if (first := _first_complete(snapshot)) is not None and first > snapshot.version:
+                error.add_note(f"since the last vacuum, versions from {first} on are complete")
+        raise
+
+
+def _first_complete(snapshot: Snapshot) -> int | None:
+    """Return the oldest version whose files the last vacuum kept; None if there was no vacuum."""
+    latest = snapshot.refresh()
+    for commit in latest.history(_NEWEST_COMMITS):
+        if commit.get("operation") == "VACUUM START":
+            given = commit["operationParameters"]
+            kept_ms = int(given.get("specifiedRetentionMillis", given["defaultRetentionMillis"]))
+            # The vacuum chose its files before this commit.
+            kept_since_ms = commit["timestamp"] - 1 - kept_ms
+            return find_version(snapshot.context, kept_since_ms, latest=latest)
+    return None

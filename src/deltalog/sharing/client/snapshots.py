@@ -135,7 +135,7 @@ class SharedScan(Scan):
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows in batches; small files are fetched in advance."""
         if self.limit is not None:  # no prefetching: the first file may contain enough rows
-            return super().to_batches()
+            return self._batches()
         return read_tasks(_prefetching(self.tasks()))
 
     def to_spark(self, spark: Any = None) -> Any:
