@@ -194,9 +194,9 @@ def divided(tree: Expr, source: TextOfParts) -> QueryOfParts:
     return QueryOfParts(_duckdb(found), tuple(parts.found))
 
 
-def _check_number(clause: exp.Limit | exp.Offset) -> None:
+def _check_number(clause: Expr) -> None:
     """Refuse a LIMIT or OFFSET that is no number of rows; DuckDB's error would not name it."""
-    value: Any = clause.expression
+    value: Any = clause.args["expression"]
     is_other = isinstance(value, exp.Literal) and not value.is_int
     if is_other or isinstance(value, exp.Neg) or value.find(exp.Column):
         raise SyntaxProblem(

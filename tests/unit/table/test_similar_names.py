@@ -157,8 +157,8 @@ def test_a_table_may_be_an_abstract_class_too(table: Any) -> None:
         (lambda table: len(table.scan()), "a Scan has no length: use count()"),
         (lambda table: table.scan()["id"], "a Scan has no items: use to_table()"),
         (lambda table: len(table.load_cdf()), "a Changes has no length: use to_table().num_rows"),
-        (lambda table: len(deltalog.sql("SELECT id FROM t", t=table)), "use to_arrow().num_rows"),
-        (lambda table: deltalog.sql("SELECT id FROM t", t=table)["id"], "to_arrow() for columns"),
+        (lambda _: len(_any(deltalog.sql("SHOW TABLES"))), "use to_arrow().num_rows"),
+        (lambda _: _any(deltalog.sql("SHOW TABLES"))["id"], "to_arrow() for columns"),
         (lambda table: table.describe()[0], "a TableDescription has no items: use to_table()"),
     ],
 )
