@@ -111,6 +111,15 @@ class Snapshot:
             metadata=self.metadata,
         )
 
+    def with_time_zone(self, time_zone: str) -> Snapshot:
+        """Return the same version with another time zone for values without a time zone."""
+        return Snapshot(
+            replace(self.context, time_zone=time_zone),
+            self._state,
+            protocol=self.protocol,
+            metadata=self.metadata,
+        )
+
     @property
     def log_tail(self) -> LogTail | None:
         """The commits that a catalog supplied; None if the table was opened by its path."""
@@ -125,6 +134,14 @@ class Snapshot:
     def segment(self) -> LogSegment:
         """The log files from which this version is built."""
         return self._state.segment
+
+    @property
+    def knows_file_time(self) -> bool:
+        """Whether `segment` has the modification time of the version's commit.
+
+        False after a commit of this process.
+        """
+        return self._knows_file_time
 
     @cached_property
     def configuration(self) -> TableConfiguration:
@@ -367,8 +384,14 @@ class Snapshot:
         return f"Snapshot({self.store.root!r}, version {self.version})"
 
     def __getstate__(self) -> dict[str, Any]:
+        return {"context": self.context, **self.stored()}
+
+    def stored(self) -> dict[str, Any]:
+        """Return the picklable parts of the snapshot, without its context; see `restored`.
+
+        The context may contain credentials, or a connection to a catalog.
+        """
         return {
-            "context": self.context,
             "protocol": self.protocol,
             "metadata": self.metadata,
             "segment": self._state.segment,
@@ -376,6 +399,20 @@ class Snapshot:
             "knows_file_time": self._knows_file_time,
             "head": self._state.head,
         }
+
+    @classmethod
+    def restored(cls, context: TableContext, stored: Mapping[str, Any]) -> Snapshot:
+        """Return the snapshot that another process has stored. The log may have changed since.
+
+        Args:
+            context: the context of the same table.
+            stored: the result of `stored`.
+
+        Cost: no I/O. `refresh` checks whether the log still contains the version.
+        """
+        found = cls.__new__(cls)
+        found.__setstate__({"context": context, **stored})
+        return found
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.context = state["context"]

@@ -74,6 +74,10 @@ class Follower:
         until: an offset of another follower, where this follower ends.
         clock: sleeps between two polls.
 
+    Attributes:
+        listed_version: the latest version that the last poll has found; None if it did not list the
+            log.
+
     Raises:
         InvalidInputError: the offset belongs to another table, or a column does not exist.
         VersionNotFoundError: the version was cleaned up.
@@ -95,13 +99,16 @@ class Follower:
         self._context = snapshot.context
         self._root = snapshot.store.root
         self._closed = False
-        self._offset = _start_of(snapshot, start)
+        self.listed_version: int | None = None
+        self._offset = start_of(snapshot, start)
         if self._offset.table_id != snapshot.metadata.id:
             raise InvalidInputError(
                 f"cannot follow {snapshot.store.root}: the offset belongs to table "
                 f"{self._offset.table_id}, but this table is {snapshot.metadata.id}"
             )
-        if self._offset.version > snapshot.version:
+        here = self._offset.version - snapshot.version
+        if here > 0 or (here == 0 and snapshot.knows_file_time):
+            check_rows_readable(snapshot)
             self._view = snapshot
         else:
             self._view = self._load(self._offset.version)
@@ -134,6 +141,7 @@ class Follower:
         Cost: one listing of the log, and one request per new commit.
         """
         budget = StepBudget(self._options)
+        self.listed_version = None
         if self._offset.is_starting_version:
             self._take_snapshot(budget)
         else:
@@ -243,13 +251,15 @@ class Follower:
             self._check_still_there(*self._before, listing)
         commits = [file for file in listing.commits.values() if file.version >= version]
         found = {file.version for file in commits}
-        last = max(found, default=listing.latest_version or -1)
+        latest = listing.latest_version
+        last = max(found, default=-1 if latest is None else latest)
         missing = next((at for at in range(version, last + 1) if at not in found), None)
         if missing is not None:
             raise VersionNotFoundError(
                 f"cannot follow {self._root} from version {missing}: that commit was cleaned "
                 f"up, and the latest version is {last}; start again without the offset"
             )
+        self.listed_version = last
         return commits
 
     def _check_still_there(self, version: int, commit: FileInfo, listing: LogListing) -> None:
@@ -409,9 +419,8 @@ class Follower:
         return Offset(table_id=self._offset.table_id, version=version)
 
 
-def _start_of(
-    snapshot: Snapshot, start: Offset | int | Moment | Literal["latest"] | None
-) -> Offset:
+def start_of(snapshot: Snapshot, start: Offset | int | Moment | Literal["latest"] | None) -> Offset:
+    """Return the offset at which a follower starts; see `Follower` for the arguments."""
     if isinstance(start, Offset):
         if start.version > snapshot.version + 1:
             raise VersionNotFoundError(

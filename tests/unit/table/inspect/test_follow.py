@@ -274,6 +274,19 @@ def test_a_look_that_finds_nothing_costs_a_listing() -> None:
     assert store.counts == {"list_from": 1, "read_many": 1}
 
 
+def test_a_follower_of_the_open_version_does_not_open_it_again() -> None:
+    table = make()
+    snapshot = table.snapshot()
+    store = CountingStore(table.kept)
+    moved(snapshot, store=store)
+    follower = Follower(snapshot)
+    assert store.counts == {}
+    assert (follower.poll() is not None, follower.listed_version) == (True, None)
+    assert "list_from" not in store.counts
+    assert (follower.poll() is None, follower.listed_version) == (True, 0)
+    assert store.counts["list_from"] == 1
+
+
 def test_a_replaced_table_is_another_one() -> None:
     table = make()
     follower = follow(table, "latest")
