@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from deltalog import DeltaTable, write_deltalake
+from deltalog.data.scan.plan import TASK_COLUMNS
 from deltalog.errors import (
     DeltaError,
     IncompatibleChangesError,
@@ -21,12 +22,11 @@ from deltalog.log.snapshot import load_snapshot
 from deltalog.schema import Field
 from deltalog.spark.reading.batch_source import TaskPartition
 from deltalog.spark.reading.options import parse_stream_options
-from deltalog.spark.source import DeltalogSource
-from deltalog.spark.streaming.source import StreamReader
+from deltalog.spark.source import DeferredStreamReader, DeltalogSource
 from deltalog.storage import open_store
 from deltalog.testing import CountingStore
 from tests.support.spark_queries import EVERYTHING, StreamingQuery, needs_limits
-from tests.support.spark_workers import sent
+from tests.support.spark_workers import packed, sent
 
 FEED = {"delta.enableChangeDataFeed": "true"}
 
@@ -47,9 +47,9 @@ class Query(StreamingQuery):
         self.schema = self.source.schema()
         super().__init__()
 
-    def open_reader(self) -> StreamReader:
+    def open_reader(self) -> DeferredStreamReader:
         found = sent(self.source).streamReader(self.schema)
-        assert isinstance(found, StreamReader)
+        assert isinstance(found, DeferredStreamReader)
         return found
 
     def ids(self) -> list[Any]:
@@ -82,12 +82,49 @@ def test_a_query_says_how_far_behind_it_is(tmp_path: Path) -> None:
     told = query.reader.reportLatestOffset()
     assert (told["version"], told.get("versionsBehind")) == (1, None)
     query.ids()
+    assert query.reader.reportLatestOffset()["versionsBehind"] == 0
     append(tmp_path, 2)
     append(tmp_path, 3)
     told = query.reader.reportLatestOffset()
     assert (told["version"], told["versionsBehind"]) == (3, 2)
     assert query.ids() == [2, 3]
     assert query.reader.reportLatestOffset()["versionsBehind"] == 0
+
+
+@needs_limits
+def test_a_micro_batch_lists_the_log_once_and_reads_each_commit_once(tmp_path: Path) -> None:
+    for number in range(4):
+        append(tmp_path, number)
+    query = Query(tmp_path, startingVersion="1", maxFilesPerTrigger="1")
+    store = CountingStore(open_store(tmp_path))
+    opened = query.reader.opened
+    opened._known = load_snapshot(TableContext(store=store, time_zone="UTC"))
+    query.batch()
+    store.reset()
+    assert query.offset is not None
+    end = query.reader.latestOffset(query.offset, query.reader.getDefaultReadLimit())
+    told = query.reader.reportLatestOffset()
+    assert (told["version"], told["versionsBehind"]) == (4, 1)
+    query.reader.partitions(query.offset, end)
+    query.reader.commit(end)
+    assert store.counts == {"list_from": 1}
+    assert store.bytes_read == 0  # the commits came with those of the first batch
+
+
+@needs_limits
+def test_the_first_rows_of_a_query_are_planned_from_what_is_open(tmp_path: Path) -> None:
+    for number in range(4):
+        append(tmp_path, number)
+    query = Query(tmp_path)
+    store = CountingStore(open_store(tmp_path))
+    opened = query.reader.opened
+    opened._known = load_snapshot(TableContext(store=store, time_zone="UTC"))
+    opened._known.files(TASK_COLUMNS)
+    store.reset()
+    assert query.offset is not None
+    opened.initialOffset()
+    query.reader.latestOffset(query.offset, query.reader.getDefaultReadLimit())
+    assert store.bytes_read == 0
 
 
 @pytest.mark.parametrize("stops", [1, 2, 3])
@@ -369,8 +406,9 @@ def test_bad_options_are_named(options: dict[str, str], message: str) -> None:
 def test_a_version_is_not_followed(tmp_path: Path) -> None:
     make(tmp_path, 0)
     source = DeltalogSource({"path": f"{tmp_path}@v0"})
+    reader = source.streamReader(source.schema())
     with pytest.raises(InvalidInputError, match=r"cannot follow .*@v0': .* contains a version"):
-        source.streamReader(source.schema())
+        reader.initialOffset()
 
 
 def test_splits_keep_the_order_of_files(tmp_path: Path) -> None:
@@ -414,15 +452,61 @@ def test_known_commits_are_not_read_again(tmp_path: Path) -> None:
         append(tmp_path, number)
     source = DeltalogSource({"path": str(tmp_path)})
     reader = source.streamReader(source.schema())
-    assert isinstance(reader, StreamReader)
+    assert isinstance(reader, DeferredStreamReader)
     store = CountingStore(open_store(tmp_path))
-    reader._known = load_snapshot(TableContext(store=store, time_zone="UTC"))
+    reader.opened._known = load_snapshot(TableContext(store=store, time_zone="UTC"))
     store.reset()
     reader.prepareForTriggerAvailableNow()
     assert store.bytes_read == 0
     append(tmp_path, 5)
     reader.prepareForTriggerAvailableNow()
     assert store.bytes_read == (tmp_path / f"_delta_log/{5:020}.json").stat().st_size
+
+
+def test_a_process_that_only_pickles_the_reader_opens_no_table(tmp_path: Path) -> None:
+    make(tmp_path / "t", 1, 2)
+    query = Query(tmp_path / "t")
+    start = query.offset
+    assert start is not None
+    partitions = query.reader.partitions(start, query.reader.latestOffset(start, EVERYTHING))
+    pickling = sent(query.source)
+    (tmp_path / "t").rename(tmp_path / "elsewhere")
+    worker = sent(pickling.streamReader(query.schema))
+    (tmp_path / "elsewhere").rename(tmp_path / "t")
+    found: list[Any] = [batch for one in partitions for batch in worker.read(sent(one))]
+    assert pa.Table.from_batches(found).to_pydict() == {"id": [1, 2]}
+
+
+def test_a_query_starts_from_what_was_read_to_show_its_schema(tmp_path: Path) -> None:
+    make(tmp_path, 1)
+    append(tmp_path, 2)
+    query = Query(tmp_path, startingVersion="latest")
+    (tmp_path / f"_delta_log/{0:020}.json").unlink()  # the table cannot be opened anew
+    assert query.open_reader().initialOffset()["version"] == 2
+
+
+def test_tasks_do_not_receive_the_log_that_was_read(tmp_path: Path) -> None:
+    for number in range(20):
+        append(tmp_path, number)
+    source = DeltalogSource({"path": str(tmp_path)})
+    schema = source.schema()
+    before = len(packed(source))
+    source.streamReader(schema)
+    assert len(packed(source)) < 500 < before
+
+
+def test_a_query_of_a_table_that_was_replaced_has_the_schema_of_the_new_one(
+    tmp_path: Path,
+) -> None:
+    import shutil
+
+    make(tmp_path / "t", 1)
+    query = Query(tmp_path / "t")
+    shutil.rmtree(tmp_path / "t")
+    write_deltalake(tmp_path / "t", pa.table({"id": ["a"]}))
+    query.offset = None
+    with pytest.raises(InvalidInputError, match="another schema: column 'id' is string"):
+        query.start()
 
 
 def test_a_query_of_spark_goes_on_from_its_checkpoint(spark: SparkSession, tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 import deltalog.spark
 from deltalog import write_deltalake
 from deltalog.spark.reading import native
+from deltalog.spark.reading.batch_source import BatchReader, CredentialedTaskReader
 from deltalog.spark.session import workers
 from deltalog.spark.session.environment import (
     UnsupportedPySparkError,
@@ -80,8 +81,10 @@ def travelling(place: Path) -> list[object]:
 
 
 def test_what_travels_arrives(tmp_path: Path) -> None:
-    for one in travelling(tmp_path / "t"):
-        assert type(sent(one)) is type(one)
+    reader, stream, writer = travelling(tmp_path / "t")
+    assert type(sent(reader)) is BatchReader
+    assert type(sent(stream)) is CredentialedTaskReader  # the part that tasks need
+    assert type(sent(writer)) is BatchWriter
 
 
 def test_another_deltalog_is_named_before_anything_of_it_is_loaded(
@@ -271,6 +274,70 @@ def test_a_process_that_reads_loads_nothing_that_writes(tmp_path: Path) -> None:
     for name in ("data.write", "transaction", "operations.changes", "table", "spark.writing"):
         assert f"deltalog.{name}" not in loaded
         assert importlib.util.find_spec(f"deltalog.{name}") is not None  # it has not been renamed
+
+
+def test_a_process_that_only_pickles_a_stream_loads_little(tmp_path: Path) -> None:
+    write_deltalake(tmp_path / "t", pa.table({"id": [1]}))
+    source = DeltalogSource({"path": str(tmp_path / "t")})
+    schema = source.schema()
+    (tmp_path / "source").write_bytes(packed((source, schema)))
+    code = (
+        "import pathlib, pickle, sys; from pyspark.serializers import CloudPickleSerializer; "
+        "source, schema = pickle.loads(pathlib.Path(sys.argv[1]).read_bytes()); "
+        "CloudPickleSerializer().dumps(source.streamReader(schema)); print(*sys.modules)"
+    )
+    loaded = python("-c", code, str(tmp_path / "source"), path=SOURCE).stdout.decode().split()
+    assert "deltalog.spark.source" in loaded
+    assert sum(name.partition(".")[0] == "deltalog" for name in loaded) <= 16
+    assert not {"fsspec", "pyarrow.compute", "deltalog.schema", "deltalog.log"} & set(loaded)
+
+
+COUNTING = """
+import pickle, sys
+opened = []
+sys.addaudithook(lambda event, args: opened.append(str(args[0])) if event == "open" else None)
+
+def count(what):
+    print(what, sum(name.endswith(f"{0:020}.json") for name in opened))
+    opened.clear()
+
+import pyarrow as pa
+from deltalog.spark.source import DeltalogSource
+from pyspark.serializers import CloudPickleSerializer
+source = DeltalogSource({"path": sys.argv[1]})
+schema = source.schema()
+count("schema")
+packed = CloudPickleSerializer().dumps(source)
+pickle.loads(packed).reader(schema)
+count("reader")
+stream = pickle.loads(packed).streamReader(schema)
+count("pickled")
+stream.getDefaultReadLimit()
+count("stream")
+source = DeltalogSource({"path": sys.argv[1], "txnAppId": "query"})
+packed = CloudPickleSerializer().dumps(source.streamWriter(schema, False))
+count("writer")
+message = pickle.loads(packed).write(iter([pa.record_batch({"id": [2]})]))
+count("write")
+source.streamWriter(schema, False).commit([message], 0)
+count("commit")
+"""
+
+
+def test_each_process_reads_the_log_at_most_once(tmp_path: Path) -> None:
+    """The number of times that it opens the first commit, which it needs to open the table."""
+    write_deltalake(tmp_path, pa.table({"id": [1]}))
+    write_deltalake(tmp_path, pa.table({"id": [2]}), mode="append")
+    told = python("-c", COUNTING, str(tmp_path), path=SOURCE)
+    assert told.stdout.decode().split("\n")[:-1] == [
+        "schema 1",
+        "reader 1",
+        "pickled 0",
+        "stream 0",
+        "writer 1",
+        "write 0",
+        "commit 1",
+    ], told.stderr
 
 
 def test_an_old_pyspark_is_named_when_the_package_is_imported(tmp_path: Path) -> None:

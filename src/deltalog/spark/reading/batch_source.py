@@ -159,7 +159,16 @@ def resolve(options: ReadOptions) -> tuple[ReadOptions, StructType]:
     With a fixed version, every evaluation of a data frame reads the same version, even after later
     commits.
     """
-    snapshot = _snapshot(options)
+    return pinned_to(options, open_shown(options))
+
+
+def pinned_to(options: ReadOptions, snapshot: Snapshot) -> tuple[ReadOptions, StructType]:
+    """Return the options with a fixed version, and the schema of the rows; see `resolve`.
+
+    Args:
+        options: the options of the read.
+        snapshot: the result of `open_shown`.
+    """
     path = without_version(options.path, options.storage)
     hidden = asked_metadata_columns(options.metadata_columns, snapshot)
     pinned = replace(
@@ -183,7 +192,8 @@ def change_fields() -> list[Field]:
     return [Field(name, from_arrow_type(kind)) for name, kind in CHANGE_COLUMNS.items()]
 
 
-def _snapshot(options: ReadOptions) -> Snapshot:
+def open_shown(options: ReadOptions) -> Snapshot:
+    """Open the requested version, which determines the schema of the rows."""
     return load_version(
         options.path,
         options.storage,
@@ -239,14 +249,15 @@ def check_columns(shown: StructType, asked: spark_types.StructType, path: object
 class TaskReader(InEnvelope):
     """The part of a reader that Spark sends to workers. The files are in the partitions instead.
 
-    Attributes:
-        _rows: the schema of the rows.
-        _unzoned: the names and values of options whose timestamps have no time zone. None if the
+    Args:
+        rows: the schema of the rows.
+        unzoned: the names and values of options whose timestamps have no time zone. None if the
             option `timeZone` is set.
     """
 
-    _rows: StructType
-    _unzoned: tuple[tuple[str, str], ...] | None = None
+    def __init__(self, rows: StructType, unzoned: tuple[tuple[str, str], ...] | None) -> None:
+        self._rows = rows
+        self._unzoned = unzoned
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read the rows of one partition."""
@@ -257,6 +268,15 @@ class TaskReader(InEnvelope):
     def __getstate__(self) -> dict[str, Any]:
         """Pickle only the schema and the options; each partition contains its files."""
         return {"_rows": self._rows, "_unzoned": self._unzoned}
+
+
+class CredentialedTaskReader(TaskReader):
+    """Reader of tables, for which a worker may need credentials."""
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Read the rows of one partition."""
+        with naming_credentials():
+            yield from super().read(partition)
 
 
 def check_session(tasks: Sequence[ScanTask], unzoned: tuple[tuple[str, str], ...] | None) -> None:
@@ -338,7 +358,7 @@ class FilteringReader(TaskReader, DataSourceReader):
         """Use filters for pruning. Subclasses override this method."""
 
 
-class BatchReader(FilteringReader):
+class BatchReader(FilteringReader, CredentialedTaskReader):
     """Reader of one version of a table, or of a range of its change feed.
 
     Args:
@@ -347,9 +367,9 @@ class BatchReader(FilteringReader):
     """
 
     def __init__(self, options: ReadOptions, columns: spark_types.StructType) -> None:
-        self._options, shown = resolve(options)
+        self._snapshot = open_shown(options)
+        self._options, shown = pinned_to(options, self._snapshot)
         self._unzoned = options.unzoned
-        self._snapshot: Any = _snapshot(self._options)
         self._predicate: Expression | None = None
         self._rows = check_columns(shown, columns, options.path)
 
@@ -377,11 +397,6 @@ class BatchReader(FilteringReader):
             tasks = list(scan.tasks())
         groups = split_tasks(tasks, options.max_partition_bytes, in_order=options.changes)
         return [TaskPartition(group) for group in groups] or [TaskPartition(())]
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Read the rows of one partition."""
-        with naming_credentials():
-            yield from super().read(partition)
 
 
 # --- distribution of files among tasks

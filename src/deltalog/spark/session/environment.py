@@ -1,4 +1,4 @@
-"""Check that the installed PySpark is recent enough; errors about the installation.
+"""Check that the installed PySpark is recent enough; a class that some versions lack; errors.
 
 The check runs before any other module of the package is imported. With an older PySpark, those
 imports would fail with unhelpful errors.
@@ -7,11 +7,31 @@ imports would fail with unhelpful errors.
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pyspark
 
 from deltalog.errors import DeltaError
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow as AvailableNow
+else:
+    try:
+        from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow as AvailableNow
+    except ImportError:
+
+        class AvailableNow:
+            """Placeholder for a base class that this version of PySpark lacks."""
+
+
+__all__ = [
+    "OLDEST_PYSPARK",
+    "AvailableNow",
+    "InstallationError",
+    "UnsupportedPySparkError",
+    "WorkerMismatchError",
+    "check_pyspark",
+]
 
 OLDEST_PYSPARK: Final = (4, 1)
 

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+from pyspark import cloudpickle
 from pyspark.cloudpickle import Pickler
 from pyspark.errors import PySparkException
 
@@ -64,6 +65,11 @@ class InEnvelope:
         """
         content = pickled_for_tasks((type(self), self.__getstate__()), Pickler)
         return _opener(), (__version__, _COMPILED, content)
+
+    def pickled(self) -> bytes:
+        """Return the object as PySpark sends it to workers; `pickle.loads` opens it there."""
+        data: bytes = cloudpickle.dumps(self)  # type: ignore[no-untyped-call]  # it has no types
+        return data
 
 
 class _SentFunction(InEnvelope):

@@ -21,7 +21,7 @@ from deltalog.spark.session.known_settings import task_settings
 from deltalog.spark.session.tasks import decode_message, encode_message, report
 from deltalog.spark.session.workers import InEnvelope, naming_credentials
 from deltalog.spark.table import DeltaTable
-from deltalog.spark.writing.plan import WritePlan, plan_write
+from deltalog.spark.writing.plan import WritePlan, open_existing, plan_write_on
 from deltalog.spark.writing.writer import TaskMessage, messages_of, remove_files
 from deltalog.transaction.properties import AppTransaction
 
@@ -56,7 +56,12 @@ class StreamWriter(InEnvelope, DataSourceStreamArrowWriter):
     def __init__(
         self, place: TablePlace, columns: spark_types.StructType, options: WriteOptions
     ) -> None:
-        self._plan = plan_write(place, columns, options)
+        self._latest = open_existing(place, options)
+        self._plan = plan_write_on(self._latest, place, columns, options)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle only the plan for tasks."""
+        return {"_plan": self._plan}
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskMessage:  # type: ignore[override]  # PySpark's base classes have two types of `iterator`
         """Write the rows of one task of a batch."""
@@ -78,7 +83,7 @@ class StreamWriter(InEnvelope, DataSourceStreamArrowWriter):
         if not found:
             return
         plan = _plan_of(found[0], batchId)
-        plan.commit(written_by(plan.job.spec, messages_of(messages)))
+        plan.commit(written_by(plan.job.spec, messages_of(messages)), latest=self._latest)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803  # PySpark's name
         """Delete the files of a batch's tasks after a task has failed."""

@@ -27,6 +27,7 @@ from deltalog.log.listing import list_log
 from deltalog.log.snapshot import Snapshot, load_snapshot
 from deltalog.schema import StructType
 from deltalog.spark.reading.batch_source import (
+    CredentialedTaskReader,
     TaskPartition,
     TaskReader,
     change_fields,
@@ -36,35 +37,19 @@ from deltalog.spark.reading.batch_source import (
     table_names,
 )
 from deltalog.spark.reading.options import StreamOptions, asked_metadata_columns
+from deltalog.spark.session.environment import AvailableNow
 from deltalog.spark.session.opening import load_version, moment_ms, open_latest
-from deltalog.spark.session.workers import naming_credentials
-from deltalog.table.inspect.follow import Follower, FollowOptions, Offset
+from deltalog.table.inspect.follow import Follower, FollowOptions, Offset, start_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-    import pyarrow as pa
     from pyspark.sql import types as spark_types
-    from pyspark.sql.datasource import InputPartition
 
     from deltalog.data.scan import ReadSpec, ScanTask
     from deltalog.protocol.column_mapping import Mode
 
-__all__ = ["AvailableNow", "default_limit", "is_everything"]
-
-
 # --- limits of micro-batches, in classes that some versions of PySpark lack
-
-
-if TYPE_CHECKING:
-    from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow as AvailableNow
-else:
-    try:
-        from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow as AvailableNow
-    except ImportError:
-
-        class AvailableNow:
-            """Placeholder for a base class that this version of PySpark lacks."""
 
 
 def default_limit(max_files: int | None, max_bytes: int | None) -> Any:
@@ -196,28 +181,32 @@ def decode_offset(given: Mapping[str, Any]) -> Offset:
 _ALL: Final = 1 << 62
 
 
-class StreamReader(MicroBatchReader):
+class StreamReader(MicroBatchReader, CredentialedTaskReader):
     """Reader of a table as a stream.
 
     Args:
         options: the options of the stream.
         columns: the schema that Spark requests.
-        version: the version that determines the schema of the stream; None means the latest
-            version.
+        stored: the result of `Snapshot.stored` for the version that determines the schema of the
+            stream; None means the latest version.
 
     Raises:
         InvalidInputError: the location contains a version.
+
+    Cost: that of `Snapshot.refresh` if `stored` is set and the table still is the same table.
     """
 
     def __init__(
-        self, options: StreamOptions, columns: spark_types.StructType, version: int | None
+        self,
+        options: StreamOptions,
+        columns: spark_types.StructType,
+        stored: Mapping[str, Any] | None,
     ) -> None:
         self._options = self._stream = options
         self._unzoned = options.unzoned
         where, zone = options.path, options.time_zone
-        open_latest(where, options.storage, doing="follow", time_zone=zone)
-        shown, self._schema = self._shown_snapshot(columns, version)
-        self._known = shown
+        self._context = open_latest(where, options.storage, doing="follow", time_zone=zone)
+        shown, self._schema = self._shown_snapshot(columns, stored)
         check_rows_readable(shown)
         self._hidden = asked_metadata_columns(options.metadata_columns, shown)
         rows = (
@@ -231,18 +220,28 @@ class StreamReader(MicroBatchReader):
         self._target: Offset | None = None
         self._follower: Follower | None = None
         self._place: tuple[dict[str, Any], bool] | None = None
+        self._listed: Offset | None = None
 
     def _shown_snapshot(
-        self, columns: spark_types.StructType, version: int | None
+        self, columns: spark_types.StructType, stored: Mapping[str, Any] | None
     ) -> tuple[Snapshot, StructType]:
         """Return the snapshot and the schema of the version that determines the stream's schema.
 
-        If this version has been cleaned up, the latest version is used.
+        If another table has replaced the table, the version of the new table is used; if there is
+        no such version, its latest version.
         """
+        if stored is None:
+            self._known = shown = self._open()
+            return shown, shown.configuration.schema
+        shown = Snapshot.restored(self._context, stored)
+        with naming(shown.store.root):
+            self._known = shown.refresh()
+        if self._known.metadata.id == shown.metadata.id:
+            return shown, shown.configuration.schema
         try:
-            shown = self._open(version)
+            shown = self._open(shown.version)
         except DeltaError:
-            shown = self._open()
+            shown = self._known
             schema = shown.configuration.schema
             return shown, StructType([one for one in schema if one.name in columns.names])
         return shown, shown.configuration.schema
@@ -254,18 +253,12 @@ class StreamReader(MicroBatchReader):
         beyond = shown.version + 1  # an empty range of commits has the same columns
         return open_changes(shown, start=beyond, columns=names, allow_out_of_range=True).spec
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Read the rows of one partition."""
-        with naming_credentials():
-            yield from super().read(partition)
-
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802  # PySpark's name
         """Return the offset at which a new query starts."""
         start: Any = self._options.start
         if isinstance(start, str) and start != "latest":
             start = Moment(moment_ms(start, self._options.time_zone))
-        options = self._following(everything=False)
-        return first(encode_offset(Follower(self._latest(), start=start, options=options).offset))
+        return first(encode_offset(start_of(self._latest(), start)))
 
     def latestOffset(  # noqa: N802  # PySpark's name
         self, start: dict[str, Any] | None = None, limit: Any = None
@@ -275,8 +268,7 @@ class StreamReader(MicroBatchReader):
         PySpark 4.1 passes neither a start nor a limit. The batch then contains all available rows.
         """
         if start is None:
-            latest = self._latest()
-            return encode_offset(Offset(table_id=latest.metadata.id, version=latest.version + 1))
+            return encode_offset(self._newest())
         everything = is_everything(limit)
         if self._follower is None or self._place != (start, everything):
             self._follower = self._follow(
@@ -288,6 +280,10 @@ class StreamReader(MicroBatchReader):
         if not tasks or offset == self._follower.offset:
             self._place = (end, everything)
         self._planned = (dict(start), end, tasks)
+        listed = self._follower.listed_version
+        if listed is not None:
+            table = self._follower.offset.table_id
+            self._listed = Offset(table_id=table, version=listed + 1)
         return end
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802  # PySpark's name
@@ -296,10 +292,10 @@ class StreamReader(MicroBatchReader):
         The offset contains `versionsBehind`: the number of versions that the query has not read
         completely.
 
-        Cost: lists the end of the log, once per trigger.
+        Cost: no request after `latestOffset`, which Spark calls before in each trigger; otherwise
+        the cost of `Snapshot.refresh`.
         """
-        latest = self._latest()
-        newest = Offset(table_id=latest.metadata.id, version=latest.version + 1)
+        newest, self._listed = self._listed or self._newest(), None
         behind = {}
         if self._planned is not None:
             reached = decode_offset(self._planned[1]).version
@@ -315,21 +311,22 @@ class StreamReader(MicroBatchReader):
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802  # PySpark's name
         """Make the stream end after the rows that are available now."""
-        latest = self._latest()
-        self._target = Offset(table_id=latest.metadata.id, version=latest.version + 1)
+        self._target = self._newest()
         self._follower = None
 
     def _open(self, version: int | None = None) -> Snapshot:
-        options = self._options
-        return load_version(
-            options.path, options.storage, version=version, time_zone=options.time_zone
-        )
+        return load_version(self._context, version=version, time_zone=self._options.time_zone)
 
     def _latest(self) -> Snapshot:
         """Return the latest version; reads only log files that are new since the last call."""
         with naming(self._known.store.root):
             self._known = self._known.refresh()
         return self._known
+
+    def _newest(self) -> Offset:
+        """Return the offset after the latest version."""
+        latest = self._latest()
+        return Offset(table_id=latest.metadata.id, version=latest.version + 1)
 
     def _following(self, *, everything: bool) -> FollowOptions:
         given = self._options

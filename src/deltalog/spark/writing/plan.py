@@ -239,11 +239,15 @@ class WritePlan:
             if predicate is not None:
                 check_zone(where, predicate, schema, options.zone)
 
-    def commit(self, written: WrittenFiles) -> int | None:
+    def commit(self, written: WrittenFiles, *, latest: Snapshot | None = None) -> int | None:
         """Commit the files of the tasks, and run the post-commit hooks.
 
         After a conflict, only the search for the rows to replace is repeated. The new rows do not
         depend on the table, so their files remain valid.
+
+        Args:
+            written: the files.
+            latest: the latest version of the table, if this process has just opened it.
 
         Returns:
             The new version. None if the table had already recorded the application transaction; the
@@ -267,7 +271,10 @@ class WritePlan:
             if self.new is not None:
                 self.new.register(done.snapshot)
         else:
-            base = load_snapshot(self.context, version=version)
+            if latest is not None and latest.version == version:
+                base = latest.with_time_zone(self.context.time_zone)
+            else:
+                base = load_snapshot(self.context, version=version)
             if base.metadata.id != self.configuration.metadata.id:
                 raise TableNotFoundError(
                     f"cannot commit to {base.store.root}: the rows were written for the table with "
@@ -345,14 +352,42 @@ def plan_write(
         SchemaMismatchError: the columns do not match the table's schema.
         InvalidInputError: the options contradict the existing table.
     """
+    return plan_write_on(open_existing(place, options), place, columns, options)
+
+
+def open_existing(place: TablePlace, options: WriteOptions) -> Snapshot | None:
+    """Open the latest version of the table to write to; None if the write creates the table.
+
+    Args:
+        place: the location of the table, and its context.
+        options: the options of the write.
+    """
+    context = replace(place.context, time_zone=options.zone)
+    if not has_table(context.store):
+        return None
+    with naming(context.store.root):
+        return load_snapshot(context)
+
+
+def plan_write_on(
+    snapshot: Snapshot | None,
+    place: TablePlace,
+    columns: spark_types.StructType,
+    options: WriteOptions,
+) -> WritePlan:
+    """Plan a write on a version; see `plan_write`.
+
+    Args:
+        snapshot: the result of `open_existing`.
+        place: the location of the table, and its context.
+        columns: the columns of the data.
+        options: the options of the write.
+    """
     source = schema_of(columns)
     schema = to_arrow_schema(source)
     context = replace(place.context, time_zone=options.zone)
-    store = context.store
     version, is_done = None, False
-    if has_table(store):
-        with naming(store.root):
-            snapshot = load_snapshot(context)
+    if snapshot is not None:
         check_options(snapshot, options)
         version, is_done = snapshot.version, is_recorded(snapshot, options)
         transaction = PendingTransaction(context, snapshot, operation="WRITE")
