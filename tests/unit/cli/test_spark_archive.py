@@ -16,7 +16,7 @@ from deltalog.cli.spark_archive import _required
 from tests.support.command_line import run
 
 # What a Python with the archive alone lacks: PySpark, which a cluster has, and what extras require.
-OF_OTHERS = {"anyio", "duckdb", "packaging", "pyiceberg", "pyspark", "typer"}
+OF_OTHERS = {"anyio", "duckdb", "numpy", "packaging", "pyiceberg", "pyspark", "typer"}
 IMPORT_ALL = """
 import importlib, pkgutil
 import deltalog.errors
