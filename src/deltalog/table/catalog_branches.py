@@ -142,7 +142,10 @@ class CatalogBranch:
                     branch = records.set_state(main.store, branches[name], BranchState.CLOSED)
                     closed.append((main, branch))
                     operation, base = prepare(draft, branch, checks.get(id(draft), ()))
-                    transaction.publish(name, operation, base)
+                    table = transaction.table(name)
+                    table.begin_at(base)
+                    table.do(operation)
+                    table.pending.parameters.update(operation.logged_parameters())
         except TransactionIncompleteError:
             raise  # the branches remain closed, because the transaction can be completed
         except Exception as error:

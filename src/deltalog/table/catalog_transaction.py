@@ -268,19 +268,6 @@ class CatalogTransaction:
             self._tables[parts] = found
         return self._tables[parts]
 
-    def publish(self, name: Name, operation: Publish, base: Snapshot) -> None:
-        """Stage the publish of a branch.
-
-        Args:
-            name: the name of the table.
-            operation: the publish.
-            base: the version of main at which the branch starts.
-        """
-        table = self.table(name)
-        table.begin_at(base)
-        table.do(operation)
-        table.pending.parameters.update(operation.logged_parameters())
-
     def __enter__(self) -> Self:
         """Begin."""
         if self._is_open or self._tables:
