@@ -9,6 +9,7 @@ import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from functools import reduce
 from math import isfinite
 from operator import and_, index
@@ -31,8 +32,9 @@ from deltalog.schema import (
     to_arrow_schema,
 )
 from deltalog.schema.metadata_columns import CHANGE_COLUMNS, METADATA_COLUMNS, with_metadata_columns
+from deltalog.schema.primitives import Family
 from deltalog.schema.primitives.moments import is_missing
-from deltalog.schema.types import STRING
+from deltalog.schema.types import STRING, PrimitiveType
 
 if TYPE_CHECKING:
     from deltalog.expressions import Expression
@@ -381,7 +383,7 @@ def as_updates(
     updates: Mapping[str, str | Expression] | None,
     new_values: Mapping[str, object] | None,
     parameters: Sequence[object] | Mapping[str, object] | None,
-    columns: Sequence[str] = (),
+    schema: StructType,
 ) -> dict[str | tuple[str, ...], object]:
     """Return the new values of an UPDATE: column → expression.
 
@@ -391,10 +393,11 @@ def as_updates(
         updates: column → SQL string or expression.
         new_values: column → Python value.
         parameters: values of parameters in SQL strings; only named parameters are used.
-        columns: names of the table's columns, which SQL strings may use.
+        schema: the table's columns, whose names SQL strings may use.
 
     Raises:
-        InvalidInputError: both or none of `updates` and `new_values` are given, or one is invalid.
+        InvalidInputError: both or none of `updates` and `new_values` are given, or one is invalid;
+            or a number has a fraction that its column cannot store.
     """
     if isinstance(updates, Mapping) and isinstance(new_values, str | expressions.Expression):
         raise InvalidInputError(
@@ -409,6 +412,8 @@ def as_updates(
                 f"cannot update with {given!r}: expected a dictionary, column name to value"
             )
     if new_values is not None:
+        for name, value in new_values.items():
+            _check_fraction(name, value, schema)
         return {name: expressions.lit(value) for name, value in new_values.items()}
     named = parameters if hasattr(parameters, "keys") else None
     found: dict[str | tuple[str, ...], object] = {}
@@ -422,11 +427,28 @@ def as_updates(
         if isinstance(value, str):
             try:
                 found[name] = expressions.parse_sql(
-                    value, parameters=named, columns=columns, quotes_names=True
+                    value, parameters=named, columns=schema.names, quotes_names=True
                 )
             except InvalidInputError as error:
                 raise InvalidInputError(f"{error}; {_NOT_SQL}") from error
     return found
+
+
+def _check_fraction(name: str, value: object, schema: StructType) -> None:
+    """Raise for a number with a fraction, or NaN, that an integer column would lose.
+
+    SQL casts such values, as in Spark; but a Python value is stored as it is, or refused.
+    """
+    column = schema.fields_named(name)[:1] if isinstance(name, str) else []
+    kind = column[0].type if column else None
+    if not isinstance(kind, PrimitiveType) or kind.primitive.family is not Family.INTEGRAL:
+        return
+    if isinstance(value, float | Decimal) and (value - value != 0 or value % 1 != 0):
+        raise InvalidInputError(
+            f"cannot update {name!r} with {value!r}: the column is {kind}, which cannot store it; "
+            f"pass a whole number, or write SQL to cast it, as in "
+            f"updates={{{name!r}: 'cast({value} as {kind})'}}"
+        )
 
 
 def as_constraints(given: Any, columns: Sequence[str]) -> Any:

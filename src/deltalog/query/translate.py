@@ -455,7 +455,10 @@ def selection_of(found: ReadQuery) -> Selection | None:
         return None
     limit: Any = tree.args.get("limit")
     count = None if limit is None else limit.expression
-    if count is not None and not (isinstance(count, exp.Literal) and count.is_int):
+    # FETCH FIRST is another clause, and LIMIT may be an expression.
+    if limit is not None and not (
+        isinstance(limit, exp.Limit) and isinstance(count, exp.Literal) and count.is_int
+    ):
         return None
     where: Any = tree.args.get("where")
     text, place = None, 0

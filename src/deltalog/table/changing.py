@@ -439,7 +439,7 @@ class ChangeableTable(ReadableTable):
         from deltalog.operations.update import Update
 
         arguments.check_given(predicate)
-        values = arguments.as_updates(updates, new_values, parameters, self.schema().names)
+        values = arguments.as_updates(updates, new_values, parameters, self.schema())
         operation = Update.where(
             predicate,
             values,

@@ -176,8 +176,8 @@ class StagedOperations:
     ) -> None:
         """Stage an update of rows; see `DeltaTable.update` for the arguments."""
         check_given(predicate)
-        names = self.pending.configuration.schema.names
-        values = as_updates(updates, new_values, parameters, names)
+        schema = self.pending.configuration.schema
+        values = as_updates(updates, new_values, parameters, schema)
         parameters = left_for_predicate(parameters, predicate, updates)
         self.do(
             Update.where(

@@ -44,6 +44,8 @@ def test_a_scan_is_seen(query: str, expected: Selection) -> None:
         "SELECT a FROM t LIMIT 1 OFFSET 1",
         "SELECT a FROM t LIMIT 1 + 1",
         "SELECT a FROM t LIMIT ALL",
+        "SELECT a FROM t FETCH FIRST 2 ROWS ONLY",
+        "SELECT * FROM t WHERE a = 1 FETCH FIRST ROW ONLY",
         "SELECT a FROM t, u",
         "SELECT a FROM t JOIN u USING (a)",
         "SELECT a FROM t TABLESAMPLE (10 ROWS)",

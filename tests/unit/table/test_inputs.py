@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from deltalog import DeltaTable, write_deltalake
+from deltalog import DeltaTable, sql, write_deltalake
 from deltalog.errors import InvalidInputError, SchemaMismatchError
 
 
@@ -104,3 +106,47 @@ def test_a_location_is_no_source(tmp_path: Path) -> None:
     rows: Any = "rows.csv"
     with pytest.raises(InvalidInputError, match=r"a str: expected .*; read a file first"):
         write_deltalake(tmp_path, rows, mode="append")
+
+
+@pytest.mark.parametrize(
+    ("end", "expected"),
+    [
+        ("FETCH FIRST 2 ROWS ONLY", [0, 1]),
+        ("WHERE id > 3 FETCH NEXT 2 ROWS ONLY", [4, 5]),
+        ("FETCH FIRST ROW ONLY", [0]),
+        ("ORDER BY id DESC OFFSET 1 ROW FETCH FIRST 2 ROWS ONLY", [8, 7]),
+    ],
+)
+def test_fetch_limits_the_rows(end: str, expected: list[int], tmp_path: Path) -> None:
+    write_deltalake(tmp_path, {"id": list(range(10))})
+    found = sql(f"SELECT id FROM t {end}", t=tmp_path).to_pylist()
+    assert [row["id"] for row in found] == expected
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        "LIMIT 50 PERCENT",
+        "FETCH FIRST 50 PERCENT ROWS ONLY",
+        "ORDER BY 1 FETCH FIRST ROW WITH TIES",
+    ],
+)
+def test_limits_that_are_no_number_of_rows_are_refused(end: str, tmp_path: Path) -> None:
+    write_deltalake(tmp_path, {"id": [1, 2]})
+    with pytest.raises(InvalidInputError, match="write LIMIT n"):
+        sql(f"SELECT id FROM t {end}", t=tmp_path)
+
+
+@pytest.mark.parametrize("value", [1.5, Decimal("1.5"), np.float64(0.5), math.nan, math.inf])
+def test_an_update_loses_no_fraction(value: Any, tmp_path: Path) -> None:
+    write_deltalake(tmp_path, {"id": [1], "x": [1.0]})
+    table = DeltaTable(tmp_path)
+    with pytest.raises(InvalidInputError, match="pass a whole number"):
+        table.update(new_values={"id": value})
+    with (
+        pytest.raises(InvalidInputError, match="pass a whole number"),
+        table.transaction() as transaction,
+    ):
+        transaction.update(new_values={"ID": value})
+    table.update(new_values={"id": 2.0, "x": value})
+    assert table.to_pyarrow_table()["id"].to_pylist() == [2]

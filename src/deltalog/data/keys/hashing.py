@@ -119,7 +119,7 @@ def family_of(column: Field) -> str | None:
         return "numbers"
     if column.type == STRING:
         collation = own_collation(column)
-        return f"texts {collation}" if collation in {BY_BYTES, *RULES} else None
+        return f"strings {collation}" if collation in {BY_BYTES, *RULES} else None
     kind: Any = to_arrow_type(column.type)
     if pt.is_timestamp(kind) and kind.unit == "us":
         return "local times" if kind.tz is None else "instants"
