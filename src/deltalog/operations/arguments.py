@@ -412,8 +412,7 @@ def as_updates(
                 f"cannot update with {given!r}: expected a dictionary, column name to value"
             )
     if new_values is not None:
-        for name, value in new_values.items():
-            _check_fraction(name, value, schema)
+        _check_fractions(new_values, schema)
         return {name: expressions.lit(value) for name, value in new_values.items()}
     named = parameters if hasattr(parameters, "keys") else None
     found: dict[str | tuple[str, ...], object] = {}
@@ -434,21 +433,22 @@ def as_updates(
     return found
 
 
-def _check_fraction(name: str, value: object, schema: StructType) -> None:
+def _check_fractions(new_values: Mapping[str, object], schema: StructType) -> None:
     """Raise for a number with a fraction, or NaN, that an integer column would lose.
 
     SQL casts such values, as in Spark; but a Python value is stored as it is, or refused.
     """
-    column = schema.fields_named(name)[:1] if isinstance(name, str) else []
-    kind = column[0].type if column else None
-    if not isinstance(kind, PrimitiveType) or kind.primitive.family is not Family.INTEGRAL:
-        return
-    if isinstance(value, float | Decimal) and (value - value != 0 or value % 1 != 0):
-        raise InvalidInputError(
-            f"cannot update {name!r} with {value!r}: the column is {kind}, which cannot store it; "
-            f"pass a whole number, or write SQL to cast it, as in "
-            f"updates={{{name!r}: 'cast({value} as {kind})'}}"
-        )
+    for name, value in new_values.items():
+        column = schema.fields_named(name)[:1] if isinstance(name, str) else []
+        kind = column[0].type if column else None
+        if not isinstance(kind, PrimitiveType) or kind.primitive.family is not Family.INTEGRAL:
+            continue
+        if isinstance(value, float | Decimal) and (value - value != 0 or value % 1 != 0):
+            raise InvalidInputError(
+                f"cannot update {name!r} with {value!r}: the column is {kind}, which cannot store "
+                f"it; pass a whole number, or write SQL to cast it, as in "
+                f"updates={{{name!r}: 'cast({value} as {kind})'}}"
+            )
 
 
 def as_constraints(given: Any, columns: Sequence[str]) -> Any:
