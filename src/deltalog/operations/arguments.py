@@ -443,7 +443,7 @@ def _check_fractions(new_values: Mapping[str, object], schema: StructType) -> No
         kind = column[0].type if column else None
         if not isinstance(kind, PrimitiveType) or kind.primitive.family is not Family.INTEGRAL:
             continue
-        if isinstance(value, float | Decimal) and (value - value != 0 or value % 1 != 0):
+        if isinstance(value, float | Decimal) and (not isfinite(value) or value % 1 != 0):
             raise InvalidInputError(
                 f"cannot update {name!r} with {value!r}: the column is {kind}, which cannot store "
                 f"it; pass a whole number, or write SQL to cast it, as in "
