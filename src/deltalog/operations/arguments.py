@@ -439,7 +439,7 @@ def _check_fractions(new_values: Mapping[str, object], schema: StructType) -> No
     SQL casts such values, as in Spark; but a Python value is stored as it is, or refused.
     """
     for name, value in new_values.items():
-        column = schema.fields_named(name)[:1] if isinstance(name, str) else []
+        column = schema.fields_named(str(name))[:1]  # a path of names is a tuple
         kind = column[0].type if column else None
         if not isinstance(kind, PrimitiveType) or kind.primitive.family is not Family.INTEGRAL:
             continue

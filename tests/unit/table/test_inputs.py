@@ -119,7 +119,7 @@ def test_a_location_is_no_source(tmp_path: Path) -> None:
 )
 def test_fetch_limits_the_rows(end: str, expected: list[int], tmp_path: Path) -> None:
     write_deltalake(tmp_path, {"id": list(range(10))})
-    found = sql(" ".join(("SELECT id FROM t", end)), t=tmp_path).to_pylist()
+    found = sql(f"SELECT id FROM t {end}", t=tmp_path).to_pylist()  # noqa: S608  # constants
     assert [row["id"] for row in found] == expected
 
 
@@ -134,7 +134,7 @@ def test_fetch_limits_the_rows(end: str, expected: list[int], tmp_path: Path) ->
 def test_limits_that_are_no_number_of_rows_are_refused(end: str, tmp_path: Path) -> None:
     write_deltalake(tmp_path, {"id": [1, 2]})
     with pytest.raises(InvalidInputError, match="write LIMIT n"):
-        sql(" ".join(("SELECT id FROM t", end)), t=tmp_path)
+        sql(f"SELECT id FROM t {end}", t=tmp_path)  # noqa: S608  # constants
 
 
 @pytest.mark.parametrize("value", [1.5, Decimal("1.5"), np.float64(0.5), math.nan, math.inf])
