@@ -106,20 +106,20 @@ def read_query(text: str) -> ReadQuery:
     for node in tree.walk():
         if isinstance(node, _STATEMENTS):
             raise SyntaxProblem(source.origin(start_of(node)), "expected a query that only reads")
-        if isinstance(node, exp.LimitOptions):
-            _check_limit(node, source)
         if isinstance(node, exp.Column) and node.parts[0].meta.get("start") is not None:
             node.meta[_SPAN] = (node.parts[0].meta["start"], node.parts[-1].meta["end"] + 1)
+    _check_limits(tree, source)
     if options:
         _note_options(tree, split(plain), options, source)
     return ReadQuery(tree, source, plain, options)
 
 
-def _check_limit(options: exp.LimitOptions, source: TextOfParts) -> None:
-    """Refuse a limit that is not a number of rows; later code would ignore these options."""
-    if options.args.get("percent") or options.args.get("with_ties"):
-        place = source.origin(start_of(options.parent or options))
-        raise SyntaxProblem(place, "PERCENT and WITH TIES are not supported; write LIMIT n")
+def _check_limits(tree: Expr, source: TextOfParts) -> None:
+    """Refuse limits that are not a number of rows; later code would ignore these options."""
+    for options in tree.find_all(exp.LimitOptions):
+        if options.args.get("percent") or options.args.get("with_ties"):
+            place = source.origin(start_of(options.parent or options))
+            raise SyntaxProblem(place, "PERCENT and WITH TIES are not supported; write LIMIT n")
 
 
 def _options_of_tables(plain: str) -> dict[int, RelationOptions]:
