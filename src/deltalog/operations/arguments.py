@@ -379,11 +379,14 @@ def _check_texts(filters: Any, schema: StructType) -> None:
             )
 
 
+_NO_COLUMNS: Final = StructType([])
+
+
 def as_updates(
     updates: Mapping[str, str | Expression] | None,
     new_values: Mapping[str, object] | None,
     parameters: Sequence[object] | Mapping[str, object] | None,
-    schema: StructType,
+    schema: StructType = _NO_COLUMNS,
 ) -> dict[str | tuple[str, ...], object]:
     """Return the new values of an UPDATE: column → expression.
 

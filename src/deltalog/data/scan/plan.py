@@ -241,9 +241,7 @@ class Scan(Rows):
             lines.append(f"  order: {', '.join(map(str, self.order.keys))}")
 
         lines += (f"  {line}" for line in self.pruned.explain())
-        found = find_keys(self.snapshot, self.spec, self.pruned.files(TASK_COLUMNS))
-        if found is not None:
-            lines += (f"  {line}" for line in found.explain())
+        lines += (f"  {line}" for line in explain_keys(self.snapshot, self.spec, self.pruned))
         text = "\n".join(map(printable, lines))
         return Explanation(text, self.pruned)
 
@@ -393,16 +391,35 @@ def find_keys(
 
     Cost: see `lookup.look_up`.
     """
-    if spec.predicate is None:
+    if spec.predicate is None or not _has_key(snapshot):
         return None
     try:
-        if snapshot.configuration.properties.key_index_columns is None:
-            return None
         from deltalog.data.keys.lookup import look_up  # noqa: PLC0415  # needs NumPy
-    except (ModuleNotFoundError, InvalidMetadataError) as error:
+    except ModuleNotFoundError as error:
         logger.warning("cannot use the key index of %s: %s", snapshot.store.root, error)
         return None
     return look_up(snapshot, spec.predicate, files, keys)
+
+
+def explain_keys(
+    snapshot: Snapshot, spec: ReadSpec, pruned: Pruned, *, keys: pa.Table | None = None
+) -> list[str]:
+    """Return lines that explain what the key index finds in the files that remain after pruning.
+
+    Cost: nothing without a key, not even the list of these files; otherwise see `find_keys`.
+    """
+    if not _has_key(snapshot):
+        return []
+    found = find_keys(snapshot, spec, pruned.files(TASK_COLUMNS), keys=keys)
+    return [] if found is None else found.explain()
+
+
+def _has_key(snapshot: Snapshot) -> bool:
+    try:
+        return snapshot.configuration.properties.key_index_columns is not None
+    except InvalidMetadataError as error:
+        logger.warning("cannot use the key index of %s: %s", snapshot.store.root, error)
+        return False
 
 
 def make_numbered_tasks(

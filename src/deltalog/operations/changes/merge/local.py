@@ -17,7 +17,7 @@ import pyarrow as pa
 from deltalog._util.cached import cached_property
 from deltalog._util.clock import Stopwatch
 from deltalog._util.kernels import Array, compute
-from deltalog.data.scan.plan import TASK_COLUMNS, find_keys
+from deltalog.data.scan.plan import explain_keys
 from deltalog.data.scan.prune import prune
 from deltalog.data.scan.task import read_spec
 from deltalog.data.write.changes import ChangeWriter
@@ -329,8 +329,8 @@ class LocalMerge:
         pruned = prune(snapshot, reach.file_predicate)
         lines += (f"  {line}" for line in pruned.explain())
         spec = read_spec(snapshot, columns=[], predicate=reach.row_predicate)
-        found = find_keys(snapshot, spec, pruned.files(TASK_COLUMNS), keys=reach.keys)
-        return "\n".join([*lines, *(f"  {line}" for line in found.explain())] if found else lines)
+        lines += (f"  {line}" for line in explain_keys(snapshot, spec, pruned, keys=reach.keys))
+        return "\n".join(lines)
 
     def _updates(self) -> list[bool]:
         clauses = (*self.plan.matched, *self.plan.not_matched_by_source)
