@@ -13,6 +13,8 @@ import pytest
 from deltalog import (
     CommitProperties,
     DeltaTable,
+    Field,
+    Schema,
     Transaction,
     write_deltalake,
     write_files,
@@ -207,3 +209,33 @@ def test_parts_of_the_facade_say_of_which_table_they_are() -> None:
     assert repr(table.alter) == f"{table!r}.alter"
     merge = table.merge(ROWS, MERGE).when_matched_delete()
     assert repr(merge) == f"TableMerger(into {table!r}, on {MERGE!r}, 1 clauses)"
+
+
+@pytest.mark.parametrize(
+    ("method", "arguments"),
+    [
+        ("set_table_description", [5]),
+        ("set_table_name", [["x"]]),
+        ("set_column_comment", ["id", 5]),
+        ("set_column_metadata", ["id", {5: "x"}]),
+        ("set_column_metadata", ["id", "owner=me"]),
+    ],
+)
+def test_no_metadata_is_committed_that_cannot_be_read(
+    method: str, arguments: list[Any], tmp_path: Path
+) -> None:
+    write_deltalake(tmp_path, {"id": [1]})
+    with pytest.raises(InvalidInputError, match=r"expected a (string|dictionary)"):
+        getattr(DeltaTable(tmp_path).alter, method)(*arguments)
+    assert DeltaTable(tmp_path).version() == 0
+
+
+@pytest.mark.parametrize("options", [{"name": 5}, {"description": ["a"]}, {"name": b"x"}])
+def test_no_table_is_created_with_metadata_that_cannot_be_read(
+    options: Any, tmp_path: Path
+) -> None:
+    with pytest.raises(InvalidInputError, match="expected a string"):
+        write_deltalake(tmp_path, {"id": [1]}, **options)
+    with pytest.raises(InvalidInputError, match="expected a string"):
+        DeltaTable.create(tmp_path, Schema([Field("id", "long")]), **options)
+    assert not DeltaTable.is_deltatable(tmp_path)

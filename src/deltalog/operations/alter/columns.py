@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import re
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -44,7 +45,7 @@ from deltalog.schema.collations import with_collations
 from deltalog.schema.types import CURRENT_DEFAULT_KEY, GENERATION_EXPRESSION_KEY, IDENTITY_STEP_KEY
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from deltalog.expressions import Expression
     from deltalog.operations.engine import Engine
@@ -405,8 +406,17 @@ class SetColumnComment(_ColumnChange):
     comment: str | None
 
     def changed(self, transaction: PendingTransaction) -> StructType:
-        """Return the schema with the comment."""
-        return _with_entries(transaction, self.column, {"comment": self.comment})
+        """Return the schema with the comment.
+
+        Raises:
+            InvalidInputError: the comment is no string.
+        """
+        comment: object = self.comment
+        if comment is not None and not isinstance(comment, str):
+            raise InvalidInputError(
+                f"cannot use {comment!r} as the comment of a column: expected a string or None"
+            )
+        return _with_entries(transaction, self.column, {"comment": comment})
 
 
 @dataclass(frozen=True, slots=True)
@@ -421,6 +431,12 @@ class SetColumnMetadata(_ColumnChange):
         Raises:
             InvalidInputError: an entry belongs to a table feature.
         """
+        given: Any = self.metadata
+        if not isinstance(given, Mapping) or not all(isinstance(key, str) for key in given):
+            raise InvalidInputError(
+                f"cannot use {given!r} as column metadata: expected a dictionary with strings as "
+                "keys"
+            )
         own = sorted(key for key in self.metadata if key.startswith(_OWN_METADATA))
         if own:
             raise InvalidInputError(

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from deltalog._util.cached import frozen
 from deltalog._util.json import dumps
+from deltalog.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -95,8 +96,19 @@ class Metadata:
     created_time_ms: int | None = None
 
     def __post_init__(self) -> None:
-        """Convert the partition columns to a tuple that compares equal to a list."""
+        """Convert the partition columns to a tuple that compares equal to a list.
+
+        Raises:
+            InvalidInputError: the name or the description is no string. No reader could open a
+                table with such metadata.
+        """
         object.__setattr__(self, "partition_columns", frozen(self.partition_columns))
+        given: dict[str, object] = {"name": self.name, "description": self.description}
+        for part, text in given.items():
+            if text is not None and not isinstance(text, str):
+                raise InvalidInputError(
+                    f"cannot use {text!r} as the {part} of a table: expected a string"
+                )
 
     @property
     def created_time(self) -> int | None:
