@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.expressions import coercion, implicit, nodes
 from deltalog.expressions.aliases import ALIASES, MACROS, add_interval, expand, interval_value
-from deltalog.expressions.functions import OF_PARTS, find_function
+from deltalog.expressions.functions import FUNCTIONS, OF_PARTS, find_function
 from deltalog.expressions.literals import from_scalar, plain_value, to_scalar
 from deltalog.expressions.nodes import Call, Cast, Column, Expression, Literal
 from deltalog.expressions.render import to_sql
@@ -34,6 +34,7 @@ from deltalog.schema.columns import find_field, walk_types
 from deltalog.schema.types import (
     BOOLEAN,
     DATE,
+    INTEGER,
     STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
@@ -251,6 +252,8 @@ class _Resolver:
             constants = [side.value for side, _ in (left, right) if isinstance(side, Literal)]
             is_nan = any(isinstance(value, float) and isnan(value) for value in constants)
             advice = "NaN is a number; pass None for NULL" if is_nan else "cast one of them"
+            if {left[1], right[1]} == {DATE, INTEGER} and _is_difference(node):
+                advice = "write a date as DATE'2024-01-31'"
             raise InvalidInputError(
                 f"cannot compare {left[1]} with {right[1]} in {to_sql(node)}: {advice}"
             )
@@ -356,6 +359,12 @@ class _Resolver:
         expanded = expand(name, node.arguments)
         if expanded is not None:
             return self.typed(expanded)
+        counts = sorted(count for macro, count in MACROS if macro == name)
+        if counts and name not in FUNCTIONS:
+            wanted = " or ".join(map(str, counts))
+            raise InvalidInputError(
+                f"{name} expects {wanted} argument(s), found {len(node.arguments)}"
+            )
         others = [*ALIASES, *(macro for macro, _ in MACROS)]
         function = find_function(name, len(node.arguments), others)
         try:
@@ -446,6 +455,14 @@ class _Typer(_Resolver):
 
     def case(self, node: nodes.Case) -> Typed:
         return node, self.typed(node.branches[0][1])[1]
+
+
+def _is_difference(node: nodes.Comparison) -> bool:
+    """Return whether a side is a difference of numbers, as a date without quotes is."""
+    return any(
+        isinstance(side, nodes.Arithmetic) and side.operator == "-"
+        for side in (node.left, node.right)
+    )
 
 
 def _refuse_opaque(data_type: DataType, node: Expression) -> None:

@@ -109,6 +109,11 @@ def find_parquet_files(store: Store) -> list[FileInfo]:
             )
         found = [info for info in found if info.path in committed]
     if not found:
+        if store.root.lower().endswith(".parquet"):
+            raise InvalidInputError(
+                f"cannot convert {store.root}: expected a directory with Parquet files, found "
+                "none in it; for a single file, pass the directory that contains it"
+            )
         raise InvalidInputError(f"cannot convert {store.root}: it contains no Parquet files")
     return found
 

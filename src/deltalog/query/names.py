@@ -148,7 +148,8 @@ def version_of(text: str) -> Version:
         return datetime.strptime(digits, "%Y%m%d%H%M%S%f%z")
     except ValueError:
         raise InvalidInputError(
-            f"expected a version after @, such as v12 or 20250131123000000, found {text!r}"
+            f"expected a version after @, such as v12 or 20250131123000000, found {text!r}; the "
+            f"name of a branch needs backticks around the whole name: `table@{text}`"
         ) from None
 
 

@@ -181,7 +181,11 @@ class LocalSession:
         if absence is not None:
             raise TableNotFoundError(f"cannot find the table {name}: {absence}")
         known = ", ".join(str(own) for own, _ in self._registered.values()) or "none"
-        passed = "" if self._registered else f"pass it, as in sql(query, {name.parts[-1]}=table); "
+        passed = (
+            ""
+            if self._registered or "/" in name.parts[-1]
+            else f"pass it, as in sql(query, {name.parts[-1]}=table); "
+        )
         raise TableNotFoundError(
             f"cannot find the table {name}: it is not one of the registered tables ({known}); "
             f"{passed}to use a table without a name, write its location: delta.`/path`"

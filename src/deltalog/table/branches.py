@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -404,6 +404,13 @@ def check_draft(
     """
     if isinstance(checks, str) or callable(checks):
         checks = (checks,)
+    wrong = [check for check in checks if not (isinstance(check, str) or callable(check))]
+    if isinstance(checks, Mapping) or wrong:
+        found = checks if isinstance(checks, Mapping) else wrong[0]
+        raise InvalidInputError(
+            f"cannot publish the branch {branch.name!r}: expected a list of checks, which are "
+            f"conditions in SQL or functions of the branch, found {found!r}"
+        )
     # The checks must not commit to the branch, because their commits would not be published.
     table = type(draft).from_context(on_branch(on_main(head.context), branch), draft.engine)
     table.load_as_version(head.version)

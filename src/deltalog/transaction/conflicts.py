@@ -335,9 +335,15 @@ def _error(
     if paths is not None:
         files = [decode_path(path) for path in paths.slice(0, _SHOWN_FILES).to_pylist()]
     named = f" ({', '.join(files)})" if files else ""
+    advice = "read the table again and repeat the operation"
+    if mine.operation == "PUBLISH BRANCH":
+        advice = (
+            "main is unchanged, and the branch remains: create a new branch, and repeat its "
+            "operations there"
+        )
     return kind(
         f"cannot commit {mine.operation} to {mine.root}: {winner.operation} won version "
-        f"{winner.version}, and {why}{named}; read the table again and repeat the operation",
+        f"{winner.version}, and {why}{named}; {advice}",
         version=winner.version,
         operation=winner.operation,
         files=files,

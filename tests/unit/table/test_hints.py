@@ -12,8 +12,15 @@ import pytest
 
 import deltalog
 from deltalog import DeltaTable, Field, write_deltalake
-from deltalog.errors import DataFileMissingError, InvalidInputError, TableNotFoundError
+from deltalog.errors import (
+    DataFileMissingError,
+    InvalidInputError,
+    SchemaMismatchError,
+    TableNotFoundError,
+)
 from deltalog.operations import arguments
+from deltalog.table.catalog_branches import CatalogBranch
+from deltalog.table.catalog_transaction import CatalogTransactions
 
 
 @pytest.fixture
@@ -223,6 +230,8 @@ def test_other_limits_are_numbers(table: DeltaTable, limit: str) -> None:
 def test_a_table_that_was_not_passed() -> None:
     with pytest.raises(TableNotFoundError, match=r"pass it, as in sql\(query, t=table\)"):
         deltalog.sql("SELECT * FROM t")
+    with pytest.raises(TableNotFoundError, match=r"tables \(none\); to use a table without"):
+        deltalog.sql("SELECT * FROM '/data/t'")
 
 
 @pytest.mark.parametrize("name", ["fetchall", "df", "to_arrow_table", "to_panda", "columns"])
@@ -262,6 +271,15 @@ def test_a_file_that_a_vacuum_deleted(table: DeltaTable, read: Any) -> None:
     assert DeltaTable(table.table_uri).count() == 1  # as the advice says
 
 
+NO_CATALOG: Any = None  # the arguments are refused before it is used
+CATALOG_BRANCH: Any = CatalogBranch(NO_CATALOG, "n", {("s", "t"): NO_CATALOG})
+
+
+def convert_one_file(table: DeltaTable) -> None:
+    [uri] = table.file_uris()
+    deltalog.convert_to_deltalake(uri)
+
+
 @pytest.mark.parametrize(
     ("act", "hint"),
     [
@@ -275,10 +293,23 @@ def test_a_file_that_a_vacuum_deleted(table: DeltaTable, read: Any) -> None:
         (lambda _: Field("name", "varchar(20)"), r"did you mean 'string'\?$"),
         (lambda table: table.scan(predicate=pl.col("id") > 1), r"to_polars\(lazy=True\)$"),
         (lambda table: table.scan(predicate=lambda row: row["id"] > 1), r"deltalog\.col\("),
+        (lambda t: t.scan(predicate="if(id = 1, 'a') = 'a'"), r"if expects 3 .*, found 2"),
+        (lambda t: t.scan(predicate="isnull(name, 'x')"), r"isnull expects 1 .*, found 2"),
+        (lambda table: table.scan(predicate="DATE'2024-01-01' = 2024-01-01"), "DATE'2024-01-31'"),
+        (lambda table: table.branch("b").publish({"n": "id > 0"}), "a list of checks"),
+        (lambda table: table.branch("b").publish([True]), "a list of checks"),
+        (lambda _: deltalog.sql("SELECT * FROM t@nightly"), "`table@nightly`"),
+        (
+            lambda _: CatalogTransactions.branch(NO_CATALOG, "s.orders", "n"),
+            r"write \['s.orders'\]",
+        ),
+        (lambda _: CATALOG_BRANCH.publish(["id > 0"]), r"\{'s.t': \[…\]\}"),
+        (convert_one_file, "pass the directory that contains it"),
+        (lambda t: t.upsert({"id": [1], "x": [1]}, "id"), r"upsert\(…, merge_schema=True\)"),
     ],
 )
 def test_an_argument_of_another_kind(table: DeltaTable, act: Any, hint: str) -> None:
-    with pytest.raises(InvalidInputError, match=hint):
+    with pytest.raises((InvalidInputError, SchemaMismatchError), match=hint):
         act(table)
 
 

@@ -387,7 +387,7 @@ def configuration_after(
             shown = ", ".join(map(repr, extra))
             raise SchemaMismatchError(
                 f"cannot upsert: the data has column(s) {shown} that the table lacks; "
-                "merge_schema=True adds them to the table, and merge(…) ignores them"
+                "upsert(…, merge_schema=True) adds them to the table, and merge(…) ignores them"
             )
         return configuration
     widens = configuration.is_active("typeWidening")
