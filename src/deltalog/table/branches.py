@@ -404,12 +404,13 @@ def check_draft(
     """
     if isinstance(checks, str) or callable(checks):
         checks = (checks,)
-    wrong = [check for check in checks if not (isinstance(check, str) or callable(check))]
-    if isinstance(checks, Mapping) or wrong:
-        found = checks if isinstance(checks, Mapping) else wrong[0]
+    given: Any = checks
+    wrong = [check for check in given if not (isinstance(check, str) or callable(check))]
+    if isinstance(given, Mapping) or wrong:
+        shown = repr(given if isinstance(given, Mapping) else wrong[0])
         raise InvalidInputError(
             f"cannot publish the branch {branch.name!r}: expected a list of checks, which are "
-            f"conditions in SQL or functions of the branch, found {found!r}"
+            f"conditions in SQL or functions of the branch, found {shown}"
         )
     # The checks must not commit to the branch, because their commits would not be published.
     table = type(draft).from_context(on_branch(on_main(head.context), branch), draft.engine)

@@ -127,7 +127,7 @@ def test_the_same_row_conflicts_and_the_branch_remains(
     draft = table.branch("nightly")
     draft.delete("id = 1")
     table.update({"v": "5.0"}, predicate="id = 1")
-    with pytest.raises(CommitConflictError):
+    with pytest.raises(CommitConflictError, match="create a new branch"):
         draft.publish()
     assert [branch.name for branch in table.branches()] == ["nightly"]
     assert ids_of(tmp_path / "t") == [*range(NUM_ROWS)]
