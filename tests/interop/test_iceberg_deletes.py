@@ -108,9 +108,8 @@ def test_statistics_are_those_of_all_rows(iceberg: Catalog) -> None:
     one = data_files(table)[0].file_path
     convert_to_deltalake(add_deletes(table, Deletes(rows=[(one, 0)])))
     log = path_of(table) / "_delta_log" / f"{0:020}.json"
-    adds = [
-        json.loads(line)["add"] for line in log.read_text("utf-8").splitlines() if "add" in line
-    ]
+    actions = [json.loads(line) for line in log.read_text("utf-8").splitlines()]
+    adds = [action["add"] for action in actions if "add" in action]
     stats = {bool(add.get("deletionVector")): json.loads(add["stats"]) for add in adds}
     assert stats[True]["numRecords"] == 10
     assert stats[True]["tightBounds"] is False
