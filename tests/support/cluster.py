@@ -205,8 +205,8 @@ def _wait_for_workers(cluster: Cluster) -> None:
         try:
             if cluster.status()["aliveworkers"] == WORKERS:
                 return
-        except OSError:
-            pass
+        except (OSError, json.JSONDecodeError):
+            pass  # before its paths are known, the master answers each of them with its first page
         time.sleep(0.1)
     logs = "\n".join(
         log.read_text("utf-8", "replace")[-3000:] for log in cluster.place.glob("*.log")
