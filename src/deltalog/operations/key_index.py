@@ -217,7 +217,7 @@ def _take(index: TableIndex, pack: KeyPack, numbers: Any, writer: PackWriter) ->
     except (DamagedPackError, DeltaError) as error:
         index.drop(pack.path, error)
         return False
-    files = pack.files.take(pa.array(numbers)).to_pylist()
+    files = pack.files.take(pa.array(numbers))
     kept = [hashes[pack.starts[number] : pack.starts[number + 1]] for number in numbers]
     writer.add(files, kept, row_bits=pack.row_bits)
     return True

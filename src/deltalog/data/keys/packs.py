@@ -82,6 +82,7 @@ def _listed(packs: tuple[KeyPack, ...]) -> pa.Table:
 
 
 _MOST_HELD_BYTES: Final = 64 << 20
+_MOST_LISTINGS: Final = 256
 
 
 @dataclass(slots=True)
@@ -118,17 +119,20 @@ class _Held:
         self, place: tuple[str, str], version: int, infos: tuple[FileInfo, ...]
     ) -> None:
         with self.lock:
-            self.listings[place] = (version, infos)
-            self.listings.move_to_end(place)
-            while len(self.listings) > 256:
-                self.listings.popitem(last=False)
+            self._set(place, version, infos)
+
+    def _set(self, place: tuple[str, str], version: int, infos: tuple[FileInfo, ...]) -> None:
+        self.listings[place] = (version, infos)
+        self.listings.move_to_end(place)
+        while len(self.listings) > _MOST_LISTINGS:
+            self.listings.popitem(last=False)
 
     def add(self, place: tuple[str, str], info: FileInfo, pack: KeyPack) -> None:
         """Hold a new pack. Without a listing, it is held as if listed before version 0."""
         self.keep(info.name, pack)
         with self.lock:
             version, infos = self.listings.get(place, (-1, ()))
-            self.listings[place] = (version, (*infos, info))
+            self._set(place, version, (*infos, info))
 
     def forget(self, place: tuple[str, str], path: str | None = None) -> None:
         with self.lock:
@@ -256,10 +260,25 @@ class TableIndex:
         )
         _HELD.forget(self._place, path)
 
-    def known(self) -> list[KeyPack]:
-        """Return the usable packs that this process has listed or written; they are not listed."""
+    def without_entry(self, files: pa.Table) -> Any:
+        """Return the numbers of the files that are in no pack, with as few requests as possible.
+
+        Args:
+            files: files with at least `path`, `size` and `modificationTime`.
+
+        Cost: nothing if the newest packs of this process contain all files; otherwise see `packs`.
+        """
+        left = np.arange(files.num_rows)
         known = _HELD.listed(self._place)
-        return [] if known is None else self._opened(known[1])
+        for info in reversed(known[1] if known is not None else ()):
+            if not len(left):
+                return left
+            pack = self._open(info)
+            if pack is not None:
+                left = left[placed(files.take(left), [pack], self._root)[0] < 0]
+        if not len(left):
+            return left
+        return left[placed(files.take(left), self.packs(), self._root)[0] < 0]
 
     def forget(self) -> None:
         """List the packs again when they are needed next."""

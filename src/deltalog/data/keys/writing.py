@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from deltalog._util.paths import canonical_path, encode_path
 from deltalog.data.keys.hashing import TableKey, hashes_of_rows, key_of
-from deltalog.data.keys.packs import TableIndex, placed, put_pack
+from deltalog.data.keys.packs import TableIndex, put_pack
 from deltalog.errors import DeltaError
 from deltalog.protocol.stats.parse import parse_stats
 from deltalog.storage.key_packs import FILE_FIELDS, MOST_ROWS
@@ -45,7 +45,7 @@ _NUM_RECORDS: Final = pa.schema([("numRecords", pa.int64())])
 class _Waiting:
     """The content of the next pack."""
 
-    files: list[dict[str, Any]] = field(default_factory=list)
+    files: list[pa.Table] = field(default_factory=list)
     hashes: list[Hashes] = field(default_factory=list)
     num_rows: int = 0
     row_bits: int = 1
@@ -73,13 +73,11 @@ class PackWriter:
         self.num_packs: int = 0
         self.num_bytes: int = 0
 
-    def add(
-        self, files: Sequence[dict[str, Any]], hashes: Sequence[Hashes], *, row_bits: int = 1
-    ) -> None:
+    def add(self, files: pa.Table, hashes: Sequence[Hashes], *, row_bits: int = 1) -> None:
         """Add files; write a pack if these files do not fit into it.
 
         Args:
-            files: the files, with the columns of `FILE_FIELDS`.
+            files: the files, with `FILE_FIELDS`.
             hashes: the hashes of their rows, in order.
             row_bits: the number of last bits that the hashes lack.
         """
@@ -88,7 +86,7 @@ class PackWriter:
         with self._lock:
             if self._waiting.files and self._waiting.num_rows + num_rows > MOST_ROWS:
                 full, self._waiting = self._waiting, _Waiting()
-            self._waiting.files += files
+            self._waiting.files.append(files)
             self._waiting.hashes += hashes
             self._waiting.num_rows += num_rows
             self._waiting.row_bits = max(self._waiting.row_bits, row_bits)
@@ -107,7 +105,7 @@ class PackWriter:
             self._write(last)
 
     def _write(self, part: _Waiting) -> None:
-        files = pa.Table.from_pylist(part.files, schema=FILE_FIELDS)
+        files = pa.concat_tables(part.files)
         hashes = np.concatenate([np.empty(0, np.uint64), *part.hashes])
         path, size = put_pack(self._store, self._key, files, hashes, part.row_bits)
         with self._lock:
@@ -151,14 +149,11 @@ class NewKeys:
         num_rows = sum(map(len, hashes))
         if num_rows < LEAST_ROWS:
             return
-        file = {
-            "path": canonical_path(encode_path(info.path), self._root),
-            "size": info.size_bytes,
-            "modificationTime": info.modified_ms,
-            "num_rows": num_rows,
-        }
+        path = canonical_path(encode_path(info.path), self._root)
+        values = (path, info.size_bytes, info.modified_ms, num_rows)
+        row = dict(zip(FILE_FIELDS.names, values, strict=True))
         try:
-            self._packs.add([file], hashes)
+            self._packs.add(pa.Table.from_pylist([row], schema=FILE_FIELDS), hashes)
         except (DeltaError, OSError) as error:
             self._warn(error)
 
@@ -199,15 +194,10 @@ def unindexed(snapshot: Snapshot, adds: Sequence[AddFile]) -> list[AddFile]:
     stats = parse_stats(pa.array([add.stats for add in new], pa.string()), _NUM_RECORDS)
     counts: list[Any] = stats.column("numRecords").to_pylist()
     new = [add for add, count in zip(new, counts, strict=True) if (count or 0) >= LEAST_ROWS]
+    columns: dict[str, Any] = {
+        "path": pa.array([encode_path(add.path) for add in new], pa.string()),
+        "size": pa.array([add.size_bytes for add in new], pa.int64()),
+        "modificationTime": pa.array([add.modification_time_ms for add in new], pa.int64()),
+    }
     index = TableIndex(snapshot.store, key, snapshot.version)
-    for packs in (index.known, index.packs):
-        if not new:
-            break
-        columns: dict[str, Any] = {
-            "path": pa.array([encode_path(add.path) for add in new], pa.string()),
-            "size": pa.array([add.size_bytes for add in new], pa.int64()),
-            "modificationTime": pa.array([add.modification_time_ms for add in new], pa.int64()),
-        }
-        places, _ = placed(pa.table(columns), packs(), snapshot.store.root)
-        new = [new[at] for at in np.nonzero(places < 0)[0].tolist()]
-    return new
+    return [new[at] for at in index.without_entry(pa.table(columns)).tolist()]

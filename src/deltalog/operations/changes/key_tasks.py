@@ -21,6 +21,7 @@ from deltalog.data.scan.task import read_spec
 from deltalog.errors import InvalidInputError
 from deltalog.operations.changes.apply import balanced
 from deltalog.schema.metadata_columns import FILE_NUMBER
+from deltalog.storage.key_packs import FILE_FIELDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -101,11 +102,12 @@ class KeyIndexJob:
             "size": files.column("size"),
             "modificationTime": files.column("modificationTime"),
         }
-        listed = pa.table(columns).to_pylist()
+        listed = pa.table(columns)
         writer, report = PackWriter(snapshot.store, key), KeyIndexReport()
         for number, hashes in self._hashes(key, files, progress or SILENT):
             num_rows = sum(map(len, hashes))
-            writer.add([{**listed[number], "num_rows": num_rows}], hashes)
+            file = listed.slice(number, 1).append_column("num_rows", pa.array([num_rows]))
+            writer.add(file.cast(FILE_FIELDS), hashes)
             report.num_files_added += 1
             report.num_rows_added += num_rows
         writer.finish()
