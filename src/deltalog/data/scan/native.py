@@ -31,7 +31,6 @@ from deltalog._util.paths import are_foreign, check_all_confined, decode_path
 from deltalog.data.scan.plan import (
     TASK_COLUMNS,
     descriptor_of,
-    find_keys,
     naming_complete_versions,
 )
 from deltalog.data.scan.transform import file_rebase, load_bitmap, match_columns
@@ -334,7 +333,7 @@ def _objection(scan: Scan, engine: NativeEngine, files: pa.Table) -> str | None:
     check_all_confined(paths)
     if compute.any(are_foreign(paths, store.root)).as_py():
         return "files are in other stores"
-    found = find_keys(scan.snapshot, spec, files)
+    found = scan.found_keys
     if found is not None and not found.num_without:  # then deltalog reads only these rows
         return "the key index finds the rows"
     return None

@@ -113,6 +113,11 @@ class Scan(Rows):
         """
         return prune(self.snapshot, self.spec.predicate)
 
+    @cached_property
+    def found_keys(self) -> FoundFiles | None:
+        """The rows that the key index finds in these files; None if it cannot narrow the scan."""
+        return find_pruned_keys(self.snapshot, self.spec, self.pruned)
+
     def with_pruned(self, pruned: Pruned) -> Scan:
         """Return the same scan with a known result of pruning."""
         scan = replace(self)
@@ -135,7 +140,7 @@ class Scan(Rows):
         """
         files = self.pruned.files(TASK_COLUMNS)
         if not with_rows:
-            yield from make_tasks(self.snapshot, self.spec, files)
+            yield from _tasks_of(self.snapshot, self.spec, files, self.found_keys)
             return
         tasks = (make_task(self.snapshot, self.spec, row) for row in _rows(files))
         for task, most_rows in zip(tasks, self.pruned.live_rows(), strict=True):
@@ -241,7 +246,8 @@ class Scan(Rows):
             lines.append(f"  order: {', '.join(map(str, self.order.keys))}")
 
         lines += (f"  {line}" for line in self.pruned.explain())
-        lines += (f"  {line}" for line in explain_keys(self.snapshot, self.spec, self.pruned))
+        if self.found_keys is not None:
+            lines += (f"  {line}" for line in self.found_keys.explain())
         text = "\n".join(map(printable, lines))
         return Explanation(text, self.pruned)
 
@@ -371,7 +377,17 @@ def make_tasks(
     snapshot: Snapshot, spec: ReadSpec, files: pa.Table, *, footers: FetchedFooters | None = None
 ) -> Iterator[ScanTask]:
     """Yield the tasks of `files`, which must have `TASK_COLUMNS`; each task is made on request."""
-    found = find_keys(snapshot, spec, files)
+    yield from _tasks_of(snapshot, spec, files, find_keys(snapshot, spec, files), footers)
+
+
+def _tasks_of(
+    snapshot: Snapshot,
+    spec: ReadSpec,
+    files: pa.Table,
+    found: FoundFiles | None,
+    footers: FetchedFooters | None = None,
+) -> Iterator[ScanTask]:
+    """Yield the tasks of the files that the key index has found, or of all files without it."""
     rows = _rows(files if found is None else found.files)
     indexed = repeat(None) if found is None else found.rows
     for row, known in zip(rows, indexed, strict=False):
@@ -401,17 +417,16 @@ def find_keys(
     return look_up(snapshot, spec.predicate, files, keys)
 
 
-def explain_keys(
+def find_pruned_keys(
     snapshot: Snapshot, spec: ReadSpec, pruned: Pruned, *, keys: pa.Table | None = None
-) -> list[str]:
-    """Return lines that explain what the key index finds in the files that remain after pruning.
+) -> FoundFiles | None:
+    """Return what `find_keys` finds in the files that remain after pruning.
 
     Cost: nothing without a key, not even the list of these files; otherwise see `find_keys`.
     """
     if not _has_key(snapshot):
-        return []
-    found = find_keys(snapshot, spec, pruned.files(TASK_COLUMNS), keys=keys)
-    return [] if found is None else found.explain()
+        return None
+    return find_keys(snapshot, spec, pruned.files(TASK_COLUMNS), keys=keys)
 
 
 def _has_key(snapshot: Snapshot) -> bool:

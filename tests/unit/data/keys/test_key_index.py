@@ -98,9 +98,9 @@ def test_strings_of_one_collation_key_have_one_hash() -> None:
 
 
 def test_different_keys_have_different_hashes() -> None:
-    texts = {"x" * n for n in range(300)} | {"\0" * n for n in range(20)}
-    texts |= {f"{n}" for n in range(3000)}
-    assert len(set(hashed("string", *sorted(texts)))) == len(texts)
+    strings = {"x" * n for n in range(300)} | {"\0" * n for n in range(20)}
+    strings |= {f"{n}" for n in range(3000)}
+    assert len(set(hashed("string", *sorted(strings)))) == len(strings)
     assert len(set(hashed("long", *range(-5000, 5000), None))) == 10_001
     assert len(set(hashed("binary", b"", None, b"\0"))) == 3
 
@@ -893,15 +893,15 @@ def test_engines_index_in_tasks(tmp_path: Path, monkeypatch: Any) -> None:
     engine = PickledTasks(num_tasks=3)
     table = DeltaTable(tmp_path, engine=engine)
     table.alter.set_key_index(["k"])
-    told: list[tuple[int, int]] = []
-    report = table.optimize.key_index(progress=lambda *counts: told.append(counts))
+    counts: list[tuple[int, int]] = []
+    report = table.optimize.key_index(progress=lambda *pair: counts.append(pair))
     assert (report["numFilesIndexed"], report["numRowsAdded"], report["numPacksAdded"]) == (
         6,
         6000,
         3,
     )
     assert [(name, len(inputs)) for name, _, inputs in engine.sent] == [("_index_group", 3)]
-    assert told[-1] == (6, 6)
+    assert counts[-1] == (6, 6)
     assert "5 files are not read" in str(table.scan(predicate="k = 77").explain())
     assert table.scan(predicate="k = 77").to_table().num_rows == 1
 
@@ -949,3 +949,37 @@ def test_a_merge_by_several_columns_reads_only_found_rows(null_safe: bool) -> No
     expected: dict[Any, int] = {(n % 50, str(n)): n for n in numbers}
     expected |= {(n % 50, str(n)): -1 for n in keys}
     assert found == {**expected, (None, "x"): -1}
+
+
+def test_a_long_lived_writer_reads_no_pack(monkeypatch: Any) -> None:
+    """Also if memory holds only one of the packs that it has written."""
+    monkeypatch.setattr(held, "_MOST_HELD_BYTES", 1)
+    store = CountingStore(DictStore())
+    write_deltalake(store, pa.table({"k": [0] * 1000}))
+    table = DeltaTable(store)
+    table.alter.set_key_index(["k"])
+    table.optimize.key_index()
+    store.reset()
+    for number in range(6):
+        write_deltalake(table, pa.table({"k": [number] * 1000}), mode="append")
+    assert not [path for path in store.paths("read_ranges", "list_from") if "_keys" in path]
+    assert table.scan(predicate="k = 5").count() == 1000
+
+
+def test_a_scan_looks_its_keys_up_once(tmp_path: Path, monkeypatch: Any) -> None:
+    write_deltalake(tmp_path, pa.table({"k": list(range(5000))}))
+    table = DeltaTable(tmp_path)
+    table.alter.set_key_index(["k"])
+    table.optimize.key_index()
+    real, calls = lookup.look_up, list[str]()
+
+    def counted(snapshot: Any, predicate: Any, *rest: Any) -> Any:
+        calls.append(str(predicate))
+        return real(snapshot, predicate, *rest)
+
+    monkeypatch.setattr(lookup, "look_up", counted)
+    scan = table.scan(predicate="k = 77")
+    assert plan_native(scan, DUCKDB).reasons == ("the key index finds the rows",)
+    assert "1 rows in 1 files" in str(scan.explain())
+    assert scan.to_table()["k"].to_pylist() == [77]
+    assert len(calls) == 1

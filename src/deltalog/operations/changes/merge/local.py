@@ -17,7 +17,7 @@ import pyarrow as pa
 from deltalog._util.cached import cached_property
 from deltalog._util.clock import Stopwatch
 from deltalog._util.kernels import Array, compute
-from deltalog.data.scan.plan import explain_keys
+from deltalog.data.scan.plan import find_pruned_keys
 from deltalog.data.scan.prune import prune
 from deltalog.data.scan.task import read_spec
 from deltalog.data.write.changes import ChangeWriter
@@ -329,7 +329,9 @@ class LocalMerge:
         pruned = prune(snapshot, reach.file_predicate)
         lines += (f"  {line}" for line in pruned.explain())
         spec = read_spec(snapshot, columns=[], predicate=reach.row_predicate)
-        lines += (f"  {line}" for line in explain_keys(snapshot, spec, pruned, keys=reach.keys))
+        found = find_pruned_keys(snapshot, spec, pruned, keys=reach.keys)
+        if found is not None:
+            lines += (f"  {line}" for line in found.explain())
         return "\n".join(lines)
 
     def _updates(self) -> list[bool]:
