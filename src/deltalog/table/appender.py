@@ -20,11 +20,12 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 import pyarrow as pa
 
 from deltalog._util.clock import Stopwatch
-from deltalog._util.kernels import compute, pc
+from deltalog._util.kernels import compute
 from deltalog.data.write.source import open_batches
 from deltalog.errors import CommitFailedError, InternalError, InvalidInputError, StorageError
 from deltalog.expressions.comparing import keys as collation_keys
 from deltalog.operations.changes.file_options import FileOptions
+from deltalog.operations.changes.merge.pairs import KeyIndex
 from deltalog.operations.merge import upsert
 from deltalog.operations.write import AppendParts
 from deltalog.schema import Field, find_field
@@ -393,37 +394,23 @@ def _last_rows(parts: Sequence[pa.Table], key: Sequence[Field]) -> pa.Table:
     NULL in the key equals nothing.
     """
     rows = pa.concat_tables(parts).combine_chunks()
-    if len(parts) == 1 or not {field.name for field in key} <= set(rows.column_names):
+    if len(parts) == 1 or not {one.name for one in key} <= set(rows.column_names):
         return rows
-    codes: Any = None
-    for one in key:
-        column: Any = rows.column(one.name).combine_chunks()
-        codes = _codes(column.cast(to_arrow_type(one.type)), one, codes)
+    columns = [_compared(rows.column(one.name).combine_chunks(), one) for one in key]
+    codes = KeyIndex(columns, [False] * len(key), is_wide=False).codes(columns)
     numbers = [pa.repeat(pa.scalar(at), some.num_rows) for at, some in enumerate(parts)]
     part: Any = pa.concat_arrays(numbers)
-    last = (
-        pa.table({"code": codes, "part": part})
-        .filter(codes.is_valid())
-        .group_by("code", use_threads=False)
-    )
-    latest = last.aggregate([("part", "max")]).sort_by("code").column("part_max").combine_chunks()
+    known = pa.table({"code": codes, "part": part}).filter(codes.is_valid())
+    last = known.group_by("code", use_threads=False).aggregate([("part", "max")])
+    latest = last.sort_by("code").column("part_max").combine_chunks()
     is_last = compute.equal(part, latest.take(codes))
     return rows.filter(compute.fill_null(is_last, pa.scalar(value=True)))
 
 
-def _codes(values: Any, field: Field, before: Any) -> Any:
-    """Return numbers from 0 on, equal for rows with equal values and equal numbers in `before`."""
-    if field.type == STRING:
-        values = collation_keys(values, own_collation(field))
-    elif pa.types.is_floating(values.type):
-        values = pc.add(values, pa.scalar(0.0, values.type))  # -0.0 equals 0.0
-    encoded = values.dictionary_encode()
-    codes = encoded.indices.cast(pa.int64())
-    if before is None:
-        return codes
-    size = pa.scalar(max(1, len(encoded.dictionary)), pa.int64())
-    both: Any = pc.add(pc.multiply(before, size), codes)
-    return both.dictionary_encode().indices.cast(pa.int64())
+def _compared(values: Any, field: Field) -> Any:
+    """Return the values of a key column as a merge compares them."""
+    values = values.cast(to_arrow_type(field.type))
+    return collation_keys(values, own_collation(field)) if field.type == STRING else values
 
 
 def _table_of(data: object) -> pa.Table:

@@ -436,6 +436,16 @@ class KeyIndex:
         parents = compute.list_parent_indices(found)
         return positions.take(parents), found.flatten()
 
+    def codes(self, columns: Sequence[Array]) -> Array:
+        """Return the number of each row's key, from 0 on; NULL if the index lacks the key.
+
+        Only for an index that is not wide.
+
+        Args:
+            columns: see `match`.
+        """
+        return self._look_up(columns)[1]
+
     @property
     def is_cheap(self) -> bool:
         """Whether a look-up has no fixed cost, so that small batches need not be joined."""
