@@ -465,7 +465,7 @@ class BranchStore:
             BranchNotFoundError: the branch was published or discarded.
             BranchClosedError: the branch is being published.
         """
-        found = parse_log_name(FileInfo(path, 0, 0)) if _is_in_log(path) else None
+        found = parse_log_name(FileInfo(path, 0, 0)) if _is_of_branch(path) else None
         if found is not None and found.kind is LogFileKind.COMMIT and not self._closes:
             self.check_open()
         self.main.put_if_absent(self._place(path), data)
@@ -553,7 +553,7 @@ class BranchStore:
 
     def _place(self, path: str) -> str:
         """Return the path in the table's store."""
-        if not _is_in_log(path):
+        if not _is_of_branch(path):
             return path
         return self.branch.directory + path.removeprefix(LOG_DIRECTORY)
 
@@ -565,7 +565,8 @@ class BranchStore:
         return replace(info, path=LOG_DIRECTORY + info.path.removeprefix(directory))
 
 
-def _is_in_log(path: str) -> bool:
+def _is_of_branch(path: str) -> bool:
+    """Return whether a branch has its own file for a path of the table: only in its log."""
     if path == KEYS_DIRECTORY or path.startswith(f"{KEYS_DIRECTORY}/"):
         return False
     return path == LOG_DIRECTORY or path.startswith(f"{LOG_DIRECTORY}/")

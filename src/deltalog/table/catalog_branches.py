@@ -78,10 +78,13 @@ class CatalogBranch:
         Raises:
             KeyError: the branch has no such table.
         """
+        return self._drafts[self._name_of(table)]
+
+    def _name_of(self, table: str | Name) -> Name:
         asked = table if isinstance(table, str) else shown_name(tuple(table))
-        for name, draft in self._drafts.items():
+        for name in self._drafts:
             if asked in {shown_name(name), ".".join(name)}:
-                return draft
+                return name
         hint = similar_to(asked, self.tables)
         raise KeyError(f"the branch {self._name!r} has no table {asked!r}{hint}")
 
@@ -115,7 +118,7 @@ class CatalogBranch:
                 f"to its checks, found {type(checks).__name__}; write "
                 f"{{{self.tables[0]!r}: […]}}"
             )
-        wanted = {id(self[name]): some for name, some in (checks or {}).items()}
+        wanted = {self._name_of(name): some for name, some in (checks or {}).items()}
         branches = {name: the_branch(one, "publish") for name, one in self._drafts.items()}
         contexts = {name: on_main(one.snapshot.context) for name, one in self._drafts.items()}
         done = _published(self._transactions, contexts, branches)
@@ -136,7 +139,7 @@ class CatalogBranch:
     def _publish(
         self,
         branches: Mapping[Name, Branch],
-        checks: Mapping[int, Sequence[Check]],
+        checks: Mapping[Name, Sequence[Check]],
         commit_properties: CommitProperties | None,
     ) -> None:
         """Close and check all branches, and commit their changes by one transaction."""
@@ -147,7 +150,7 @@ class CatalogBranch:
                     main = on_main(draft.snapshot.context)
                     branch = records.set_state(main.store, branches[name], BranchState.CLOSED)
                     closed.append((main, branch))
-                    operation, base = prepare(draft, branch, checks.get(id(draft), ()))
+                    operation, base = prepare(draft, branch, checks.get(name, ()))
                     table = transaction.table(name)
                     table.begin_at(base)
                     table.do(operation)
