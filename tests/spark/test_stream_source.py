@@ -85,8 +85,8 @@ def test_a_query_says_how_far_behind_it_is(tmp_path: Path) -> None:
     assert query.reader.reportLatestOffset()["versionsBehind"] == 0
     append(tmp_path, 2)
     append(tmp_path, 3)
-    told = query.reader.reportLatestOffset()
-    assert (told["version"], told["versionsBehind"]) == (3, 2)
+    latest = query.reader.reportLatestOffset()
+    assert (latest["version"], latest["versionsBehind"]) == (3, 2)
     assert query.ids() == [2, 3]
     assert query.reader.reportLatestOffset()["versionsBehind"] == 0
 
@@ -103,8 +103,8 @@ def test_a_micro_batch_lists_the_log_once_and_reads_each_commit_once(tmp_path: P
     store.reset()
     assert query.offset is not None
     end = query.reader.latestOffset(query.offset, query.reader.getDefaultReadLimit())
-    told = query.reader.reportLatestOffset()
-    assert (told["version"], told["versionsBehind"]) == (4, 1)
+    latest = query.reader.reportLatestOffset()
+    assert (latest["version"], latest["versionsBehind"]) == (4, 1)
     query.reader.partitions(query.offset, end)
     query.reader.commit(end)
     assert store.counts == {"list_from": 1}

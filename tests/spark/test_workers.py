@@ -328,8 +328,8 @@ def test_each_process_reads_the_log_at_most_once(tmp_path: Path) -> None:
     """The number of times that it opens the first commit, which it needs to open the table."""
     write_deltalake(tmp_path, pa.table({"id": [1]}))
     write_deltalake(tmp_path, pa.table({"id": [2]}), mode="append")
-    told = python("-c", COUNTING, str(tmp_path), path=SOURCE)
-    assert told.stdout.decode().split("\n")[:-1] == [
+    counted = python("-c", COUNTING, str(tmp_path), path=SOURCE)
+    assert counted.stdout.decode().split("\n")[:-1] == [
         "schema 1",
         "reader 1",
         "pickled 0",
@@ -337,7 +337,7 @@ def test_each_process_reads_the_log_at_most_once(tmp_path: Path) -> None:
         "writer 1",
         "write 0",
         "commit 1",
-    ], told.stderr
+    ], counted.stderr
 
 
 def test_an_old_pyspark_is_named_when_the_package_is_imported(tmp_path: Path) -> None:
