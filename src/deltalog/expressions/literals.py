@@ -69,9 +69,8 @@ def plain_value(value: object) -> tuple[Any, DataType]:
     """Return a constant as a Python value, with its type in Spark.
 
     Arrow scalars have their own type; NumPy scalars become Python values, and pandas' NaT and NA
-    become None. A timestamp that is not a
-    whole number of microseconds becomes a number of nanoseconds. A timedelta must be a whole number
-    of microseconds.
+    become None. A timestamp that is not a whole number of microseconds becomes a number of
+    nanoseconds. A timedelta must be a whole number of microseconds.
 
     Raises:
         InvalidInputError: a value of this kind cannot be used in an expression.

@@ -9,7 +9,6 @@ Protocol: none (delta-io/delta #7435 proposes record-level indexes)
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -35,8 +34,6 @@ if TYPE_CHECKING:
     from deltalog.operations.engine import Engine
     from deltalog.protocol.actions import AddFile
     from deltalog.storage.store import Store
-
-logger: logging.Logger = logging.getLogger(__name__)
 
 _FEW_ROWS: Final = MOST_ROWS // 4
 """Packs with fewer rows are merged."""
@@ -116,6 +113,9 @@ def old_packs(snapshot: Snapshot, *, cutoff_ms: int) -> list[FileInfo]:
         snapshot: the newest version.
         cutoff_ms: milliseconds since 1970, UTC.
 
+    Raises:
+        StorageError: the packs cannot be listed or opened.
+
     Cost: two listings, and the directories of the packs.
     """
     key = key_of(snapshot.configuration)
@@ -125,11 +125,8 @@ def old_packs(snapshot: Snapshot, *, cutoff_ms: int) -> list[FileInfo]:
     if key is None or not infos:
         return infos
     files = snapshot.files(TASK_COLUMNS)
-    used = {
-        pack.path
-        for pack in TableIndex(store, key, snapshot.version).packs()
-        if (placed(files, [pack], store.root)[0] >= 0).any()
-    }
+    packs, _ = _opened(store, key)  # raises if the store fails, so that no usable pack is deleted
+    used = {pack.path for pack in packs if (placed(files, [pack], store.root)[0] >= 0).any()}
     return [info for info in infos if info.path not in used]
 
 

@@ -22,7 +22,7 @@ from deltalog.data.keys import hashing, lookup, writing
 from deltalog.data.keys import packs as held
 from deltalog.data.keys.hashing import hashes_of
 from deltalog.data.scan.native import DUCKDB, plan_native
-from deltalog.errors import DeltaError, InvalidInputError
+from deltalog.errors import DeltaError, InvalidInputError, StorageError
 from deltalog.expressions import Literal, col
 from deltalog.expressions.nodes import Comparison, In
 from deltalog.operations import key_index
@@ -983,3 +983,21 @@ def test_a_scan_looks_its_keys_up_once(tmp_path: Path, monkeypatch: Any) -> None
     assert "1 rows in 1 files" in str(scan.explain())
     assert scan.to_table()["k"].to_pylist() == [77]
     assert len(calls) == 1
+
+
+def test_vacuum_keeps_packs_if_the_store_fails() -> None:
+    table = spread()
+    before = packs(table)
+
+    class Failing(DictStore):
+        def read_ranges(self, path: str, ranges: Any) -> list[bytes]:
+            if path.endswith(".keys"):
+                raise StorageError("the network is down")
+            return super().read_ranges(path, ranges)
+
+    forget()
+    files = store_of(table).files
+    failing = DeltaTable(Failing(files))
+    with pytest.raises(StorageError, match="network"):
+        failing.vacuum(0, enforce_retention_duration=False, dry_run=False)
+    assert [path for path in before if path in files] == before
