@@ -13,6 +13,7 @@ globals().update(
             "test_updates_are_a_dictionary": NO_WORD,
             "test_values_that_mean_nothing": NO_TABLE,
             "test_options_of_the_wrong_kind": NO_TABLE,
+            "test_no_table_is_created_with_metadata_that_cannot_be_read": NO_TABLE,
             "test_a_clone_lies_outside_of_its_table": NO_TABLE,
             "test_parts_of_the_facade_say_of_which_table_they_are": NO_TABLE,
         },
