@@ -9,6 +9,7 @@ import pytest
 from deltalog import (
     DeltaTable,
     Field,
+    write_deltalake,
 )
 from deltalog.errors import InvalidInputError
 from tests.support.facade import make, unchanged
@@ -59,3 +60,38 @@ def test_one_name_is_a_name_and_not_its_letters() -> None:
     assert merge.execute()["num_target_rows_updated"] == 1
     assert table.to_pyarrow_table().column("v").to_pylist() == ["x"] * 3
     assert {finding.check for finding in table.doctor(checks="access").findings} == {"access"}
+
+
+@pytest.mark.parametrize(
+    ("properties", "values", "reads"),
+    [
+        ({"delta.enableDeletionVectors": "true"}, None, 2),
+        ({"delta.enableDeletionVectors": "true"}, {"v": "source.v"}, 4),
+        ({"delta.enableDeletionVectors": "true", "delta.enableRowTracking": "true"}, None, 4),
+        (
+            {"delta.enableDeletionVectors": "true", "delta.enableChangeDataFeed": "true"},
+            None,
+            4,
+        ),
+        ({"delta.enableDeletionVectors": "false"}, None, 4),
+    ],
+    ids=["replaced", "one column", "row ids", "change feed", "rewritten"],
+)
+def test_rows_that_are_replaced_are_read_only_to_compare_keys(
+    properties: dict[str, str], values: dict[str, str] | None, reads: int
+) -> None:
+    table = make([{"id": n, "v": "x"} for n in range(100)], configuration=properties)
+    write_deltalake(table, [{"id": n, "v": "x"} for n in range(100, 200)], mode="append")
+    seen: list[tuple[int, int]] = []
+    merge = table.merge([{"id": n, "v": "y"} for n in (5, 7, 150, 300)], MERGE)
+    merge = merge.when_matched_update(values) if values else merge.when_matched_update_all()
+    merged = merge.when_not_matched_insert_all().execute(
+        progress=lambda done, total: seen.append((done, total))
+    )
+    assert (merged["num_target_rows_updated"], merged["num_target_rows_inserted"]) == (3, 1)
+    assert seen[-1] == (reads, reads)
+    found = {row["id"]: row["v"] for row in table.to_pyarrow_table().to_pylist()}
+    assert found == {
+        **dict.fromkeys(range(200), "x"),
+        **dict.fromkeys((5, 7, 150, 300), "y"),
+    }

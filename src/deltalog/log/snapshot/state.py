@@ -9,7 +9,7 @@ Protocol: Action Reconciliation
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from deltalog._util.cached import cached_property
 from deltalog._util.json import JsonObject
-from deltalog._util.kernels import compute, numbered
+from deltalog._util.kernels import arrow, compute, numbered
 from deltalog.errors import (
     DeltaError,
     InvalidMetadataError,
@@ -75,6 +75,24 @@ KEY_COLUMNS: Final = ("path", "deletionVector")
 _SMALL_KINDS: Final = ("txn", "domainMetadata", "rowIdHighWaterMark")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EarlierCommits:
+    """What an earlier version computed from its commits, which are the first ones of a later one.
+
+    A version that adds one commit would otherwise compute it again for all commits since the
+    checkpoint.
+
+    Args:
+        keys: the keys of its adds and of its removes, see `file_keys`.
+        live_adds: row numbers of its adds that were live files, ascending.
+        stats: the leaves of the statistics of these adds that were requested.
+    """
+
+    keys: tuple[pa.ChunkedArray[Any], pa.ChunkedArray[Any]]
+    live_adds: pa.Array[Any]
+    stats: Mapping[StatsLeaf, pa.ChunkedArray[Any]]
+
+
 class LogState:
     """The actions of one version, read lazily.
 
@@ -91,6 +109,7 @@ class LogState:
         head: the first bytes of the version's commit, if they are known. They identify the commit.
         unchecked: the state of an earlier version whose totals were not yet compared with its
             checksum.
+        earlier: results for the first commits in `parsed`.
 
     Attributes:
         pieces: cached result of `splits.live_pieces`.
@@ -110,6 +129,7 @@ class LogState:
         retained: Mapping[str, bytes] | None = None,
         head: bytes | None = None,
         unchecked: LogState | None = None,
+        earlier: EarlierCommits | None = None,
     ) -> None:
         self.store = store
         self.segment = segment
@@ -123,6 +143,8 @@ class LogState:
         self.totals: tuple[int, int] | None = None
         self._unchecked = self if segment.checksum and segment.has_shortcuts else unchecked
         self._live: dict[str, pa.ChunkedArray[Any]] = {}
+        self._earlier = earlier
+        self._commit_stats: dict[StatsLeaf, pa.ChunkedArray[Any]] = {}
         self._live_stats: dict[StatsLeaf, pa.ChunkedArray[Any]] = {}
         # The columns of `_live_stats` as nested tables, which share the memory of the values.
         self._nested_stats: dict[tuple[StatsLeaf, ...], pa.Table] = {}
@@ -227,6 +249,7 @@ class LogState:
             unreadable=self.unreadable,
             head=head,
             unchecked=self._unchecked,
+            earlier=self._for_later(),
         )
 
     def committed(self, commits: Sequence[tuple[LogFile, bytes]]) -> LogState:
@@ -257,6 +280,15 @@ class LogState:
             retained=newer if is_parsed else self._retained | newer,
             head=commits[-1][1][:_HEAD_BYTES],
             unchecked=self._unchecked,
+            earlier=self._for_later(),
+        )
+
+    def _for_later(self) -> EarlierCommits | None:
+        """Return the results that states of later versions reuse; computes nothing."""
+        if "survivors" not in self.__dict__:
+            return self._earlier
+        return EarlierCommits(
+            keys=self._commit_keys, live_adds=self.survivors.adds, stats=dict(self._commit_stats)
         )
 
     def newest_in_commits(self, after: int) -> tuple[Protocol | None, Metadata | None]:
@@ -306,7 +338,7 @@ class LogState:
         Args:
             schema: the leaves to return, nested as in `deltalog.protocol.stats.stats_schema`.
         """
-        from deltalog.protocol.stats.parse import nest, parsed_leaves  # noqa: PLC0415  # needed only for statistics
+        from deltalog.protocol.stats.parse import nest  # noqa: PLC0415  # needed only for statistics
 
         leaves = leaves_of_schema(schema)
         if not leaves:
@@ -314,7 +346,7 @@ class LogState:
         live = self._live_stats  # another thread may replace `_live_stats`
         missing = [leaf for leaf in leaves if leaf not in live]
         if missing:
-            columns = parsed_leaves(self.live_commit_adds.column("stats"), missing)
+            columns = self._leaves_of_commits(missing)
             if self.checkpoint is not None:
                 older = self.keep(numbered(self.checkpoint.stats(missing)))
                 columns = pa.concat_tables([older, numbered(columns)]).columns
@@ -323,6 +355,29 @@ class LogState:
             nested = nest([(leaf[0], live[leaf]) for leaf in leaves])
             self._nested_stats = {asked: nested, **dict(islice(self._nested_stats.items(), 15))}
         return nested
+
+    def _leaves_of_commits(self, leaves: Sequence[StatsLeaf]) -> list[pa.ChunkedArray[Any]]:
+        """Return leaves of the statistics of `live_commit_adds`; parse only what is new."""
+        from deltalog.protocol.stats.parse import parsed_leaves  # noqa: PLC0415  # needed only for statistics
+
+        texts, earlier = self.live_commit_adds.column("stats"), self._earlier
+        if earlier is None or not all(leaf in earlier.stats for leaf in leaves):
+            columns = parsed_leaves(texts, leaves)
+        else:
+            places = compute.index_in(self.survivors.adds, value_set=earlier.live_adds)
+            is_new = compute.is_null(places)
+            added = compute.cumulative_sum(is_new.cast(pa.int32()))
+            last = pa.scalar(len(earlier.live_adds) - 1, pa.int32())
+            rows = compute.coalesce(places, compute.add(added, last))
+            parsed = parsed_leaves(texts.filter(is_new), leaves)
+            columns = [
+                arrow.chunked_array(
+                    [*earlier.stats[leaf].chunks, *column.chunks], type=leaf[1]
+                ).take(rows)
+                for leaf, column in zip(leaves, parsed, strict=True)
+            ]
+        self._commit_stats.update(zip(leaves, columns, strict=True))
+        return columns
 
     @cached_property
     def num_files(self) -> int:
@@ -407,12 +462,23 @@ class LogState:
     def survivors(self) -> Survivors:
         """The reconciled actions of `commits`, and the keys of all files in these actions."""
         adds, removes = self.commits.adds, self.commits.removes
+        add_keys, remove_keys = self._commit_keys
         return reconcile(
-            self._keys(adds),
-            adds.column(VERSION_COLUMN),
-            self._keys(removes),
-            removes.column(VERSION_COLUMN),
+            add_keys, adds.column(VERSION_COLUMN), remove_keys, removes.column(VERSION_COLUMN)
         )
+
+    @cached_property
+    def _commit_keys(self) -> tuple[pa.ChunkedArray[Any], pa.ChunkedArray[Any]]:
+        """The keys of all adds and of all removes of `commits`."""
+        adds, removes = self.commits.adds, self.commits.removes
+        if self._earlier is None:
+            return self._keys(adds), self._keys(removes)
+        known = self._earlier.keys
+        return self._with_keys(known[0], adds), self._with_keys(known[1], removes)
+
+    def _with_keys(self, known: pa.ChunkedArray[Any], files: pa.Table) -> pa.ChunkedArray[Any]:
+        newer = self._keys(files.slice(len(known)))
+        return pa.chunked_array([*known.chunks, *newer.chunks], pa.string())
 
     @property
     def names_files(self) -> bool:

@@ -172,6 +172,9 @@ class _FileEditor:
         for number, batches in self._selected.held.items():
             for batch in batches if self._is_held(number) else ():
                 self._take(number, batch)
+        for number, positions in enumerate(self._selected.positions):
+            if positions is not None and self._is_replaced(number):
+                self._take(number, pa.RecordBatch.from_arrays([positions], [ROW_INDEX]))
         for batch in read_tasks(self._kept.tasks(progress.each(self._tasks()))):
             if batch.num_rows:
                 self._take(batch.column(FILE_NUMBER)[0].as_py(), batch)
@@ -216,7 +219,18 @@ class _FileEditor:
     def _is_read(self, number: int) -> bool:
         copies = self._edits.decisions[number] is FileDecision.REWRITTEN
         tells = self._edits.updates[number] or self._feed is not None
-        return copies or (tells and not self._is_held(number))
+        return copies or (tells and not self._is_held(number) and not self._is_replaced(number))
+
+    def _is_replaced(self, number: int) -> bool:
+        """Return whether the new versions of a file's rows need no value of the old ones."""
+        return (
+            not self._names
+            and not self._has_ids
+            and self._edits.decisions[number] is FileDecision.MASKED
+            and self._edits.updates[number]
+            and self._selected.positions[number] is not None
+            and not self._is_held(number)
+        )
 
     def _is_held(self, number: int) -> bool:
         """Return whether the search has already read all needed columns of a file."""

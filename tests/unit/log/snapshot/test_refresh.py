@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 
 from deltalog.errors import TableNotFoundError
 from deltalog.log.context import utc_context
 from deltalog.log.names import commit_path
 from deltalog.log.snapshot import Snapshot, load_snapshot
+from deltalog.protocol.stats import parse
+from deltalog.protocol.stats.parse import parsed_leaves
 from deltalog.testing import CountingStore
 from tests.support import logs
 
@@ -139,3 +142,39 @@ def test_a_cleaned_up_log_is_opened_anew() -> None:
         del store.files[commit_path(version)]
     newer = snapshot.refresh()
     assert (newer.version, paths(newer)) == (3, {"a", "b", "c", "d"})
+
+
+def test_versions_reuse_what_earlier_ones_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed: list[int] = []
+    monkeypatch.setattr(
+        parse,
+        "parsed_leaves",
+        lambda texts, leaves: (parsed.append(len(texts)), parsed_leaves(texts, leaves))[1],
+    )
+    rows = pa.schema([("numRecords", pa.int64())])
+    store = logs.table_of([])
+    expected: dict[str, int | None] = {}
+    snapshot = None
+    for version in range(1, 8):
+        names = [f"{version}-{number}" for number in range(4)]
+        # The second file of each version goes, and the newest version of the third one has a
+        # vector, other statistics or none.
+        lines = [logs.add(name, stats=f'{{"numRecords":{version}}}') for name in names]
+        expected.update(dict.fromkeys(names, version))
+        if version > 1:
+            gone, masked = f"{version - 1}-1", f"{version - 1}-2"
+            more = {} if version % 2 else {"stats": '{"numRecords":70}'}
+            lines += [
+                logs.remove(gone),
+                logs.remove(masked),
+                logs.add(masked, deletionVector=logs.vector(f"v{version}"), **more),
+            ]
+            del expected[gone]
+            expected[masked] = None if version % 2 else 70
+        logs.commit(store, version, *lines)
+        context = utc_context(store)
+        snapshot = load_snapshot(context) if snapshot is None else snapshot.refresh()
+        found = snapshot.stats(rows)["numRecords"].to_pylist()
+        names = snapshot.files(["path"])["path"].to_pylist()
+        assert dict(zip(names, found, strict=True)) == expected
+    assert parsed == [4, *[5] * 6]
