@@ -98,12 +98,12 @@ def encode_pack(
         least_row_bits: the minimum number of last bits of the hashes that are not stored. If the
             hashes are from other packs, they lack these bits.
 
-    Cost: a sort of the hashes; memory for about 24 bytes per row.
+    Cost: a sort of the hashes; memory for about 32 bytes per row.
     """
     count = len(hashes)
     row_bits = max(least_row_bits, (max(1, count) - 1).bit_length())
     entries = _first_bits(hashes, row_bits) | np.arange(count, dtype=np.uint64)
-    entries.sort()
+    entries = _sorted(entries)
     bits = max(0, (max(0, count - 1) // _BUCKET_ENTRIES).bit_length())
     edges = np.arange(1, 1 << bits, dtype=np.uint64) << np.uint64(max(0, 64 - bits) % 64)
     ends = np.append(np.searchsorted(entries, edges), count)
@@ -128,6 +128,18 @@ def encode_pack(
     )
     parts = [_MAGIC, data, directory, listed, footer, len(footer).to_bytes(4, "little"), _MAGIC]
     return f"{_digest(footer)}{SUFFIX}", b"".join(parts)
+
+
+def _sorted(entries: Hashes) -> Hashes:
+    """Sort numbers that are evenly distributed.
+
+    NumPy sorts numbers of 16 bits in linear time, and then numbers that are nearly in order. That
+    takes half the time of sorting them directly.
+    """
+    first = (entries >> np.uint64(48)).astype(np.uint16)
+    entries = entries[first.argsort(kind="stable")]
+    entries.sort(kind="stable")
+    return entries
 
 
 def _first_bits(hashes: Hashes, row_bits: int) -> Hashes:

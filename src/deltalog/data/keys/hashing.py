@@ -17,7 +17,6 @@ from deltalog._util.json import dumps
 from deltalog._util.kernels import compute, pc
 from deltalog._util.paths import KEYS_DIRECTORY
 from deltalog.errors import InvalidInputError
-from deltalog.expressions.comparing import keys as collation_keys
 from deltalog.protocol.column_mapping import Mode, physical_name
 from deltalog.schema import find_field
 from deltalog.schema.arrow import to_arrow_type
@@ -187,6 +186,8 @@ def _add(state: Hashes, array: pa.Array[Any], column: Field) -> None:
         return
     if pt.is_string(kind) or pt.is_binary(kind):
         if pt.is_string(kind):
+            from deltalog.expressions.comparing import keys as collation_keys  # noqa: PLC0415  # only for strings
+
             array = collation_keys(array, own_collation(column))
         _add_bytes(state, array)
         return

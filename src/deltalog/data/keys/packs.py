@@ -268,6 +268,17 @@ class TableIndex:
 
         Cost: nothing if the newest packs of this process contain all files; otherwise see `packs`.
         """
+        left = self.without_held_entry(files)
+        if not len(left):
+            return left
+        return left[placed(files.take(left), self.packs(), self._root)[0] < 0]
+
+    def without_held_entry(self, files: pa.Table) -> Any:
+        """Return the numbers of the files that are in no pack that this process holds.
+
+        Args:
+            files: files with at least `path`, `size` and `modificationTime`.
+        """
         left = np.arange(files.num_rows)
         known = _HELD.listed(self._place)
         for info in reversed(known[1] if known is not None else ()):
@@ -276,9 +287,7 @@ class TableIndex:
             pack = self._open(info)
             if pack is not None:
                 left = left[placed(files.take(left), [pack], self._root)[0] < 0]
-        if not len(left):
-            return left
-        return left[placed(files.take(left), self.packs(), self._root)[0] < 0]
+        return left
 
     def forget(self) -> None:
         """List the packs again when they are needed next."""

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import numpy as np
 import pyarrow as pa
 
+from deltalog._util.kernels import compute
 from deltalog._util.paths import canonical_path, encode_path
 from deltalog.data.keys.hashing import TableKey, hashes_of_rows, key_of
 from deltalog.data.keys.packs import TableIndex, put_pack
 from deltalog.errors import DeltaError
-from deltalog.protocol.stats.parse import parse_stats
 from deltalog.storage.key_packs import FILE_FIELDS, MOST_ROWS
 
 if TYPE_CHECKING:
@@ -191,13 +191,22 @@ def unindexed(snapshot: Snapshot, adds: Sequence[AddFile]) -> list[AddFile]:
     new = [add for add in adds if add.deletion_vector is None]
     if key is None or not new:
         return []
-    stats = parse_stats(pa.array([add.stats for add in new], pa.string()), _NUM_RECORDS)
-    counts: list[Any] = stats.column("numRecords").to_pylist()
-    new = [add for add, count in zip(new, counts, strict=True) if (count or 0) >= LEAST_ROWS]
     columns: dict[str, Any] = {
         "path": pa.array([encode_path(add.path) for add in new], pa.string()),
         "size": pa.array([add.size_bytes for add in new], pa.int64()),
         "modificationTime": pa.array([add.modification_time_ms for add in new], pa.int64()),
+        "stats": pa.array([add.stats for add in new], pa.string()),
+        "number": pa.array(range(len(new))),
     }
     index = TableIndex(snapshot.store, key, snapshot.version)
-    return [new[at] for at in index.without_entry(pa.table(columns)).tolist()]
+    files = pa.table(columns)
+    files = files.take(index.without_held_entry(files))
+    if not files.num_rows:
+        return []
+    from deltalog.protocol.stats.parse import parse_stats  # noqa: PLC0415  # rarely needed
+
+    counts = parse_stats(files.column("stats"), _NUM_RECORDS).column("numRecords")
+    files = files.filter(compute.greater_equal(counts, LEAST_ROWS))
+    files = files.take(index.without_entry(files))
+    numbers: list[Any] = files.column("number").to_pylist()
+    return [new[number] for number in numbers]
