@@ -38,15 +38,16 @@ _WORD: Final = re.compile(
 )
 _EXCERPT: Final = 120
 _QUOTES: Final = {"'": "a string", '"': "a string", "`": "a name in backticks"}
-_NAMES: Final = frozenset({"word", "quoted"})
+NAMES: Final = frozenset({"word", "quoted"})
+"""The kinds of words that may be a name."""
 _VALUES: Final = frozenset({"word", "quoted", "text", "number"})
 # The first words of queries → the kinds of words, and the signs, that may follow.
 _QUERIES: Final = {
     "SELECT": (_VALUES, "(*+-~!?:"),
     "VALUES": (_VALUES, "(?:"),
-    "FROM": (_NAMES | {"text"}, "("),
-    "TABLE": (_NAMES, ""),
-    "WITH": (_NAMES, ""),
+    "FROM": (NAMES | {"text"}, "("),
+    "TABLE": (NAMES, ""),
+    "WITH": (NAMES, ""),
 }
 # If a word such as SELECT is the name of a column, one of these words follows it in an expression.
 _OPERATORS: Final = frozenset(

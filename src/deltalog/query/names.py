@@ -135,6 +135,11 @@ def unquoted(text: str) -> str:
     return text[1:-1].replace("``", "`") if text[:1] == "`" else text
 
 
+def on_branch(parts: Sequence[str], branch: str) -> tuple[str, ...]:
+    """Return the name of a table's branch, `table@branch`, for `table FOR BRANCH branch`."""
+    return (*parts[:-1], f"{parts[-1]}@{branch}")
+
+
 def version_of(text: str) -> Version:
     """Parse the string after `@`: `v12`, or a timestamp `yyyyMMddHHmmssSSS` in UTC.
 
@@ -148,8 +153,8 @@ def version_of(text: str) -> Version:
         return datetime.strptime(digits, "%Y%m%d%H%M%S%f%z")
     except ValueError:
         raise InvalidInputError(
-            f"expected a version after @, such as v12 or 20250131123000000, found {text!r}; the "
-            f"name of a branch needs backticks around the whole name: `table@{text}`"
+            f"expected a version after @, such as v12 or 20250131123000000, found {text!r}; for a "
+            f"branch, write table FOR BRANCH {text}, or `table@{text}` in backticks"
         ) from None
 
 

@@ -18,8 +18,10 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, SqlglotError
 
 from deltalog.errors import InvalidInputError
+from deltalog.expressions.render import quote_name
 from deltalog.expressions.spark_tokens import without_comments
 from deltalog.query.lexer import (
+    NAMES,
     PipeParser,
     SyntaxProblem,
     TextOfParts,
@@ -27,7 +29,15 @@ from deltalog.query.lexer import (
     begins_query,
     split,
 )
-from deltalog.query.names import RelationOptions, end_of_version, options_in, place_from, version_of
+from deltalog.query.names import (
+    RelationOptions,
+    end_of_version,
+    on_branch,
+    options_in,
+    place_from,
+    unquoted,
+    version_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -210,7 +220,8 @@ _DIALECT: Final = _Queries()
 def _in_words_of_sqlglot(text: str) -> TextOfParts:
     """Rewrite syntax that sqlglot does not support or misreads.
 
-    `@` and SYSTEM_VERSION become `VERSION AS OF`. `TABLE t` becomes `SELECT * FROM t`.
+    `@` and SYSTEM_VERSION become `VERSION AS OF`. `t FOR BRANCH b` becomes the name `t@b`. `TABLE t`
+    becomes `SELECT * FROM t`.
     """
     try:
         words = split(text)
@@ -233,6 +244,12 @@ def _in_words_of_sqlglot(text: str) -> TextOfParts:
             quote, inner = word.text[0], _with_escapes(word.text)
             if inner != word.text[1:-1]:
                 parts.replace(word.start, word.end, f"{quote}{inner}{quote}")
+        elif word.says("FOR") and following.says("BRANCH") and before.kind in NAMES:
+            branch = words[number + 2]
+            if branch.kind not in NAMES:
+                raise SyntaxProblem(branch.start, "expected the name of a branch")
+            (name,) = on_branch([unquoted(before.text)], unquoted(branch.text))
+            parts.replace(before.start, branch.end, quote_name(name))
         elif word.says("SYSTEM_VERSION") and following.says("AS"):
             parts.replace(word.start, word.end, "VERSION")
         elif (

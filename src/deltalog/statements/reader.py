@@ -24,7 +24,7 @@ from deltalog.expressions.sql import length_limits, parse_collated_type
 from deltalog.expressions.sql_nodes import values_of_row
 from deltalog.expressions.trees import rebuild
 from deltalog.query.lexer import SyntaxProblem, TextParts, Word, begins_query, error_at, split
-from deltalog.query.names import QualifiedName, Version, unquoted, version_of
+from deltalog.query.names import QualifiedName, Version, on_branch, unquoted, version_of
 from deltalog.query.translate import check_query
 from deltalog.schema.arrow import type_of_query
 from deltalog.schema.check import python_values
@@ -395,8 +395,13 @@ class StatementReader(WordReader):
         return self._begins_query(self._place)
 
     def table(self) -> QualifiedName:
-        """Read the name of a table, which may have several parts and end with a version, `@v3`."""
+        """Read the name of a table, which may have several parts.
+
+        A version, `@v3`, or `FOR BRANCH name` may follow.
+        """
         parts = self.path("a table")
+        if self.take("FOR BRANCH"):
+            return QualifiedName(on_branch(parts, self.name("the name of a branch")))
         if not self.take("@"):
             return QualifiedName(parts)
         word = self.word

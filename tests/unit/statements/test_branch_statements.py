@@ -27,7 +27,10 @@ def table(db: SqlTables) -> SqlTables:
     return db
 
 
-@pytest.mark.parametrize("name", ["`t@n`", "delta.`{root}/t@n`"])
+@pytest.mark.parametrize(
+    "name",
+    ["`t@n`", "delta.`{root}/t@n`", "t FOR BRANCH n", "delta.`{root}/t` for branch `n`"],
+)
 def test_statements_on_a_branch_leave_main_alone(table: SqlTables, name: str) -> None:
     table.run(f"DELETE FROM {name} WHERE id = 1")
     table.run(f"INSERT INTO {name} SELECT id + 10 FROM t WHERE id = 2")
@@ -40,6 +43,17 @@ def test_statements_on_a_branch_leave_main_alone(table: SqlTables, name: str) ->
     assert table.values("SELECT id FROM t") == [0, 12, 2]
     with pytest.raises((BranchNotFoundError, TableNotFoundError)):
         table.run(f"SELECT id FROM {name}")
+
+
+def test_a_version_of_a_branch(table: SqlTables) -> None:
+    table.run("INSERT INTO t FOR BRANCH n VALUES (7)")
+    for version in ("VERSION AS OF 1", "FOR SYSTEM_VERSION AS OF 1"):
+        assert table.values(f"SELECT id FROM t FOR BRANCH n {version}") == [0, 1, 2]
+    assert table.values(
+        "SELECT n.id FROM t FOR BRANCH n n, t FOR BRANCH n AS m WHERE n.id = m.id + 5"
+    ) == [7]
+    with pytest.raises((BranchNotFoundError, TableNotFoundError)):
+        table.run("SELECT id FROM t FOR BRANCH nothing")
 
 
 def test_checks(table: SqlTables) -> None:
@@ -83,6 +97,10 @@ def test_names_versions_and_ends(table: SqlTables) -> None:
         ("CREATE BRANCH FOR TABLE t", "FOR TABLE"),
         ("CREATE BRANCH x FOR TABLE t RETAIN 3", "DAYS"),
         ("PUBLISH n FOR TABLE t", "BRANCH"),
+        ("SELECT * FROM t FOR BRANCH", "expected the name of a branch"),
+        ("SELECT * FROM t FOR BRANCH 5", "expected the name of a branch"),
+        ("DELETE FROM t FOR BRANCH 5", "expected the name of a branch"),
+        ("SELECT * FROM t@n", "write table FOR BRANCH n, or `table@n` in backticks"),
         ("PUBLISH BRANCH n FOR TABLE t CHECK id > 0", r"\("),
         ("SHOW BRANCHES t", "FROM"),
         ("CREATE BRANCH `a b` FOR TABLE t", "as the name of a branch"),
