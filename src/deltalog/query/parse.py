@@ -26,6 +26,7 @@ from deltalog.query.lexer import (
     SyntaxProblem,
     TextOfParts,
     TextParts,
+    Word,
     begins_query,
     split,
 )
@@ -220,8 +221,8 @@ _DIALECT: Final = _Queries()
 def _in_words_of_sqlglot(text: str) -> TextOfParts:
     """Rewrite syntax that sqlglot does not support or misreads.
 
-    `@` and SYSTEM_VERSION become `VERSION AS OF`. `t FOR BRANCH b` becomes the name `t@b`. `TABLE t`
-    becomes `SELECT * FROM t`.
+    `@` and SYSTEM_VERSION become `VERSION AS OF`. `t FOR BRANCH b` becomes the name `t@b`.
+    `TABLE t` becomes `SELECT * FROM t`.
     """
     try:
         words = split(text)
@@ -231,25 +232,15 @@ def _in_words_of_sqlglot(text: str) -> TextOfParts:
     for number, word in enumerate(words[:-1]):
         before, following = words[number - 1], words[number + 1]
         if word.says("@") and number and before.end == word.start:
-            try:
-                version = version_of(following.text)
-            except InvalidInputError as error:
-                raise SyntaxProblem(following.start, str(error)) from None
-            by = f"VERSION AS OF {version}"
-            if not isinstance(version, int):
-                by = f"TIMESTAMP AS OF '{version}'"
-            parts.replace(word.start, following.end, f" {by} ")
+            parts.replace(word.start, following.end, _version_clause(following))
+        elif word.says("FOR") and following.says("BRANCH") and before.kind in NAMES:
+            branch = words[number + 2]
+            parts.replace(before.start, branch.end, _branch_name(before, branch))
         elif word.kind == "text" and word.text[0] in _DOUBLED:
             # sqlglot would treat two quotes as the end of one string and the start of another.
             quote, inner = word.text[0], _with_escapes(word.text)
             if inner != word.text[1:-1]:
                 parts.replace(word.start, word.end, f"{quote}{inner}{quote}")
-        elif word.says("FOR") and following.says("BRANCH") and before.kind in NAMES:
-            branch = words[number + 2]
-            if branch.kind not in NAMES:
-                raise SyntaxProblem(branch.start, "expected the name of a branch")
-            (name,) = on_branch([unquoted(before.text)], unquoted(branch.text))
-            parts.replace(before.start, branch.end, quote_name(name))
         elif word.says("SYSTEM_VERSION") and following.says("AS"):
             parts.replace(word.start, word.end, "VERSION")
         elif (
@@ -259,6 +250,25 @@ def _in_words_of_sqlglot(text: str) -> TextOfParts:
         ):
             parts.replace(word.start, word.end, "SELECT * FROM")
     return parts.done(len(text))
+
+
+def _version_clause(word: Word) -> str:
+    """Return the clause for the version after `@`."""
+    try:
+        version = version_of(word.text)
+    except InvalidInputError as error:
+        raise SyntaxProblem(word.start, str(error)) from None
+    if isinstance(version, int):
+        return f" VERSION AS OF {version} "
+    return f" TIMESTAMP AS OF '{version}' "
+
+
+def _branch_name(table: Word, branch: Word) -> str:
+    """Return the name of a branch in backticks."""
+    if branch.kind not in NAMES:
+        raise SyntaxProblem(branch.start, "expected the name of a branch")
+    (name,) = on_branch([unquoted(table.text)], unquoted(branch.text))
+    return quote_name(name)
 
 
 def _with_escapes(text: str) -> str:

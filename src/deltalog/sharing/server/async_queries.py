@@ -246,7 +246,7 @@ def _unseal(request: TableRequest, query_id: str) -> AsyncQuery:
 
 
 def _owner(request: TableRequest) -> tuple[str, str]:
-    return (request.recipient.name, request.table.name.key)
+    return (request.recipient.name, request.table.token_key)
 
 
 def _write_all(chunks: Iterator[bytes]) -> None:

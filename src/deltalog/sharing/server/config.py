@@ -22,6 +22,7 @@ class TableConfig:
     """A table of a share.
 
     Args:
+        branch: the name of the branch that is shared instead of the table's main; None means main.
         history_shared: whether older versions and changes may be read.
         start_version: the first version that may be read.
         columns: names of the shared columns; None means all.
@@ -34,6 +35,7 @@ class TableConfig:
     name: str
     location: str = field(repr=False)
     id: str | None = None
+    branch: str | None = None
     history_shared: bool = False
     start_version: int = 0
     columns: tuple[str, ...] | None = None

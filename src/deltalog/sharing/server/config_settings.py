@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from deltalog._util.escaping import name_key
 from deltalog.errors import DeltaError, InvalidInputError, MalformedMessageError
 from deltalog.expressions import parse_sql
+from deltalog.log.branches import is_valid_name
 from deltalog.sharing.server.config import (
     Network,
     OAuthConfig,
@@ -133,6 +134,7 @@ def _table(section: ConfigSection) -> TableConfig:
         name=_name(section, dots=False),
         location=section.required("location", str),
         id=section.optional("id", str),
+        branch=_branch(section),
         history_shared=history_shared,
         start_version=start_version,
         columns=section.texts("columns", least=("one", "column")),
@@ -140,13 +142,21 @@ def _table(section: ConfigSection) -> TableConfig:
         storage_options=section.mapping("storageOptions"),
         credentials=section.child("temporaryCredentials", _credentials),
     )
-    # With credentials for the directory, recipients could read all columns and rows of the table.
-    if table.is_view and table.credentials is not None:
+    # With credentials for the directory, recipients could read all columns and rows of the table,
+    # and main instead of a branch.
+    if (table.is_view or table.branch) and table.credentials is not None:
         raise section.error(
             "temporaryCredentials",
-            "would give access to the whole table; remove them, or columns and rowFilter",
+            "would give access to the whole table; remove them, or columns, rowFilter and branch",
         )
     return table
+
+
+def _branch(section: ConfigSection) -> str | None:
+    name = section.optional("branch", str)
+    if name is not None and not is_valid_name(name):
+        raise section.error("branch", f"expected the name of a branch, found {name!r}")
+    return name
 
 
 def _credentials(section: ConfigSection) -> dict[str, object]:

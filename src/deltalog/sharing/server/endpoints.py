@@ -132,7 +132,7 @@ class Server:
         name = TableName(names["share"], names["schema"], names["table"])
         found = self.tables.table(recipient, name)
         add_audit_facts(request.scope, table=found.name.key)
-        tell_observers(request.scope, {"location": found.store.root})
+        tell_observers(request.scope, {"location": found.main.store.root})
         return found
 
     async def table_request(self, request: Request) -> TableRequest:

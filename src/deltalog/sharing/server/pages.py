@@ -200,7 +200,7 @@ def end_of_page(
 
 
 def _owner(request: TableRequest) -> dict[str, Any]:
-    return {"r": request.recipient.name, "t": request.table.name.key}
+    return {"r": request.recipient.name, "t": request.table.token_key}
 
 
 def _checksum(query: TableQuery | ChangesQuery) -> str:

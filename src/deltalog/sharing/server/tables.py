@@ -13,9 +13,11 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from deltalog._util.cached import cached_property
 from deltalog._util.escaping import name_key
 from deltalog._util.paths import decode_location
 from deltalog.errors import VersionNotFoundError
+from deltalog.log.branches import branch_of, find_branch, on_branch
 from deltalog.log.context import utc_context
 from deltalog.log.history import file_times_ms
 from deltalog.log.listing import list_log
@@ -53,6 +55,24 @@ class _OpenTable:
     lock: threading.Lock = field(default_factory=threading.Lock)
     latest: Snapshot | None = None
     older: OrderedDict[int, Snapshot] = field(default_factory=OrderedDict)
+    branch: _OpenTable | None = None
+
+    def on_branch(self, name: str) -> _OpenTable:
+        """Return the table's branch with a name, which may be a newer one than before.
+
+        Raises:
+            Fault: 404 if there is no such branch, for example because it was published.
+
+        Cost: one request.
+        """
+        found = find_branch(self.store, name)
+        if found is None:
+            raise not_found("table")
+        with self.lock:
+            known = branch_of(self.branch.store) if self.branch is not None else None
+            if self.branch is None or known is None or known.id != found.id:
+                self.branch = _OpenTable(on_branch(utc_context(self.store), found).store)
+            return self.branch
 
 
 @dataclass(frozen=True)
@@ -62,12 +82,27 @@ class ServedTable:
     Args:
         name: name in the configuration.
         config: configuration of the table.
-        opened: the store and the loaded snapshots, which all requests use.
+        main: the store and the loaded snapshots of the table, which all requests use.
     """
 
     name: TableName
     config: TableConfig
-    opened: _OpenTable
+    main: _OpenTable
+
+    @cached_property
+    def opened(self) -> _OpenTable:
+        """The store and the loaded snapshots of the table, or of its branch.
+
+        Cost: for a branch, one request for each `ServedTable`, so for each request of a recipient.
+        """
+        branch = self.config.branch
+        return self.main if branch is None else self.main.on_branch(branch)
+
+    @property
+    def token_key(self) -> str:
+        """Return what tokens belong to: the table, or one of the branches that have its name."""
+        branch = branch_of(self.store)
+        return self.name.key if branch is None else f"{self.name.key}/{branch.id}"
 
     @property
     def store(self) -> Store:
