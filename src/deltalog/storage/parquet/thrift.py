@@ -108,15 +108,34 @@ class _Reader:
     def struct(self, levels: int) -> dict[int, Any]:
         if not levels:
             raise RecursionError("structs are nested too deeply")
+        data, position, has_kinds = self._data, self.position, self._has_kinds
         fields: dict[int, Any] = {}
         number = 0
-        while head := self._data[self.position]:
-            self.position += 1
-            number = number + (head >> 4) if head >> 4 else self._integer()
+        while head := data[position]:
+            position += 1
             kind = head & 15
-            value = kind == TRUE if kind in BOOLEANS else self._value(kind, levels - 1)
-            fields[number] = Value(kind, value) if self._has_kinds else value
-        self.position += 1
+            if head < 16:  # long form: the field id is after the header
+                number, position = integer(data, position)
+            else:
+                number += head >> 4
+            if 3 < kind < 7:  # most fields are integers, so they are read without a call
+                byte = data[position]
+                position += 1
+                zigzag, shift = byte & 127, 7
+                while byte > 127:
+                    byte = data[position]
+                    position += 1
+                    zigzag |= (byte & 127) << shift
+                    shift += 7
+                value: Any = (zigzag >> 1) ^ -(zigzag & 1)
+            elif kind in BOOLEANS:
+                value = kind == TRUE
+            else:
+                self.position = position
+                value = self._value(kind, levels - 1)
+                position = self.position
+            fields[number] = Value(kind, value) if has_kinds else value
+        self.position = position + 1
         return fields
 
     def _value(self, kind: int, levels: int) -> Any:
