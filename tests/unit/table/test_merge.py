@@ -62,6 +62,9 @@ def test_one_name_is_a_name_and_not_its_letters() -> None:
     assert {finding.check for finding in table.doctor(checks="access").findings} == {"access"}
 
 
+REPLACED = (5, 7, 9, 150, 300)
+
+
 @pytest.mark.parametrize(
     ("properties", "values", "reads"),
     [
@@ -78,20 +81,24 @@ def test_one_name_is_a_name_and_not_its_letters() -> None:
     ids=["replaced", "one column", "row ids", "change feed", "rewritten"],
 )
 def test_rows_that_are_replaced_are_read_only_to_compare_keys(
-    properties: dict[str, str], values: dict[str, str] | None, reads: int
+    properties: dict[str, str],
+    values: dict[str, str] | None,
+    reads: int,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr("deltalog.operations.changes.apply._REPLACED_ROWS", 2)
     table = make([{"id": n, "v": "x"} for n in range(100)], configuration=properties)
     write_deltalake(table, [{"id": n, "v": "x"} for n in range(100, 200)], mode="append")
     seen: list[tuple[int, int]] = []
-    merge = table.merge([{"id": n, "v": "y"} for n in (5, 7, 150, 300)], MERGE)
+    merge = table.merge([{"id": n, "v": "y"} for n in REPLACED], MERGE)
     merge = merge.when_matched_update(values) if values else merge.when_matched_update_all()
     merged = merge.when_not_matched_insert_all().execute(
         progress=lambda done, total: seen.append((done, total))
     )
-    assert (merged["num_target_rows_updated"], merged["num_target_rows_inserted"]) == (3, 1)
+    assert (merged["num_target_rows_updated"], merged["num_target_rows_inserted"]) == (4, 1)
     assert seen[-1] == (reads, reads)
     found = {row["id"]: row["v"] for row in table.to_pyarrow_table().to_pylist()}
     assert found == {
         **dict.fromkeys(range(200), "x"),
-        **dict.fromkeys((5, 7, 150, 300), "y"),
+        **dict.fromkeys(REPLACED, "y"),
     }

@@ -118,6 +118,10 @@ def file_counts(selected: SelectedRows, decisions: Sequence[FileDecision]) -> Fi
     )
 
 
+_REPLACED_ROWS: Final = 1 << 17
+"""The maximum number of rows whose new versions are computed at once without reading old ones."""
+
+
 def change_rows(
     transaction: PendingTransaction,
     edits: FileEdits,
@@ -174,7 +178,9 @@ class _FileEditor:
                 self._take(number, batch)
         for number, positions in enumerate(self._selected.positions):
             if positions is not None and self._is_replaced(number):
-                self._take(number, pa.RecordBatch.from_arrays([positions], [ROW_INDEX]))
+                for start in range(0, len(positions), _REPLACED_ROWS):
+                    some = positions.slice(start, _REPLACED_ROWS)
+                    self._take(number, pa.RecordBatch.from_arrays([some], [ROW_INDEX]))
         for batch in read_tasks(self._kept.tasks(progress.each(self._tasks()))):
             if batch.num_rows:
                 self._take(batch.column(FILE_NUMBER)[0].as_py(), batch)
