@@ -207,12 +207,6 @@ def as_limit(limit: object) -> int | None:
     raise InvalidInputError(f"cannot take limit={limit!r}: expected a whole number of 0 or more")
 
 
-def check_bool(name: str, value: object) -> None:
-    """Raise InvalidInputError unless the value is a bool; the string "false" would be true."""
-    if not isinstance(value, bool):
-        raise InvalidInputError(f"{name}: expected True or False, found {value!r}")
-
-
 def check_number(name: str, value: object, *, least: int = 0) -> None:
     """Raise InvalidInputError unless the value is None or a finite number of at least `least`."""
     if value is None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import pyarrow.types as pt
 
+from deltalog._util.argument_types import checked_types
 from deltalog._util.similar_names import SimilarNames
 from deltalog.errors import (
     ConstraintViolationError,
@@ -375,13 +376,14 @@ class Cursor:
         return self._rows
 
 
+@checked_types
 def connect(
     tables: Mapping[str, Any] | None = None,
     *,
     catalog: TableCatalog | str | Mapping[str, TableCatalog | str] | None = None,
     schema: str | None = None,
     storage_options: StorageOptions | None = None,
-    settings: Mapping[str, str] | None = None,
+    settings: Mapping[str, Any] | None = None,
 ) -> Connection:
     """Open a connection that runs SQL statements in this process.
 

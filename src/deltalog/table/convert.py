@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, Self
 
+from deltalog._util.argument_types import checked_types
 from deltalog.catalogs.table_uri import open_table_store
 from deltalog.errors import InvalidInputError, TableExistsError
 from deltalog.log.context import TableContext
@@ -60,6 +61,7 @@ class IcebergTable(Protocol):
         ...
 
 
+@checked_types
 def convert_to_deltalake(  # noqa: PLR0913, PLR0917  # deltalake's parameters, and more
     uri: str | PurePath | Store | IcebergTable,
     mode: Literal["error", "ignore"] = "error",

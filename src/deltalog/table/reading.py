@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
+from deltalog._util.argument_types import checks_types, wrong_argument
 from deltalog._util.cards import Progress, shown
 from deltalog._util.similar_names import NoSequence, suggests_arguments
 from deltalog.catalogs import table_uri as locations
@@ -20,7 +21,7 @@ from deltalog.operations import arguments
 from deltalog.table.inspect.display import with_card
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from datetime import datetime
 
     import pandas as pd
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     Parameters = Sequence[object] | Mapping[str, object] | None
 
 
+@checks_types
 @suggests_arguments
 class ReadableTable(NoSequence):
     """An open table at one version: what `DeltaTable` reads of it."""
@@ -275,7 +277,7 @@ class ReadableTable(NoSequence):
         columns: Sequence[str] | None = None,
         filesystem: Any = None,
         filters: Any = None,
-        types_mapper: Any = None,
+        types_mapper: Callable[..., Any] | None = None,
         *,
         dtype_backend: DtypeBackend | None = None,
         progress: Progress | None = None,
@@ -344,7 +346,11 @@ class ReadableTable(NoSequence):
         from deltalog.data.scan.rows import duckdb_relation, require_library
         from deltalog.query.duckdb_files import can_open_files, native_rows
 
-        connection = require_library("duckdb").connect() if connection is None else connection
+        if connection is None:
+            connection = require_library("duckdb").connect()
+        if not hasattr(type(connection), "cursor"):
+            expected = "a connection, such as duckdb.connect('file.duckdb')"
+            raise wrong_argument("DeltaTable.to_duckdb", "connection", connection, expected)
         rows = native_rows(self.scan()) if can_open_files(connection) else None
         if rows is not None:
             return rows.to_relation(connection)

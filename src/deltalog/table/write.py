@@ -9,6 +9,7 @@ from dataclasses import replace
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, TypeVar, Unpack
 
+from deltalog._util.argument_types import check_type
 from deltalog._util.escaping import name_key
 from deltalog._util.similar_names import similar_to
 from deltalog.catalogs.table_uri import named_table, open_table_context
@@ -157,7 +158,7 @@ def write_deltalake(
 
     Cost: one pass over the data. An append reads no file of the table.
     """
-    _check_names(given)
+    _check_arguments(given)
     write_by(None, table_or_uri, data, **given)
 
 
@@ -179,11 +180,14 @@ _OTHER_NAMES: Final = {
 """The names that other libraries, or deltalake's older releases, have for arguments."""
 
 
-def _check_names(given: Mapping[str, object]) -> None:
+def _check_arguments(given: Mapping[str, object]) -> None:
+    """Raise for arguments with unknown names, or values of the wrong type."""
     known = WriteArguments.__annotations__
     for name in given.keys() - known.keys():
         hint = f": {_OTHER_NAMES[name]}" if name in _OTHER_NAMES else similar_to(name, known)
         raise TypeError(f"write_deltalake() got an unexpected keyword argument {name!r}{hint}")
+    for name, value in given.items():
+        check_type("write_deltalake", name, value, known[name].__forward_arg__)
 
 
 def write_by(
@@ -207,7 +211,7 @@ def write_by(
         DeltaError: see `write_deltalake`.
         TypeError: an argument is not one of `WriteArguments`.
     """
-    _check_names(given)
+    _check_arguments(given)
     given = {**_DEFAULTS, **given}
     write = _operation(data, given)
     mode = given["mode"]
