@@ -110,12 +110,14 @@ def as_timestamp_ms(moment: object) -> int:
                 f"{moment!r} is not a timestamp: expected ISO 8601, such as 2024-01-31; a version "
                 f"is a number, {int(moment)}"
             )
+        is_newest = moment.lower() in {"latest", "newest", "current", "head", "now"}
         try:
             moment = datetime.fromisoformat(moment)
         except ValueError:
+            hint = "; for the latest version, leave the argument out" if is_newest else ""
             raise InvalidInputError(
                 f"{moment!r} is not a timestamp: expected ISO 8601, such as "
-                "2024-01-31T12:00:00Z or 2024-01-31"
+                f"2024-01-31T12:00:00Z or 2024-01-31{hint}"
             ) from None
     if not isinstance(moment, datetime) or is_missing(moment):
         raise InvalidInputError(

@@ -162,6 +162,7 @@ def write_deltalake(
     write_by(None, table_or_uri, data, **given)
 
 
+_UPSERT: Final = "; DeltaTable.upsert(data, key) updates and inserts rows"
 _OTHER_NAMES: Final = {
     "engine": "it has one writer; DeltaTable(location, engine=…) changes a table on a cluster",
     "overwrite_schema": "use schema_mode='overwrite'",
@@ -267,7 +268,8 @@ def _operation(data: object, given: WriteArguments) -> Write:
     ):
         if value not in known:
             expected = ", ".join(map(repr, known))
-            raise InvalidInputError(f"{what}: expected one of {expected}, found {value!r}")
+            hint = _UPSERT if str(value) in {"upsert", "merge", "update"} else ""
+            raise InvalidInputError(f"{what}: expected one of {expected}, found {value!r}{hint}")
     partition_by, predicate = given.get("partition_by"), given.get("predicate")
     columns = [partition_by] if isinstance(partition_by, str) else partition_by
     replaces = mode == "overwrite"

@@ -685,11 +685,19 @@ def check_existing_rows(
         rows = "row breaks" if count == 1 else "rows break"
         raise ConstraintViolationError(
             f"cannot set {what} of {snapshot.store.root}: {count} {rows} it, such as "
-            f"{', '.join(map(repr, examples))}",
+            f"{', '.join(map(repr, examples))}{_on_nulls(examples)}",
             constraint=constraint,
             num_rows=count,
             examples=examples,
         )
+
+
+def _on_nulls(examples: Sequence[Mapping[str, Any]]) -> str:
+    """Return a hint for a condition that rows break because of a NULL; else an empty string."""
+    nulls = [name for name, value in examples[0].items() if value is None] if examples else []
+    if not nulls or len(examples[0]) > len(nulls):
+        return ""
+    return f"; a condition that is NULL is broken, too: to allow NULL, add OR {nulls[0]} IS NULL"
 
 
 # --- Identity columns whose values were written explicitly
