@@ -239,6 +239,8 @@ _KINDS: Final[Mapping[str, tuple[_Kind, ...]]] = {
         ),
         (_PATHS,),
     ),
+    "Name": ((_list_of(_STRING), "a tuple of names, such as ('sales', 'orders')"),),
+    "Sequence[str | Name]": ((_list_of(_STRING, _is_path), "a list of names"),),
     "Mapping[str, str]": (_TO_STRINGS,),
     "Mapping[str, str | None]": (
         (_mapping_to(_STRING, lambda item: item is None), _TO_STRINGS[1]),
@@ -257,6 +259,7 @@ _KINDS: Final[Mapping[str, tuple[_Kind, ...]]] = {
     ),
     "WrittenFiles": (_FILES,),
     "Sequence[WrittenFiles]": ((_list_of(_FILES[0]), "a list of them"),),
+    "OnProgress": ((callable, "a function"),),
     "Progress": ((lambda value: _is_bool(value) or callable(value), "True or a function"),),
     **dict.fromkeys(("PurePath", "PathLike[str]"), ((_is(PathLike), "a path"),)),
     "None": (),
@@ -294,6 +297,8 @@ def kinds_of(annotation: str) -> tuple[_Kind, ...]:
             found = ((_STRING, f"one of {options}"),)
         elif found is None and part.startswith(("Sequence[", "Iterable[")):
             found = _SEQUENCE
+        elif found is None and part.startswith("Mapping[str, "):
+            found = (_MAPPING,)
         elif found is None and part.startswith("Callable["):
             found = ((callable, "a function"),)
         if found is None:

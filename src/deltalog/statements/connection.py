@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import pyarrow.types as pt
 
-from deltalog._util.argument_types import checked_types
+from deltalog._util.argument_types import checked_types, checks_types
 from deltalog._util.similar_names import SimilarNames
 from deltalog.errors import (
     ConstraintViolationError,
@@ -145,6 +145,7 @@ _MEANT: Final = {
 """Methods of other libraries' connections."""
 
 
+@checks_types
 class Connection(SimilarNames):
     """A connection (PEP 249), which runs SQL statements in this process. DuckDB runs the queries.
 
@@ -250,6 +251,7 @@ class Connection(SimilarNames):
         return self._session
 
 
+@checks_types
 class Cursor:
     """A cursor (PEP 249), which runs statements and returns rows as tuples or as Arrow data.
 

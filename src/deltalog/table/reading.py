@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
-from deltalog._util.argument_types import checks_types, wrong_argument
+from deltalog._util.argument_types import checks_types
 from deltalog._util.cards import Progress, shown
 from deltalog._util.similar_names import NoSequence, suggests_arguments
 from deltalog.catalogs import table_uri as locations
@@ -343,14 +343,10 @@ class ReadableTable(NoSequence):
 
         Cost: reads the log's file columns, and the footers of files that were not read before.
         """
-        from deltalog.data.scan.rows import duckdb_relation, require_library
+        from deltalog.data.scan.rows import duckdb_connection, duckdb_relation
         from deltalog.query.duckdb_files import can_open_files, native_rows
 
-        if connection is None:
-            connection = require_library("duckdb").connect()
-        if not hasattr(type(connection), "cursor"):
-            expected = "a connection, such as duckdb.connect('file.duckdb')"
-            raise wrong_argument("DeltaTable.to_duckdb", "connection", connection, expected)
+        connection = duckdb_connection(connection)
         rows = native_rows(self.scan()) if can_open_files(connection) else None
         if rows is not None:
             return rows.to_relation(connection)

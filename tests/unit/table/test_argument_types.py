@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,17 @@ import pyarrow as pa
 import pytest
 
 import deltalog
-from deltalog import DeltaTable, Field, QueryBuilder, Schema, col, connect, write_deltalake
+from deltalog import (
+    CatalogTransactions,
+    DeltaTable,
+    Field,
+    QueryBuilder,
+    Schema,
+    col,
+    connect,
+    write_deltalake,
+    write_files,
+)
 from deltalog._util.argument_types import check_type
 from deltalog.catalogs import FileCatalog, NamedTable
 from deltalog.errors import DeltaError, InvalidInputError
@@ -153,6 +164,36 @@ TRANSACTION: Mapping[str, Mapping[str, Any]] = {
     "set_domain_metadata": {"domain": "a", "configuration": "b"},
     "set_app_transaction": {"app_id": "a", "version": 1},
 }
+SCAN: Mapping[str, Mapping[str, Any]] = {
+    "to_table": {},
+    "to_pandas": {},
+    "to_polars": {},
+    "to_duckdb": {},
+}
+CONNECTION: Mapping[str, Mapping[str, Any]] = {
+    "execute": {"operation": "SELECT 1"},
+    "execute_script": {"script": "SELECT 1"},
+    "register": {"name": "rows", "rows": ROWS},
+}
+CURSOR: Mapping[str, Mapping[str, Any]] = {
+    "execute": {"operation": "SELECT 1"},
+    "executemany": {"operation": "SELECT 1", "seq_of_parameters": []},
+    "fetchmany": {},
+}
+CATALOG: Mapping[str, Mapping[str, Any]] = {
+    "list_schemas": {},
+    "list_tables": {"schema": ("s",)},
+    "find": {"name": ("s", "t")},
+    "open": {"name": ("s", "t")},
+    "stage": {"name": ("s", "new")},
+    "drop": {"name": ("s", "none")},
+}
+TRANSACTIONS: Mapping[str, Mapping[str, Any]] = {
+    "begin": {},
+    "branch": {"tables": ["s.t"], "name": "draft"},
+    "recover": {},
+    "forget": {"transaction_id": "x"},
+}
 FUNCTIONS: Mapping[str, Mapping[str, Any]] = {
     "write_deltalake": {"table_or_uri": "new", "data": ROWS},
     "convert_to_deltalake": {"uri": "parquet"},
@@ -184,6 +225,11 @@ GROUPS: Mapping[str, tuple[Callable[[DeltaTable], Any], Mapping[str, Mapping[str
     "optimize.": (lambda table: table.optimize, OPTIMIZE),
     "merge.": (merger, MERGER),
     "transaction.": (staged, TRANSACTION),
+    "scan.": (lambda table: table.scan(), SCAN),
+    "connection.": (lambda _: connect(), CONNECTION),
+    "cursor.": (lambda _: connect().cursor(), CURSOR),
+    "catalog.": (lambda _: FileCatalog("lake"), CATALOG),
+    "transactions.": (lambda _: CatalogTransactions(FileCatalog("lake")), TRANSACTIONS),
     "": (lambda _: deltalog, FUNCTIONS),
 }
 NEW = {"table_uri": "new", "schema": SOURCE.schema}
@@ -198,6 +244,7 @@ CALLS: Mapping[str, tuple[Callable[[DeltaTable], Any], Mapping[str, Any]]] = {
     "is_deltatable": (lambda _: DeltaTable.is_deltatable, {"table_uri": "new"}),
     "NamedTable": (lambda _: NamedTable, {"catalog": FileCatalog("lake"), "name": ("s", "t")}),
     "FileCatalog": (lambda _: FileCatalog, {"root": "lake"}),
+    "write_files": (lambda table: partial(write_files, table), {"data": SOURCE}),
 }
 CHECKED: Mapping[type, Mapping[str, Any]] = {
     DeltaTable: TABLE,
@@ -239,8 +286,9 @@ def tried(function: Callable[..., Any], arguments: Mapping[str, Any]) -> bool:
 def test_wrong_types_are_refused_or_mean_something(
     label: str, base: DictStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(tmp_path)  # some strings are locations of new tables
+    monkeypatch.chdir(tmp_path)  # some strings are locations
     find, given = CALLS[label]
+    write_deltalake("lake/s/t", ROWS)
     for name in inspect.signature(find(DeltaTable(base))).parameters:
         if name in LEFT_OUT:
             continue
