@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
-from deltalog._util.argument_types import checks_types
+from deltalog._util.argument_types import checks_types, wrong_argument
 from deltalog._util.cards import Progress, shown
 from deltalog._util.similar_names import NoSequence, suggests_arguments
 from deltalog.catalogs import table_uri as locations
@@ -266,6 +266,7 @@ class ReadableTable(NoSequence):
         progress: Progress | None = None,
     ) -> pa.Table:
         """Return the rows as an Arrow table; `filters` is a predicate."""
+        _check_partitions(partitions)
         arguments.warn_of_deprecated(partitions=partitions)
         found = self._filtered(partitions, columns, filters, filesystem)
         with shown(progress, "reading files") as tell:
@@ -626,3 +627,10 @@ class ReadableTable(NoSequence):
             poll_seconds=poll_seconds,
         )
         return Follower(self._snapshot, start=as_start(start), options=options, clock=clock)
+
+
+def _check_partitions(partitions: Sequence[Any] | None) -> None:
+    """Raise for names of columns as the first argument, which deltalake uses for filters."""
+    if isinstance(partitions, list) and any(isinstance(one, str) for one in partitions):
+        expected = "filters, such as [('day', '=', '2024-01-31')]; columns=[…] selects columns"
+        raise wrong_argument("to_pandas", "partitions", partitions, expected)

@@ -47,6 +47,12 @@ def append(data: Any) -> Callable[[DeltaTable], object]:
         (lambda t: t.alter.set_column_default("id", "unknown"), "a string has quotes: 'unknown'"),
         (lambda t: t.alter.add_feature("deletion_vectors"), "did you mean 'deletionVectors'?"),
         (lambda t: t.alter.add_feature("deletionVector"), "did you mean 'deletionVectors'?"),
+        (lambda t: t.scan(["*"]), "without a list, all columns are meant"),
+        (lambda t: t.scan(["id as x"]), "sql(query) computes values"),
+        (lambda t: t.scan(["count(*)"]), "sql(query) computes values"),
+        (lambda t: t.scan(["id, name"]), "one string for each name: ['id', 'name']"),
+        (lambda t: t.to_pandas(["id"]), "columns=[…] selects columns"),
+        (lambda t: t.to_pyarrow_table(["id", "amount"]), "columns=[…] selects columns"),
         (lambda t: t.alter.set_key_index([]), "None removes the key"),
         (lambda t: t.alter.set_key_index(["info.zip"]), "only top-level columns"),
     ],
@@ -97,3 +103,11 @@ def test_a_schema_of_a_share_is_no_string() -> None:
 def test_a_profile_in_no_directory(tmp_path: Path) -> None:
     found = run("share", "token", "--profile", tmp_path / "none" / "x.share", code=2)
     assert "No such file or directory; pass the path of a new file" in found.stderr
+
+
+def test_a_version_in_a_location(tmp_path: Path) -> None:
+    write_deltalake(tmp_path / "t", pa.table({"id": [1]}))
+    with pytest.raises(DeltaError, match=r"a version is written with v, as in .*t@v0$"):
+        DeltaTable(f"{tmp_path}/t@0")
+    with pytest.raises(DeltaError, match="check the location"):
+        DeltaTable(f"{tmp_path}/u@0")

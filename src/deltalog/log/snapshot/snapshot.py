@@ -715,6 +715,9 @@ def _found_in_directory(store: Store) -> tuple[str, str]:
     local = native_path(store, "")
     if local is not None and Path(local).is_dir():
         return "an empty directory", "write_deltalake or DeltaTable.create makes a table in it"
+    bare, at, version = store.root.rpartition("@")
+    if at and version.isdecimal() and _has_table_at(store, bare):
+        return "nothing there", f"a version is written with v, as in {bare}@v{int(version)}"
     return "nothing there", "check the location; write_deltalake makes a new table"
 
 
