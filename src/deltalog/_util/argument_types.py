@@ -103,7 +103,7 @@ def check_types(
     given = [(name, value, kinds) for (name, kinds), value in zip(positional, args, strict=False)]
     given += [(name, value, known.get(name, ())) for name, value in options.items()]
     for name, value, kinds in given:
-        if value is not None and not _is_right(value, kinds):
+        if not _is_right(value, kinds):
             raise wrong_argument(_shown(function, kind), name, value, _expected(kinds))
 
 
@@ -267,6 +267,7 @@ _KINDS: Final[Mapping[str, tuple[_Kind, ...]]] = {
 """Annotation → the check of a value, and what is expected."""
 _SEQUENCE: Final[tuple[_Kind, ...]] = ((_is(Iterable), "a list"),)
 """Any other sequence, whose items the functions check."""
+_NONE: Final[_Kind] = (lambda value: value is None, "")
 _ALIASES: Final[Mapping[str, str]] = {
     "Mode": "Literal['error', 'append', 'overwrite', 'ignore']",
     "SchemaMode": "Literal['merge', 'overwrite']",
@@ -325,7 +326,7 @@ def _annotations(
 ) -> tuple[tuple[tuple[str, tuple[_Kind, ...]], ...], dict[str, tuple[_Kind, ...]]]:
     """Return the checked arguments of a function: the positional ones in order, and all by name."""
     found = {
-        name: (_kinds_of_argument(name, str(one.annotation)), one.kind)
+        name: (_kinds_of_argument(name, one), one.kind)
         for name, one in signature(function).parameters.items()
         if name not in {"self", "cls"}
     }
@@ -334,9 +335,14 @@ def _annotations(
     return tuple(positional), {name: kinds for name, (kinds, _) in found.items()}
 
 
-def _kinds_of_argument(name: str, annotation: str) -> tuple[_Kind, ...]:
+def _kinds_of_argument(name: str, parameter: Parameter) -> tuple[_Kind, ...]:
+    annotation = str(parameter.annotation)
     is_optional = annotation.endswith("| None")
-    return _OWN[name] if name in _OWN and is_optional else kinds_of(annotation)
+    kinds = _OWN[name] if name in _OWN and is_optional else kinds_of(annotation)
+    # None for False, or for a name that has a default, has always been accepted.
+    has_default = parameter.default is not Parameter.empty
+    accepts_none = is_optional or (has_default and annotation in {"bool", "str"})
+    return (*kinds, _NONE) if kinds and accepts_none else kinds
 
 
 def _is_right(value: object, kinds: tuple[_Kind, ...]) -> bool:
@@ -344,4 +350,4 @@ def _is_right(value: object, kinds: tuple[_Kind, ...]) -> bool:
 
 
 def _expected(kinds: tuple[_Kind, ...]) -> str:
-    return " or ".join(dict.fromkeys(what for _, what in kinds))
+    return " or ".join(dict.fromkeys(what for _, what in kinds if what))

@@ -31,6 +31,7 @@ from deltalog import (
 )
 from deltalog._util.argument_types import check_type
 from deltalog.catalogs import FileCatalog, NamedTable
+from deltalog.data.scan.rows import Rows
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.table.alter import TableAlterer
 from deltalog.table.merge import TableMerger
@@ -52,6 +53,7 @@ WRONG: Mapping[str, Any] = {
     "object": object(),
     "series": pd.Series([1, 2]),
     "truth": True,
+    "none": None,
 }
 LEFT_OUT = {"engine", "filesystem", "log_tail", "clock", "store", "context", "options"}
 """Objects with methods of their own, which users of the library implement."""
@@ -274,7 +276,7 @@ def tried(function: Callable[..., Any], arguments: Mapping[str, Any]) -> bool:
         if hasattr(found, "gen"):  # a context manager
             with found:
                 pass
-        elif hasattr(found, "to_table"):
+        elif isinstance(found, Rows):
             found.to_table()
     except DeltaError:
         return True
@@ -329,6 +331,7 @@ def test_every_method_with_arguments_is_tried(kind: type) -> None:
             lambda t: t.alter.drop_constraint(["pos"]),
             "cannot call DeltaTable.alter.drop_constraint with name=['pos']: expected a string",
         ),
+        (lambda t: t.alter.drop_constraint(None), "with name=None: expected a string"),
         (lambda t: t.branch("n", expires_after=3), "such as timedelta(days=3)"),
         (lambda t: t.appender(wait_ms="2s"), "cannot call DeltaTable.appender with wait_ms='2s'"),
         (lambda t: t.set_domain_metadata(5, "a"), "domain=5: expected a string"),
