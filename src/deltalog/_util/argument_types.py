@@ -337,7 +337,8 @@ def _annotations(
 
 def _kinds_of_argument(name: str, parameter: Parameter) -> tuple[_Kind, ...]:
     annotation = str(parameter.annotation)
-    is_optional = annotation.endswith("| None")
+    is_optional = annotation.endswith("| None") or annotation == "Parameters"
+    is_optional = is_optional or parameter.default is None
     kinds = _OWN[name] if name in _OWN and is_optional else kinds_of(annotation)
     # None for False, or for a name that has a default, has always been accepted.
     has_default = parameter.default is not Parameter.empty

@@ -69,6 +69,9 @@ def test_rows_that_break_a_condition_without_null_get_no_advice_on_null() -> Non
     with pytest.raises(DeltaError) as caught:
         make(ROWS).alter.add_constraint({"c": "amount IS NULL OR amount > 2"})
     assert "OR amount IS NULL" not in str(caught.value)
+    with pytest.raises(DeltaError) as caught:
+        make(ROWS).alter.set_column_not_null("amount")
+    assert "OR amount IS NULL" not in str(caught.value)
 
 
 def test_conversions(tmp_path: Path) -> None:

@@ -683,9 +683,10 @@ def check_existing_rows(
             examples = distinct(found)[:_EXAMPLES]
     if count:
         rows = "row breaks" if count == 1 else "rows break"
+        hint = _on_nulls(examples) if isinstance(violation, Not) else ""  # of a CHECK constraint
         raise ConstraintViolationError(
             f"cannot set {what} of {snapshot.store.root}: {count} {rows} it, such as "
-            f"{', '.join(map(repr, examples))}{_on_nulls(examples)}",
+            f"{', '.join(map(repr, examples))}{hint}",
             constraint=constraint,
             num_rows=count,
             examples=examples,
