@@ -38,12 +38,16 @@ def _deprecated(ask: Callable[[], object]) -> list[str]:
     return [str(one.message) for one in seen if one.category is DeprecationWarning]
 
 
-@pytest.mark.parametrize("argument", ["without_files", "log_buffer_size", "skip_stats"])
-def test_arguments_without_effect_are_deprecated(argument: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("argument", "value"), [("without_files", True), ("log_buffer_size", 1), ("skip_stats", True)]
+)
+def test_arguments_without_effect_are_deprecated(
+    argument: str, value: object, tmp_path: Path
+) -> None:
     for library in LIBRARIES:
         made: Any = _made(library, tmp_path)
         place = made.table_uri
-        (told,) = _deprecated(lambda: library.DeltaTable(place, **{argument: 1}))  # noqa: B023
+        (told,) = _deprecated(lambda: library.DeltaTable(place, **{argument: value}))  # noqa: B023
         assert argument in told
         assert "ignored" in told
         assert _deprecated(lambda: library.DeltaTable(place)) == []  # noqa: B023

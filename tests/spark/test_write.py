@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import deltalog.spark
-from deltalog import DeltaTable, Field, Schema
+from deltalog import DeltaTable, Field, Schema, write_deltalake
 from deltalog.errors import InvalidInputError, TableExistsError
 from deltalog.spark.session.types import to_spark_schema
 from deltalog.spark.writing.options import WriteOptions
@@ -303,3 +303,17 @@ def test_columns_that_differ_by_case_are_refused(spark: SparkSession, tmp_path: 
             deltalog.spark.write(spark.sql("SELECT 1 AS x, 2 AS X"), tmp_path / "t")
     finally:
         spark.conf.unset("spark.sql.caseSensitive")
+
+
+@both
+def test_no_table_is_made_in_a_partition_directory(
+    write: Write, spark: SparkSession, tmp_path: Path
+) -> None:
+    write_deltalake(tmp_path, [{"id": 1, "day": 1}], partition_by="day")
+    before = files(tmp_path)
+    with pytest.raises(Exception, match="it is in a partition directory of the table"):
+        write(spark.range(1), tmp_path / "day=1")
+    builder = deltalog.spark.DeltaTable.create(spark).addColumn("id", "LONG")
+    with pytest.raises(InvalidInputError, match="it is in a partition directory of the table"):
+        builder.location(str(tmp_path / "day=1")).execute()
+    assert files(tmp_path) == before

@@ -31,6 +31,11 @@ _PART: Final = re.compile(r"(?:`(?P<quoted>(?:[^`]|``)+)`|(?P<plain>[^`./@]+))(?
 
 _SERVER: Final = re.compile(r"https?://", re.IGNORECASE)
 
+# Strings that would mean a local directory with such a name.
+_MISSPELLED: Final = re.compile(
+    r"(?P<scheme>uc|unity|unity-?catalog|databricks|glue):/*", re.IGNORECASE
+)
+
 _FORM: Final = "expected uc://catalog.schema.table"
 
 
@@ -74,6 +79,13 @@ def open_catalog(text: str, storage_options: StorageOptions | None = None) -> Ta
         from deltalog.catalogs.glue import GlueCatalog  # noqa: PLC0415  # boto3 is optional
 
         return GlueCatalog(storage_options=storage_options)
+    if (found := _MISSPELLED.match(text)) is not None:
+        name = text[found.end() :].strip("/")
+        meant = "glue" if found["scheme"].lower() == "glue" else f"uc://{name}"
+        raise InvalidInputError(
+            f"cannot open {text!r} as a catalog: expected uc://catalog, the URL of a Unity "
+            f"Catalog, glue, or a directory of tables; did you mean {meant!r}?"
+        )
     return FileCatalog(text, storage_options)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Final
 
+from deltalog._util.argument_types import checks_types
 from deltalog.catalogs.protocol import (
     CatalogTable,
     Name,
@@ -47,6 +48,7 @@ _SEPARATORS: Final = frozenset("/\\:")
 _JOURNALS: Final = "_transactions"  # no schema has this name, because `_is_safe` refuses it
 
 
+@checks_types
 class FileCatalog(OffersTransactions):
     """The tables in a directory, as `root/schema/table`, for laptops and tests.
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+from deltalog._util.argument_types import check_type, wrong_argument
 from deltalog._util.cached import name_methods_after
 from deltalog._util.lazy_names import higher
 from deltalog._util.paths import FileInfo
@@ -315,6 +316,13 @@ class NamedTable:
     catalog: TableCatalog
     name: Name
     at: int | datetime | None = None
+
+    def __post_init__(self) -> None:
+        """Raise for a catalog that is only named, and for a name that is one string."""
+        if not hasattr(self.catalog, "register"):  # faster than `isinstance` with a protocol
+            expected = "a catalog, such as FileCatalog('directory')"
+            raise wrong_argument("NamedTable", "catalog", self.catalog, expected)
+        check_type("NamedTable", "name", self.name, "tuple[str, ...]")
 
     def is_delta_table(self) -> bool:
         """Whether the catalog contains a Delta table with this name."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
+from deltalog._util.argument_types import wrong_argument
 from deltalog._util.similar_names import SimilarNames
 from deltalog.errors import InvalidInputError
 from deltalog.schema.primitives.moments import is_missing
@@ -495,11 +496,26 @@ def col(name: str) -> Column:
 
 
 def lit(value: object) -> Expression:
-    """Return a constant; an expression is returned unchanged."""
+    """Return a constant; an expression is returned unchanged.
+
+    Raises:
+        InvalidInputError: the value is a column of another library, such as a Series of pandas.
+    """
+    if type(value).__name__ in _COLUMNS:
+        raise InvalidInputError(
+            f"cannot use a {type(value).__name__} as a constant: expected one value; "
+            "col('id').is_in(values) compares with several"
+        )
     return value if isinstance(value, Expression) else Literal(value)
 
 
+_COLUMNS: Final = {"Series", "Index", "DataFrame", "ChunkedArray"}
+"""Names of classes of pandas, Polars and Arrow that contain many values."""
+
+
 def _split_name(name: str) -> tuple[str, ...]:
+    if not isinstance(name, str):
+        raise wrong_argument("col", "name", name, "the name of a column, such as 'id'")
     parts: list[str] = []
     current: list[str] = []
     quoted = was_quoted = False

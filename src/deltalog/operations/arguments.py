@@ -110,12 +110,14 @@ def as_timestamp_ms(moment: object) -> int:
                 f"{moment!r} is not a timestamp: expected ISO 8601, such as 2024-01-31; a version "
                 f"is a number, {int(moment)}"
             )
+        is_newest = moment.lower() in {"latest", "newest", "current", "head", "now"}
         try:
             moment = datetime.fromisoformat(moment)
         except ValueError:
+            hint = "; for the latest version, leave the argument out" if is_newest else ""
             raise InvalidInputError(
                 f"{moment!r} is not a timestamp: expected ISO 8601, such as "
-                "2024-01-31T12:00:00Z or 2024-01-31"
+                f"2024-01-31T12:00:00Z or 2024-01-31{hint}"
             ) from None
     if not isinstance(moment, datetime) or is_missing(moment):
         raise InvalidInputError(
@@ -205,12 +207,6 @@ def as_limit(limit: object) -> int | None:
     if limit is None or (number is not None and number >= 0):
         return number
     raise InvalidInputError(f"cannot take limit={limit!r}: expected a whole number of 0 or more")
-
-
-def check_bool(name: str, value: object) -> None:
-    """Raise InvalidInputError unless the value is a bool; the string "false" would be true."""
-    if not isinstance(value, bool):
-        raise InvalidInputError(f"{name}: expected True or False, found {value!r}")
 
 
 def check_number(name: str, value: object, *, least: int = 0) -> None:

@@ -9,6 +9,7 @@ Protocol: Schema Serialization Format, Partition Value Serialization
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import pyarrow as pa
@@ -37,6 +38,7 @@ from deltalog.schema.primitives.moments import values_or_counts
 from deltalog.schema.types import DATE, LONG, STRING, TIMESTAMP, TIMESTAMP_NTZ, DataType
 from deltalog.storage.parquet.reader import read_footer
 from deltalog.storage.pool import map_in_pool
+from deltalog.storage.store import native_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -114,6 +116,9 @@ def find_parquet_files(store: Store) -> list[FileInfo]:
                 f"cannot convert {store.root}: expected a directory with Parquet files, found "
                 "none in it; for a single file, pass the directory that contains it"
             )
+        local = native_path(store, "")
+        if not listed and local is not None and not Path(local).is_dir():
+            raise InvalidInputError(f"cannot convert {store.root}: there is no such directory")
         raise InvalidInputError(f"cannot convert {store.root}: it contains no Parquet files")
     return found
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from deltalog._util.cards import Progress, ProgressCount, shown
 from deltalog.errors import DeltaError
+from deltalog.log.snapshot import Snapshot, check_new_place
 from deltalog.operations.operation import Operation, OutcomeT_co
 from deltalog.transaction import Committed, PendingTransaction, PostCommitHookProperties
 from deltalog.transaction.commit import Ran, commit, commit_loop, stage_and_commit
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from deltalog.log.context import TableContext
-    from deltalog.log.snapshot import Snapshot
     from deltalog.operations.engine import Engine
     from deltalog.protocol.actions import AddFile
     from deltalog.protocol.configuration import TableConfiguration
@@ -167,7 +167,9 @@ def make_table(
 
     Raises:
         CommitFailedError: another writer created a table at the location.
+        InvalidInputError: the location is in a partition directory of another table.
     """
+    check_new_place(context.store)
     transaction = PendingTransaction(
         context,
         None,

@@ -19,6 +19,7 @@ from weakref import finalize
 
 import pyarrow as pa
 
+from deltalog._util.argument_types import checks_types, wrong_argument
 from deltalog._util.escaping import name_key
 from deltalog._util.json import loads
 from deltalog.errors import DeltaError, InvalidInputError
@@ -680,6 +681,7 @@ class HasDataset(Protocol):
         ...
 
 
+@checks_types
 class QueryBuilder:
     """Runs queries in DuckDB's dialect over registered tables.
 
@@ -693,12 +695,15 @@ class QueryBuilder:
         InvalidInputError: DuckDB is not installed, or has no setting with such a name.
     """
 
-    def __init__(self, session_config: Mapping[str, str] | None = None) -> None:
+    def __init__(self, session_config: Mapping[str, Any] | None = None) -> None:
         self._database = connect_duckdb(session_config, is_closed=False)
         self._tables: dict[str, Any] = {}
 
     def register(self, table_name: str, delta_table: HasDataset) -> QueryBuilder:
         """Register the current version of a table under a name."""
+        if not hasattr(delta_table, "to_pyarrow_dataset"):
+            expected = "a DeltaTable, such as DeltaTable('location')"
+            raise wrong_argument("QueryBuilder.register", "delta_table", delta_table, expected)
         self._tables[table_name] = delta_table.to_pyarrow_dataset()
         return self
 

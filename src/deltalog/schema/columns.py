@@ -248,7 +248,19 @@ def _by_name(struct: StructType, name: str, path: Path, resolved: list[str]) -> 
     else:
         hint = f"the columns are {', '.join(repr(prefix + known) for known in struct.names[:20])}"
         hint += ", …" if len(struct.names) > 20 else ""
-    raise InvalidInputError(f"there is no column {whole!r}: {hint}")
+    raise InvalidInputError(f"there is no column {whole!r}: {hint}{_on_form(whole)}")
+
+
+def _on_form(name: str) -> str:
+    """Return a hint about a string that is no name, but SQL; an empty string for a name."""
+    if name == "*":
+        return "; without a list, all columns are meant"
+    if "(" in name or " as " in name.lower():
+        return "; names of columns are expected here, not SQL: sql(query) computes values"
+    if "," in name:
+        names = [part.strip() for part in name.split(",")]
+        return f"; a list has one string for each name: {names!r}"
+    return ""
 
 
 # --- Readable schemas: a tree, an HTML view for notebooks, and a row for each column

@@ -9,10 +9,12 @@ Map Type, Variant Type)
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final
 
+from deltalog._util.argument_types import wrong_argument
 from deltalog._util.cached import FrozenList
 from deltalog._util.escaping import name_key, printable
 from deltalog._util.json import loads
@@ -21,7 +23,7 @@ from deltalog.schema.interchange import SchemaPart
 from deltalog.schema.primitives import PRIMITIVES, Family, Primitive, primitive_named
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
 # The keys of column metadata that users may set.
 GENERATION_EXPRESSION_KEY: Final = "delta.generationExpression"
@@ -46,6 +48,8 @@ class PrimitiveType(SchemaPart):
 
     def __post_init__(self) -> None:
         """Normalise the name: `decimal` becomes `decimal(10,0)`, and `null` becomes `void`."""
+        if not isinstance(self.type, str):
+            raise _unknown_type(self.type)
         row = PRIMITIVES.get(self.type)
         if row is not None and row.canonical is None:
             return
@@ -176,6 +180,7 @@ class ArrayType(SchemaPart):
         contains_null: bool = True,  # noqa: FBT001, FBT002  # deltalake's signature
     ) -> None:
         """Create the type; the element type may be given by its name."""
+        _check("ArrayType", "contains_null", contains_null, bool, "True or False")
         object.__setattr__(self, "element_type", as_type(element_type))
         object.__setattr__(self, "contains_null", contains_null)
 
@@ -207,6 +212,7 @@ class MapType(SchemaPart):
         value_contains_null: bool = True,  # noqa: FBT001, FBT002  # deltalake's signature
     ) -> None:
         """Create the type; key type and value type may be given by their names."""
+        _check("MapType", "value_contains_null", value_contains_null, bool, "True or False")
         object.__setattr__(self, "key_type", as_type(key_type))
         object.__setattr__(self, "value_type", as_type(value_type))
         object.__setattr__(self, "value_contains_null", value_contains_null)
@@ -247,6 +253,11 @@ class Field(SchemaPart):
         metadata: Mapping[str, Any] | None = None,
     ) -> None:
         """Create the field; the type may be given by its name, and None means empty metadata."""
+        _check("Field", "name", name, str, "a string, such as 'id'")
+        _check("Field", "nullable", nullable, bool, "True or False")
+        if metadata is not None:
+            expected = "a dictionary, such as {'comment': 'text'}"
+            _check("Field", "metadata", metadata, Mapping, expected)
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "type", as_type(type))
         object.__setattr__(self, "nullable", nullable)
@@ -345,7 +356,13 @@ class StructType(SchemaPart):
 
     def __init__(self, fields: Sequence[Field] = ()) -> None:
         """Create the type; any sequence of fields is stored as a tuple."""
-        object.__setattr__(self, "fields", FrozenList(fields))
+        expected = "a list of fields, such as [Field('id', 'long')]"
+        _check(type(self).__name__, "fields", fields, Iterable, expected)
+        given = FrozenList(fields)
+        for one in given:
+            if type(one) is not Field:  # check in this order, because schemas have many fields
+                _check(type(self).__name__, "fields", one, Field, expected)
+        object.__setattr__(self, "fields", given)
         object.__setattr__(self, "_by_folded", None)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -404,6 +421,12 @@ class StructType(SchemaPart):
     def _repr_html_(self) -> str:
         """Return the HTML for a notebook: a tree of columns."""
         return self._card()
+
+
+def _check(called: str, name: str, value: object, kind: type, expected: str) -> None:
+    """Raise for an argument of another type. Faster than the check of an annotation."""
+    if not isinstance(value, kind):
+        raise wrong_argument(called, name, value, expected)
 
 
 DataType = PrimitiveType | VariantType | UnknownType | ArrayType | MapType | StructType

@@ -63,6 +63,11 @@ def _token(profile: str | None, endpoint: str) -> None:
         number = os.open(profile, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
         raise InvalidInputError(f"cannot write the profile {profile!r}: the file exists") from None
+    except OSError as error:
+        raise InvalidInputError(
+            f"cannot write the profile {profile!r}: {error.strerror}; pass the path of a new file "
+            "in an existing directory"
+        ) from None
     with os.fdopen(number, "wb") as file:
         file.write(encode_profile(made) + b"\n")
     sys.stdout.write(f"{digest}\n")

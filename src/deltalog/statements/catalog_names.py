@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from deltalog._util.argument_types import check_type
 from deltalog._util.escaping import name_key
 from deltalog.catalogs.protocol import (
     CatalogOfCatalogs,
@@ -67,6 +68,7 @@ class CatalogNames:
         self._only: TableCatalog | None = None
         self._aliased: dict[str, TableCatalog] = {}
         if isinstance(catalog, Mapping):
+            check_type("connect", "catalog", catalog, "Mapping[str, Any]")
             self._aliased = {
                 name_key(alias): _opened(one, storage_options) for alias, one in catalog.items()
             }

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import pyarrow.types as pt
 
+from deltalog._util.argument_types import checked_types, checks_types
 from deltalog._util.similar_names import SimilarNames
 from deltalog.errors import (
     ConstraintViolationError,
@@ -144,6 +145,7 @@ _MEANT: Final = {
 """Methods of other libraries' connections."""
 
 
+@checks_types
 class Connection(SimilarNames):
     """A connection (PEP 249), which runs SQL statements in this process. DuckDB runs the queries.
 
@@ -249,6 +251,7 @@ class Connection(SimilarNames):
         return self._session
 
 
+@checks_types
 class Cursor:
     """A cursor (PEP 249), which runs statements and returns rows as tuples or as Arrow data.
 
@@ -375,13 +378,14 @@ class Cursor:
         return self._rows
 
 
+@checked_types
 def connect(
     tables: Mapping[str, Any] | None = None,
     *,
     catalog: TableCatalog | str | Mapping[str, TableCatalog | str] | None = None,
     schema: str | None = None,
     storage_options: StorageOptions | None = None,
-    settings: Mapping[str, str] | None = None,
+    settings: Mapping[str, Any] | None = None,
 ) -> Connection:
     """Open a connection that runs SQL statements in this process.
 

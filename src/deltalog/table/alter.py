@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from deltalog._util.argument_types import checks_types
 from deltalog._util.paths import KEYS_DIRECTORY
 from deltalog._util.similar_names import SimilarNames, suggests_arguments
 from deltalog.errors import InvalidInputError
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     ColumnPath = str | tuple[str, ...]
 
 
+@checks_types
 @suggests_arguments
 class TableAlterer(SimilarNames):
     """Changes the metadata of a table, but no rows: the type of `DeltaTable.alter`.

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Protocol
 
+from deltalog._util.argument_types import checks_types
 from deltalog._util.similar_names import similar_to
 from deltalog.catalogs.protocol import Name, shown_name
 from deltalog.errors import DeltaError, InvalidInputError, TransactionIncompleteError
@@ -49,6 +50,7 @@ class Transactions(Protocol):
         ...
 
 
+@checks_types
 class CatalogBranch:
     """A branch of several tables; see `CatalogTransactions.branch`.
 

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from deltalog._util.argument_types import checks_types
 from deltalog._util.clock import utc_moment
 from deltalog.catalogs.protocol import KeepsJournals, Name, TableCatalog, shown_name
 from deltalog.errors import (
@@ -81,6 +82,7 @@ _TRIES: Final = 3
 _VERBS: Final = (Publish, Write, Delete, Update, Merge, SetDomainMetadata, RemoveDomainMetadata)
 
 
+@checks_types
 class CatalogTransactions:
     """Transactions over several tables of a catalog, and recovery of unfinished transactions.
 
@@ -223,6 +225,7 @@ def _parts(name: str | Name) -> Name:
     return QualifiedName.parse(name).parts if isinstance(name, str) else tuple(name)
 
 
+@checks_types
 class CatalogTransaction:
     """A context manager for one transaction over several tables; see `CatalogTransactions.begin`.
 
@@ -449,6 +452,7 @@ class _Staged:
         )
 
 
+@checks_types
 class TransactionTable(StagedOperations):
     """A table in a transaction over several tables; see `CatalogTransaction.table`.
 

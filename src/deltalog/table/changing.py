@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, cast
 
+from deltalog._util.argument_types import checks_types
 from deltalog._util.cards import Progress
 from deltalog._util.similar_names import suggests_arguments
 from deltalog.errors import BranchExistsError, InvalidInputError
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     Parameters = Sequence[object] | Mapping[str, object] | None
 
 
+@checks_types
 @suggests_arguments
 class ChangeableTable(ReadableTable):
     """A table with the methods of `DeltaTable` that change rows, commit, and work with branches."""
@@ -71,7 +73,6 @@ class ChangeableTable(ReadableTable):
             InvalidInputError: this object was opened at an old version.
         """
         options = commit_options(commit_properties, post_commithook_properties, on_conflict)
-        arguments.check_bool("dry_run", dry_run)
         if dry_run:
             from deltalog.operations.execute import preview
 

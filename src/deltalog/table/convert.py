@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, Self
 
+from deltalog._util.argument_types import checked_types, wrong_argument
 from deltalog.catalogs.table_uri import open_table_store
 from deltalog.errors import InvalidInputError, TableExistsError
 from deltalog.log.context import TableContext
@@ -60,6 +61,7 @@ class IcebergTable(Protocol):
         ...
 
 
+@checked_types
 def convert_to_deltalake(  # noqa: PLR0913, PLR0917  # deltalake's parameters, and more
     uri: str | PurePath | Store | IcebergTable,
     mode: Literal["error", "ignore"] = "error",
@@ -130,7 +132,7 @@ def convert_to_deltalake(  # noqa: PLR0913, PLR0917  # deltalake's parameters, a
         configuration=configuration,
         name=name,
         description=description,
-        partition_by=None if partition_by is None else as_schema(partition_by),
+        partition_by=None if partition_by is None else _partition_schema(partition_by),
         partition_strategy=partition_strategy,
     )
     convert_source(
@@ -141,6 +143,14 @@ def convert_to_deltalake(  # noqa: PLR0913, PLR0917  # deltalake's parameters, a
         options=CommitOptions(properties=commit_properties, hooks=post_commithook_properties),
         progress=progress,
     )
+
+
+def _partition_schema(partition_by: Any) -> StructType:
+    names = [partition_by] if isinstance(partition_by, str) else partition_by
+    if isinstance(names, list | tuple) and any(isinstance(name, str) for name in names):
+        expected = f"a schema, such as pa.schema([({str(names[0])!r}, pa.string())]), or None"
+        raise wrong_argument("convert_to_deltalake", "partition_by", partition_by, expected)
+    return as_schema(partition_by)
 
 
 def convert_source(

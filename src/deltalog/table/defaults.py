@@ -10,6 +10,7 @@ from contextvars import ContextVar
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from deltalog._util.argument_types import checked_types
 from deltalog._util.clock import now_ms
 from deltalog.protocol.actions.properties import canonical_key
 from deltalog.protocol.table_change.change import new_table
@@ -26,6 +27,7 @@ _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 _DEFAULTS: Final[ContextVar[Mapping[str, str]]] = ContextVar("table_defaults", default=_NOTHING)
 
 
+@checked_types
 @contextmanager
 def table_defaults(properties: Mapping[str, str]) -> Iterator[None]:
     """Set default properties of the tables that are created in the `with` block.

@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABCMeta
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
 
+from deltalog._util.argument_types import checks_types
 from deltalog._util.similar_names import suggests_arguments
 from deltalog.catalogs import table_uri as locations
 from deltalog.errors import BranchNotFoundError
@@ -56,6 +57,7 @@ class _NamesOfTheClass(ABCMeta):
             raise AttributeError(arguments.explain_missing(name, dir(cls)))
 
 
+@checks_types
 @suggests_arguments
 class DeltaTable(MaintainableTable, metaclass=_NamesOfTheClass):
     """A Delta table: reads and changes its rows, metadata and history.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
+from deltalog._util.argument_types import checks_types
 from deltalog._util.cards import Progress
 from deltalog._util.similar_names import suggests_arguments
 from deltalog.catalogs import table_uri as locations
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     Version = int | str | datetime
 
 
+@checks_types
 @suggests_arguments
 class MaintainableTable(ChangeableTable):
     """A table with the methods of `DeltaTable` that change settings, maintain and copy it."""
@@ -122,7 +124,6 @@ class MaintainableTable(ChangeableTable):
         """
         from deltalog.table.optimize import TableVacuum
 
-        arguments.check_bool("dry_run", dry_run)
         plan = self._plan_vacuum(
             retention_hours,
             enforce_retention_duration=enforce_retention_duration,

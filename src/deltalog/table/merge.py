@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from deltalog._util.argument_types import checks_types
 from deltalog._util.similar_names import SimilarNames, suggests_arguments
 from deltalog.data.write.source import is_rereadable
 from deltalog.errors import InvalidInputError
@@ -60,6 +61,7 @@ _MEANT: Final = {
 """Methods of the builder of Spark."""
 
 
+@checks_types
 @suggests_arguments
 class TableMerger(SimilarNames):
     """A builder of a merge; nothing runs before `execute`.
@@ -108,7 +110,7 @@ class TableMerger(SimilarNames):
     def when_matched_update_all(
         self,
         predicate: str | Expression | None = None,
-        except_cols: Sequence[str] | None = None,
+        except_cols: str | Sequence[str] | None = None,
     ) -> Self:
         """Update rows of the table that match a source row, with all values of the source row.
 
@@ -142,7 +144,7 @@ class TableMerger(SimilarNames):
     def when_not_matched_insert_all(
         self,
         predicate: str | Expression | None = None,
-        except_cols: Sequence[str] | None = None,
+        except_cols: str | Sequence[str] | None = None,
     ) -> Self:
         """Insert rows of the source that match no row of the table, with all their values.
 
@@ -231,7 +233,7 @@ class TableMerger(SimilarNames):
         predicate: str | Expression | None,
         *,
         values: Mapping[str, Any] | None = None,
-        except_cols: Sequence[str] | None = None,
+        except_cols: str | Sequence[str] | None = None,
     ) -> Self:
         if values is not None and not isinstance(values, Mapping):
             raise InvalidInputError(

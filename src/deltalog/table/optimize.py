@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
+from deltalog._util.argument_types import checks_types
 from deltalog._util.cards import Progress, ProgressCount, shown
 from deltalog._util.similar_names import SimilarNames, suggests_arguments
 from deltalog.data.scan.rows import require_library
@@ -61,6 +62,7 @@ _MEANT: Final = {
 """Methods of other libraries."""
 
 
+@checks_types
 @suggests_arguments
 class TableOptimizer(SimilarNames):
     """Rewrites files without changing rows: the type of `DeltaTable.optimize`.
@@ -144,7 +146,7 @@ class TableOptimizer(SimilarNames):
 
     def z_order(  # noqa: PLR0913, PLR0917  # deltalake's signature
         self,
-        columns: Iterable[ColumnPath],
+        columns: str | Iterable[ColumnPath],
         partition_filters: Any = None,
         target_size: int | None = None,
         max_concurrent_tasks: int | None = None,

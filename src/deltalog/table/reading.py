@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
+from deltalog._util.argument_types import checks_types, wrong_argument
 from deltalog._util.cards import Progress, shown
 from deltalog._util.similar_names import NoSequence, suggests_arguments
 from deltalog.catalogs import table_uri as locations
@@ -20,7 +21,7 @@ from deltalog.operations import arguments
 from deltalog.table.inspect.display import with_card
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from datetime import datetime
 
     import pandas as pd
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     Parameters = Sequence[object] | Mapping[str, object] | None
 
 
+@checks_types
 @suggests_arguments
 class ReadableTable(NoSequence):
     """An open table at one version: what `DeltaTable` reads of it."""
@@ -264,6 +266,7 @@ class ReadableTable(NoSequence):
         progress: Progress | None = None,
     ) -> pa.Table:
         """Return the rows as an Arrow table; `filters` is a predicate."""
+        _check_partitions(partitions)
         arguments.warn_of_deprecated(partitions=partitions)
         found = self._filtered(partitions, columns, filters, filesystem)
         with shown(progress, "reading files") as tell:
@@ -275,7 +278,7 @@ class ReadableTable(NoSequence):
         columns: Sequence[str] | None = None,
         filesystem: Any = None,
         filters: Any = None,
-        types_mapper: Any = None,
+        types_mapper: Callable[..., Any] | None = None,
         *,
         dtype_backend: DtypeBackend | None = None,
         progress: Progress | None = None,
@@ -341,10 +344,10 @@ class ReadableTable(NoSequence):
 
         Cost: reads the log's file columns, and the footers of files that were not read before.
         """
-        from deltalog.data.scan.rows import duckdb_relation, require_library
+        from deltalog.data.scan.rows import duckdb_connection, duckdb_relation
         from deltalog.query.duckdb_files import can_open_files, native_rows
 
-        connection = require_library("duckdb").connect() if connection is None else connection
+        connection = duckdb_connection(connection)
         rows = native_rows(self.scan()) if can_open_files(connection) else None
         if rows is not None:
             return rows.to_relation(connection)
@@ -624,3 +627,10 @@ class ReadableTable(NoSequence):
             poll_seconds=poll_seconds,
         )
         return Follower(self._snapshot, start=as_start(start), options=options, clock=clock)
+
+
+def _check_partitions(partitions: Sequence[Any] | None) -> None:
+    """Raise for names of columns as the first argument, which deltalake uses for filters."""
+    if isinstance(partitions, list) and any(isinstance(one, str) for one in partitions):
+        expected = "filters, such as [('day', '=', '2024-01-31')]; columns=[…] selects columns"
+        raise wrong_argument("to_pandas", "partitions", partitions, expected)

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
+from deltalog._util.argument_types import checks_types
 from deltalog._util.cached import name_methods_after
 from deltalog._util.similar_names import similar_to
 from deltalog.errors import InvalidInputError
@@ -281,6 +282,7 @@ class StagedOperations:
         pending.parameters["operations"] = self._operations
 
 
+@checks_types
 class TableTransaction(StagedOperations):
     """A context manager that makes one commit of several operations; see `DeltaTable.transaction`.
 

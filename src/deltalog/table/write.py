@@ -9,6 +9,7 @@ from dataclasses import replace
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, TypeVar, Unpack
 
+from deltalog._util.argument_types import check_type
 from deltalog._util.escaping import name_key
 from deltalog._util.similar_names import similar_to
 from deltalog.catalogs.table_uri import named_table, open_table_context
@@ -157,10 +158,11 @@ def write_deltalake(
 
     Cost: one pass over the data. An append reads no file of the table.
     """
-    _check_names(given)
+    _check_arguments(given)
     write_by(None, table_or_uri, data, **given)
 
 
+_UPSERT: Final = "; DeltaTable.upsert(data, key) updates and inserts rows"
 _OTHER_NAMES: Final = {
     "engine": "it has one writer; DeltaTable(location, engine=…) changes a table on a cluster",
     "overwrite_schema": "use schema_mode='overwrite'",
@@ -179,11 +181,14 @@ _OTHER_NAMES: Final = {
 """The names that other libraries, or deltalake's older releases, have for arguments."""
 
 
-def _check_names(given: Mapping[str, object]) -> None:
+def _check_arguments(given: Mapping[str, object]) -> None:
+    """Raise for arguments with unknown names, or values of the wrong type."""
     known = WriteArguments.__annotations__
     for name in given.keys() - known.keys():
         hint = f": {_OTHER_NAMES[name]}" if name in _OTHER_NAMES else similar_to(name, known)
         raise TypeError(f"write_deltalake() got an unexpected keyword argument {name!r}{hint}")
+    for name, value in given.items():
+        check_type("write_deltalake", name, value, known[name].__forward_arg__)
 
 
 def write_by(
@@ -207,7 +212,7 @@ def write_by(
         DeltaError: see `write_deltalake`.
         TypeError: an argument is not one of `WriteArguments`.
     """
-    _check_names(given)
+    _check_arguments(given)
     given = {**_DEFAULTS, **given}
     write = _operation(data, given)
     mode = given["mode"]
@@ -263,7 +268,8 @@ def _operation(data: object, given: WriteArguments) -> Write:
     ):
         if value not in known:
             expected = ", ".join(map(repr, known))
-            raise InvalidInputError(f"{what}: expected one of {expected}, found {value!r}")
+            hint = _UPSERT if str(value) in {"upsert", "merge", "update"} else ""
+            raise InvalidInputError(f"{what}: expected one of {expected}, found {value!r}{hint}")
     partition_by, predicate = given.get("partition_by"), given.get("predicate")
     columns = [partition_by] if isinstance(partition_by, str) else partition_by
     replaces = mode == "overwrite"

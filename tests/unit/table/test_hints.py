@@ -285,7 +285,7 @@ def convert_one_file(table: DeltaTable) -> None:
     [
         (
             lambda table: table.alter.set_table_properties("delta.appendOnly"),
-            "a dictionary, key to",
+            "expected a dictionary of strings",
         ),
         (lambda table: deltalog.connect(table.table_uri), "a dictionary, name to table"),
         (lambda _: DeltaTable.create("x", {"id": "int"}), r"Field\('id', 'long'\)"),

@@ -91,6 +91,11 @@ def check_key(configuration: TableConfiguration, names: Sequence[str]) -> tuple[
     mode = configuration.column_mapping_mode
     found: list[str] = []
     for name in names:
+        outer = configuration.schema.fields_named(name.partition(".")[0])
+        if "." in name and outer and not configuration.schema.fields_named(name):
+            raise InvalidInputError(
+                f"cannot use {name!r} as a key: only top-level columns can be key columns"
+            )
         column = find_field(configuration.schema, (name,))
         if column.name in configuration.partition_columns:
             raise InvalidInputError(
@@ -102,7 +107,12 @@ def check_key(configuration: TableConfiguration, names: Sequence[str]) -> tuple[
                 f"timestamps, strings or binary values, found {column.type}"
             )
         found.append(physical_name(column, mode))
-    if not found or len(set(found)) < len(found):
+    if not found:
+        raise InvalidInputError(
+            "cannot use an empty list as a key: expected the names of the key columns, such as "
+            "['id']; None removes the key"
+        )
+    if len(set(found)) < len(found):
         raise InvalidInputError(f"expected different columns of a key, found {list(names)!r}")
     return tuple(found)
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from deltalog._util.argument_types import checks_types
 from deltalog._util.escaping import name_key
 from deltalog._util.kernels import compute
 from deltalog._util.paths import canonical_path, decode_path
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
     from deltalog.log.names import LogFile
 
 
+@checks_types
 @dataclass(frozen=True)
 class Changes(Rows):
     """The changes of a range of versions; no data is read until rows are requested.

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import pyarrow as pa
 
+from deltalog._util.argument_types import checks_types
 from deltalog._util.cached import cached_property
 from deltalog._util.cards import (
     CardPiece,
@@ -74,6 +75,7 @@ TASK_COLUMNS: Final = (
 )
 
 
+@checks_types
 @dataclass(frozen=True)
 class Scan(Rows):
     """A lazy read of one snapshot; no data is read until a result is requested.

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 import pyarrow as pa
 
+from deltalog._util.argument_types import wrong_argument
 from deltalog._util.cached import cached_property, name_methods_after
 from deltalog._util.similar_names import NoSequence, SimilarNames
 from deltalog.errors import InvalidInputError
@@ -134,8 +135,21 @@ def duckdb_relation(source: Any, connection: Any = None) -> Any:
         source: the data for DuckDB to read.
         connection: a connection of DuckDB; None makes a new in-memory connection.
     """
-    connection = require_library("duckdb").connect() if connection is None else connection
-    return connection.from_arrow(source)
+    return duckdb_connection(connection).from_arrow(source)
+
+
+def duckdb_connection(connection: Any) -> Any:
+    """Return a connection of DuckDB; None makes a new in-memory connection.
+
+    Raises:
+        InvalidInputError: DuckDB is not installed, or the argument is no connection.
+    """
+    if connection is None:
+        return require_library("duckdb").connect()
+    if not all(hasattr(type(connection), name) for name in ("cursor", "from_arrow")):
+        expected = "a connection, such as duckdb.connect('file.duckdb')"
+        raise wrong_argument("to_duckdb", "connection", connection, expected)
+    return connection
 
 
 def require_library(name: str, *, extra: str | None = None) -> Any:

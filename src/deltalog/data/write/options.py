@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import pyarrow as pa
 
+from deltalog._util.argument_types import checks_types
 from deltalog._util.escaping import path_key
 from deltalog.errors import InvalidInputError
 from deltalog.storage.parquet.sink import LIMITS_PAGE_ROWS
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 Leaf = tuple[str, ...]
 
 
+@checks_types
 @dataclass(slots=True)
 class BloomFilterProperties:
     """A column's Bloom filter.
@@ -46,6 +48,7 @@ class BloomFilterProperties:
             raise InvalidInputError(f"fpp: expected a number between 0 and 1, found {self.fpp!r}")
 
 
+@checks_types
 @dataclass(slots=True)
 class ColumnProperties:
     """Options of one column.

@@ -166,6 +166,8 @@ def _has_keys(index: Any) -> bool:
 
 
 def _read_items(items: Iterable[Any]) -> pa.RecordBatchReader:
+    if hasattr(items, "ndim") or type(items).__name__.endswith("GroupBy"):
+        raise _unknown(items)  # an error about its items would not name it
     iterator = iter(items)
     first = next(iterator, None)
     if first is None:
@@ -255,7 +257,13 @@ def _column(name: object, values: Any) -> pa.Array[Any] | pa.ChunkedArray[Any]:
         found: Any = pa.array(items)
     except (pa.ArrowException, TypeError, OverflowError) as error:
         raise InvalidInputError(
-            f"cannot write the values of {name!r}: they have no common Arrow type: {error}"
+            f"cannot write the values of {name!r}: "
+            + (
+                "a number is too large for a long, which has 64 bits; pass values of "
+                "decimal.Decimal"
+                if isinstance(error, OverflowError)
+                else f"they have no common Arrow type: {error}"
+            )
         ) from error
     return found  # type: ignore[no-any-return]  # an array
 
@@ -296,6 +304,10 @@ def _unknown(data: object, what: str = "the data") -> InvalidInputError:
     if isinstance(data, str | PurePath):
         hint = "; read a file first, as with pyarrow.dataset.dataset(path), or a table with "
         hint += "DeltaTable(path)"
+    elif hasattr(data, "ndim"):
+        hint = "; make a data frame of it, which names the columns"
+    elif name.endswith("GroupBy"):
+        hint = "; aggregate the groups first, as with .agg(…)"
     return InvalidInputError(f"cannot write {what}, a {shown}: expected {_ACCEPTED}{hint}")
 
 

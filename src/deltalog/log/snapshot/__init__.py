@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from deltalog.log.snapshot.snapshot import (
     Snapshot,
+    check_new_place,
     checked_in_place,
     find_version,
     load_if_any,
@@ -20,6 +21,7 @@ from deltalog.log.snapshot.snapshot import (
 
 __all__ = [
     "Snapshot",
+    "check_new_place",
     "checked_in_place",
     "find_version",
     "load_if_any",

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 from urllib.parse import unquote
@@ -609,7 +610,47 @@ def checked_in_place(snapshot: Snapshot, operation: str) -> Snapshot:
     return snapshot
 
 
-# --- Error for a location without a table: the content of the location, and advice
+# --- Errors for a location: the content of a location without a table, and a table around it
+
+
+# Directories inside a table that no other table may use, besides partition directories.
+_INTERNAL: Final = {LOG_DIRECTORY, "_change_data"}
+
+
+def check_new_place(store: Store) -> None:
+    """Raise if a new table would lie in a partition directory, or in the log, of a table.
+
+    Writers of the outer table would not see its rows, and VACUUM of the outer table would delete
+    its files.
+
+    Args:
+        store: store of the new table.
+
+    Raises:
+        InvalidInputError: the location belongs to another table.
+
+    Cost: nothing, unless a directory of the location has such a name; then a listing for each.
+    """
+    names = store.root.rstrip("/").split("/")
+    for number, (before, name) in enumerate(pairwise(names), 1):
+        above = "/".join(names[:number])
+        is_partition = "=" in name and "=" not in before
+        if not (is_partition or name in _INTERNAL) or not above or above.endswith(("/", ":")):
+            continue
+        if not _has_table_at(store, above):
+            continue
+        text = f"cannot create a table at {store.root}: it is in"
+        if not is_partition:
+            raise InvalidInputError(
+                f"{text} the directory {name} of the table {above}; choose another location, or "
+                f"write to {above}"
+            )
+        rows = _predicate("/".join(names[number:]))
+        raise InvalidInputError(
+            f"{text} a partition directory of the table {above}; write to {above}, with the "
+            f'partition columns in the rows; mode="overwrite" with predicate="{rows}" replaces the '
+            "rows of this partition"
+        )
 
 
 _SHOWN: Final = 3
@@ -674,6 +715,9 @@ def _found_in_directory(store: Store) -> tuple[str, str]:
     local = native_path(store, "")
     if local is not None and Path(local).is_dir():
         return "an empty directory", "write_deltalake or DeltaTable.create makes a table in it"
+    bare, at, version = store.root.rpartition("@")
+    if at and version.isdecimal() and _has_table_at(store, bare):
+        return "nothing there", f"a version is written with v, as in {bare}@v{int(version)}"
     return "nothing there", "check the location; write_deltalake makes a new table"
 
 

@@ -213,6 +213,8 @@ class AddColumns(Alteration):
         parent = canonical_path_of(schema, self.parent) if self.parent else ()
         for field in self.fields:
             _check_addable(field)
+            if self.extends_structs:
+                _check_no_path(schema, parent, field.name)
             inner = self._new_fields(schema, (*parent, field.name), field)
             for path, new in inner:
                 _check_addable(new)
@@ -249,6 +251,28 @@ class AddColumns(Alteration):
             elif isinstance(part.type, StructType):
                 found += self._new_fields(schema, (*at, part.name), part)
         return found
+
+
+def _check_no_path(schema: StructType, parent: Path, name: str) -> None:
+    """Raise if the name of a new column is the path of a field in an existing struct.
+
+    Names may contain dots, so this would be another column beside the struct.
+    """
+    start, _, inner = name.rpartition(".")
+    if not start:
+        return
+    try:
+        path = canonical_path_of(schema, (*parent, *start.split(".")))
+        is_struct = isinstance(find_field(schema, path).type, StructType)
+    except InvalidInputError:
+        return
+    if is_struct:
+        raise InvalidInputError(
+            f"cannot add a column with the name {name!r}: {start!r} is a struct; to add a field to "
+            f"it, call add_columns(Field({inner!r}, …), parent={'.'.join(path)!r}); for a column "
+            "whose name contains a dot, use SQL: ALTER TABLE … ADD COLUMNS with the name in "
+            "backticks"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -659,13 +683,22 @@ def check_existing_rows(
             examples = distinct(found)[:_EXAMPLES]
     if count:
         rows = "row breaks" if count == 1 else "rows break"
+        hint = _on_nulls(examples) if isinstance(violation, Not) else ""  # of a CHECK constraint
         raise ConstraintViolationError(
             f"cannot set {what} of {snapshot.store.root}: {count} {rows} it, such as "
-            f"{', '.join(map(repr, examples))}",
+            f"{', '.join(map(repr, examples))}{hint}",
             constraint=constraint,
             num_rows=count,
             examples=examples,
         )
+
+
+def _on_nulls(examples: Sequence[Mapping[str, Any]]) -> str:
+    """Return a hint for a condition that rows break because of a NULL; else an empty string."""
+    nulls = [name for name, value in examples[0].items() if value is None] if examples else []
+    if not nulls or len(examples[0]) > len(nulls):
+        return ""
+    return f"; a condition that is NULL is broken, too: to allow NULL, add OR {nulls[0]} IS NULL"
 
 
 # --- Identity columns whose values were written explicitly

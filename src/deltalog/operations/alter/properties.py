@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from deltalog._util.escaping import name_key
 from deltalog._util.kernels import pc
+from deltalog._util.similar_names import similar_to
 from deltalog.data.scan.rows import require_library
 from deltalog.errors import InvalidInputError
 from deltalog.expressions.nodes import Comparison, Literal, Not
@@ -587,9 +588,11 @@ class DropConstraint(Alteration):
         key = _key_of(configuration, name)
         if key is None:
             if self.raise_if_not_exists:
+                start = len(CONSTRAINT_PREFIX)
+                known = [key[start:] for key in configuration if key.startswith(CONSTRAINT_PREFIX)]
                 raise InvalidInputError(
                     f"cannot drop the constraint {name!r}: {transaction.store.root} does not have "
-                    "it"
+                    f"it{similar_to(name, known)}"
                 )
             return {"name": name, "existed": "false"}
         text = configuration.pop(key)

@@ -627,6 +627,11 @@ def canonical_key(key: str) -> str:
     raise InvalidInputError(f"there is no table property {key!r}{hint}")
 
 
+def key_without_prefix(key: str) -> str | None:
+    """Return the table property that a key without the prefix `delta.` was meant to be, if any."""
+    return _BY_FOLDED.get(f"delta.{key.lower()}")
+
+
 def check_settable(properties: Mapping[str, str]) -> dict[str, str]:
     """Return the properties that a user sets, with canonical keys and checked values.
 

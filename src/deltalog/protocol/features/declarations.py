@@ -242,7 +242,9 @@ def _unfit_default(text: str, declared: DataType, schema: StructType) -> str:
     """Return why the SQL is not a valid default of the type; an empty string if it is valid."""
     parsed = expressions.parse_sql(text)
     if expressions.columns(parsed):
-        return "it names a column, and a default is a constant"
+        named = text.strip()
+        hint = f"; a string has quotes: '{named}'" if named.isidentifier() else ""
+        return f"it names a column, and a default is a constant{hint}"
     resolved = expressions.resolve(parsed, schema, replace(RULES_OF_TABLES, now=_SOME_TIME))
     found = expressions.type_of(resolved, schema)
     if not can_store(found, declared):

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from deltalog._util.similar_names import similar_to
 from deltalog.errors import InvalidInputError
 from deltalog.protocol.actions.model import Protocol
 from deltalog.protocol.actions.properties import (
@@ -216,7 +217,9 @@ def _version(configuration: Mapping[str, str], key: str, default: int, highest: 
 def _requested(name: str) -> str:
     found = requested_name(name)
     if found is None:
-        raise InvalidInputError(f"there is no table feature {name!r}")
+        without = requested_name(name.replace("_", ""))
+        hint = f": did you mean {without!r}?" if without else similar_to(name, FEATURES)
+        raise InvalidInputError(f"there is no table feature {name!r}{hint}")
     return found
 
 

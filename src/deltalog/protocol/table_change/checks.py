@@ -8,15 +8,19 @@ Protocol: Table Features, Protocol Evolution
 
 from __future__ import annotations
 
+import logging
 import uuid
 from typing import TYPE_CHECKING, Final
 
 from deltalog.errors import InvalidInputError
 from deltalog.protocol.actions.properties import (
+    MIN_READER_VERSION,
+    MIN_WRITER_VERSION,
     PROPERTIES,
     TableProperties,
     canonical_key,
     check_settable,
+    key_without_prefix,
 )
 from deltalog.protocol.column_mapping import (
     HAS_DROPPED_OR_RENAMED_PROPERTY,
@@ -47,6 +51,8 @@ if TYPE_CHECKING:
     from deltalog.protocol.actions import DomainMetadata
     from deltalog.protocol.actions.model import Protocol
     from deltalog.protocol.configuration import TableConfiguration
+
+logger: logging.Logger = logging.getLogger(__name__)
 
 
 def check(
@@ -263,6 +269,35 @@ def checked_configuration(
         if (key in asked and key not in changes) or is_set_by_writers(key)
     }
     return {**unchanged, **unknown, **wanted}
+
+
+def tell_no_effect(asked: Mapping[str, str], made: Protocol, current: Mapping[str, str]) -> None:
+    """Warn about new properties that have no effect, although their user expects one.
+
+    Args:
+        asked: the properties that the user requests.
+        made: the protocol of the table with these properties.
+        current: the current properties; nothing is said about them.
+    """
+    for key, text in asked.items():
+        if key in current:
+            continue
+        if (known := key_without_prefix(key)) is not None:
+            logger.warning(
+                "the table property %r is stored, but has no effect: did you mean %r?", key, known
+            )
+        reached = {
+            MIN_READER_VERSION: made.min_reader_version,
+            MIN_WRITER_VERSION: made.min_writer_version,
+        }.get(key)
+        if reached is not None and int(text) > reached:
+            logger.warning(
+                "%s = %s has no effect: the version remains %d until the table has a feature that "
+                "needs a higher version; alter.add_feature and delta.feature.… add features",
+                key,
+                text,
+                reached,
+            )
 
 
 def _is_known(key: str) -> bool:

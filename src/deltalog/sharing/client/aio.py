@@ -12,6 +12,7 @@ import asyncio
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Self, TypeVar
 
+from deltalog._util.argument_types import wrong_argument
 from deltalog.errors import MalformedMessageError, ShareNotFoundError
 from deltalog.sharing.client.profile import ProfileSource, read_profile
 from deltalog.sharing.client.rest import AsyncRestClient
@@ -70,6 +71,10 @@ class AsyncSharingClient:
 
     async def list_tables(self, schema: Schema) -> list[Table]:
         """Return the tables of a schema."""
+        given: object = schema
+        if not isinstance(given, Schema):
+            expected = "an item of list_schemas, or Schema(name='default', share='sales')"
+            raise wrong_argument("SharingClient.list_tables", "schema", schema, expected)
         return await self._all_items(
             f"list the tables of schema {schema.share}.{schema.name}",
             partial(self._rest.list_tables, schema.share, schema.name),

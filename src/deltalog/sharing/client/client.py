@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from deltalog._util.argument_types import checks_types
 from deltalog._util.similar_names import SimilarNames, suggests_arguments
 from deltalog.errors import InvalidInputError
 from deltalog.operations.arguments import as_timestamp_ms
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from deltalog.sharing.wire.profile import Profile
 
 
+@checks_types
 @suggests_arguments
 class SharingClient(SimilarNames):
     """A client of one sharing server, for one profile.

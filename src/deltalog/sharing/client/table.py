@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Literal, overload
 
+from deltalog._util.argument_types import checks_types
 from deltalog._util.clock import now_ms, utc_moment
 from deltalog._util.similar_names import NoSequence, SimilarNames, suggests_arguments
 from deltalog.data.scan.file_reports import add_actions, file_uris, partitions
@@ -75,6 +76,7 @@ _MEANT: Final = {
 """What to use instead of names of other libraries."""
 
 
+@checks_types
 @suggests_arguments
 class SharedTable(SimilarNames, NoSequence):
     """A table of a share, read through a sharing server.

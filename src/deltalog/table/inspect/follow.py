@@ -609,7 +609,7 @@ def as_start(start: Any) -> Offset | int | Moment | Literal["latest"] | None:
     """
     if start is None or isinstance(start, Offset):
         return start
-    if start == "latest":
+    if isinstance(start, str) and start == "latest":
         return "latest"
     if isinstance(start, Mapping):
         return Offset.from_json(dumps(dict(start)))

@@ -1,0 +1,116 @@
+"""Mistakes in values: the error names what was given, and what to write instead."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from deltalog import DeltaTable, convert_to_deltalake, write_deltalake
+from deltalog.errors import DeltaError
+from deltalog.sharing import SharingClient
+from tests.support.command_line import run
+from tests.support.facade import make, unchanged
+
+ROWS: Any = [{"id": 1, "amount": None, "info": {"zip": 1}}, {"id": 2, "amount": 1.5}]
+
+
+def _any(found: Any) -> Any:
+    """The same object, for mypy without a class."""
+    return found
+
+
+def append(data: Any) -> Callable[[DeltaTable], object]:
+    return lambda table: write_deltalake(table, data, mode="append")
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (append(np.array([[1, 2], [3, 4]])), "cannot write the data, a numpy.ndarray: expected"),
+        (append(np.array([[1, 2], [3, 4]])), "make a data frame of it"),
+        (append(pl.DataFrame({"id": [5]}).group_by("id")), "aggregate the groups first"),
+        (append([{"id": 2**63}]), "a number is too large for a long"),
+        (
+            lambda t: write_deltalake(t, ROWS, mode=_any("upsert")),
+            "found 'upsert'; DeltaTable.upsert(data, key) updates and inserts rows",
+        ),
+        (lambda t: t.load_as_version("latest"), "for the latest version, leave the argument out"),
+        (lambda t: t.alter.add_constraint({"c": "amount > 0"}), "add OR amount IS NULL"),
+        (lambda t: t.alter.drop_constraint("poss"), "did you mean 'pos'?"),
+        (lambda t: t.alter.set_column_default("id", "unknown"), "a string has quotes: 'unknown'"),
+        (lambda t: t.alter.add_feature("deletion_vectors"), "did you mean 'deletionVectors'?"),
+        (lambda t: t.alter.add_feature("deletionVector"), "did you mean 'deletionVectors'?"),
+        (lambda t: t.scan(["*"]), "without a list, all columns are meant"),
+        (lambda t: t.scan(["id as x"]), "sql(query) computes values"),
+        (lambda t: t.scan(["count(*)"]), "sql(query) computes values"),
+        (lambda t: t.scan(["id, name"]), "one string for each name: ['id', 'name']"),
+        (lambda t: t.to_pandas(["id"]), "columns=[…] selects columns"),
+        (lambda t: t.to_pyarrow_table(["id", "amount"]), "columns=[…] selects columns"),
+        (lambda t: t.alter.set_key_index([]), "None removes the key"),
+        (lambda t: t.alter.set_key_index(["info.zip"]), "only top-level columns"),
+    ],
+)
+def test_advice(call: Callable[[DeltaTable], object], message: str) -> None:
+    table = make(ROWS)
+    table.alter.add_constraint({"pos": "id > 0"})
+    with unchanged(table), pytest.raises(DeltaError) as caught:
+        call(table)
+    assert message in str(caught.value)
+
+
+def test_rows_that_break_a_condition_without_null_get_no_advice_on_null() -> None:
+    with pytest.raises(DeltaError) as caught:
+        make(ROWS).alter.add_constraint({"c": "amount IS NULL OR amount > 2"})
+    assert "OR amount IS NULL" not in str(caught.value)
+    with pytest.raises(DeltaError) as caught:
+        make(ROWS).alter.set_column_not_null("amount")
+    assert "OR amount IS NULL" not in str(caught.value)
+
+
+def test_conversions(tmp_path: Path) -> None:
+    with pytest.raises(DeltaError, match="there is no such directory"):
+        convert_to_deltalake(tmp_path / "none")
+    (tmp_path / "t" / "a=1").mkdir(parents=True)
+    with pytest.raises(DeltaError, match="it contains no Parquet files"):
+        convert_to_deltalake(tmp_path / "t")
+    pq.write_table(pa.table({"id": [1]}), tmp_path / "t" / "a=1" / "x.parquet")
+    for given in ("a", ["a"]):
+        with pytest.raises(DeltaError, match=r"expected a schema, such as pa\.schema\(\[\('a', pa"):
+            convert_to_deltalake(tmp_path / "t", partition_by=_any(given))
+    convert_to_deltalake(tmp_path / "t", partition_by=pa.schema([("a", pa.string())]))
+
+
+def test_profiles(tmp_path: Path) -> None:
+    (tmp_path / "bad.share").write_text("{")
+    (tmp_path / "empty.share").write_text("{}")
+    for name in ("bad.share", "empty.share"):
+        with pytest.raises(DeltaError, match=f"cannot read the profile '.*{name}': "):
+            SharingClient(tmp_path / name)
+    with pytest.raises(DeltaError, match="the address of a server is the endpoint in this file"):
+        SharingClient("http://127.0.0.1:1/delta-sharing/")
+
+
+def test_a_schema_of_a_share_is_no_string() -> None:
+    profile = {"shareCredentialsVersion": 1, "endpoint": "http://127.0.0.1:1/", "bearerToken": "x"}
+    with pytest.raises(DeltaError, match=r"schema='s': expected an item of list_schemas"):
+        SharingClient(profile).list_tables(_any("s"))
+
+
+def test_a_profile_in_no_directory(tmp_path: Path) -> None:
+    found = run("share", "token", "--profile", tmp_path / "none" / "x.share", code=2)
+    assert "No such file or directory; pass the path of a new file" in found.stderr
+
+
+def test_a_version_in_a_location(tmp_path: Path) -> None:
+    write_deltalake(tmp_path / "t", pa.table({"id": [1]}))
+    with pytest.raises(DeltaError, match=r"a version is written with v, as in .*t@v0$"):
+        DeltaTable(f"{tmp_path}/t@0")
+    with pytest.raises(DeltaError, match="check the location"):
+        DeltaTable(f"{tmp_path}/u@0")

@@ -1,0 +1,112 @@
+"""A new table does not lie in the partition directories, or in the log, of another table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import fsspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import deltalog
+from deltalog import DeltaTable, convert_to_deltalake, write_deltalake
+from deltalog.errors import InvalidInputError
+from deltalog.storage import FsspecStore
+from deltalog.testing import CountingStore
+from tests.support.command_line import run
+
+ROWS = pa.table({"id": [1, 2], "day": ["2024-01-01", "2024-01-02"], "hour": [1, 2]})
+SCHEMA = pa.schema([("id", pa.int64())])
+PARTITION = "day=2024-01-01"
+
+
+def clone(location: str) -> None:
+    other = location.partition("/t/")[0] + "/other"
+    write_deltalake(other, ROWS)
+    DeltaTable(other).clone(location)
+
+
+def convert(location: str) -> None:
+    if (place := Path(location)).is_absolute():
+        place.mkdir(exist_ok=True)
+    with fsspec.open(f"{location}/rows.parquet", "wb") as file:
+        pq.write_table(ROWS.select(["id"]), file)
+    convert_to_deltalake(location)
+
+
+MAKERS: Sequence[Callable[[str], object]] = [
+    lambda location: write_deltalake(location, ROWS, mode="append"),
+    lambda location: write_deltalake(location, ROWS, mode="overwrite"),
+    lambda location: DeltaTable.create(location, SCHEMA),
+    lambda location: DeltaTable.create(location, SCHEMA, mode="ignore"),
+    lambda location: deltalog.sql(f"CREATE TABLE delta.`{location}` (id INT)"),
+    clone,
+    convert,
+]
+
+
+@pytest.mark.parametrize("make", MAKERS)
+@pytest.mark.parametrize("root", ["", "memory://new-places"])
+def test_a_partition_directory_of_a_table_holds_no_table(
+    make: Callable[[str], object], root: str, tmp_path: Path
+) -> None:
+    outer = f"{root or tmp_path}/t"
+    write_deltalake(outer, ROWS, partition_by="day", mode="overwrite")
+    with pytest.raises(InvalidInputError, match="in a partition directory of the table") as caught:
+        make(f"{outer}/{PARTITION}")
+    assert "predicate=\"day = '2024-01-01'\"" in str(caught.value)
+    assert DeltaTable(outer).to_pyarrow_table().num_rows == 2
+    assert not DeltaTable.is_deltatable(f"{outer}/{PARTITION}")
+
+
+@pytest.mark.parametrize(
+    ("inside", "words"),
+    [
+        (f"{PARTITION}/hour=1", "predicate=\"day = '2024-01-01' AND hour = '1'\""),
+        (f"{PARTITION}/archive", "in a partition directory"),
+        ("_delta_log", "in the directory _delta_log of the table"),
+        ("_delta_log/x", "in the directory _delta_log of the table"),
+        ("_change_data/x", "in the directory _change_data of the table"),
+    ],
+)
+def test_other_directories_of_a_table_hold_none(inside: str, words: str, tmp_path: Path) -> None:
+    write_deltalake(tmp_path, ROWS, partition_by=["day", "hour"])
+    before = sorted(map(str, tmp_path.rglob("*")))
+    with pytest.raises(InvalidInputError) as caught:
+        write_deltalake(tmp_path / inside, ROWS)
+    assert words in str(caught.value)
+    assert sorted(map(str, tmp_path.rglob("*"))) == before
+
+
+def test_the_command_line_refuses_it_as_well(tmp_path: Path) -> None:
+    write_deltalake(tmp_path / "t", ROWS, partition_by="day")
+    pq.write_table(ROWS.select(["id"]), tmp_path / "rows.parquet")
+    result = run("write", tmp_path / "t" / PARTITION, tmp_path / "rows.parquet", code=2)
+    assert "in a partition directory of the table" in result.stderr
+
+
+@pytest.mark.parametrize("inside", ["t/archive", "env=prod/t", "_change_data"])
+def test_a_table_may_lie_in_other_directories(inside: str, tmp_path: Path) -> None:
+    write_deltalake(tmp_path / "t", ROWS)
+    write_deltalake(tmp_path / inside, ROWS)
+    write_deltalake(tmp_path / inside, ROWS, mode="append")
+    assert DeltaTable(tmp_path / inside).version() == 1
+
+
+def test_a_table_of_older_releases_in_such_a_place_can_be_used(tmp_path: Path) -> None:
+    write_deltalake(tmp_path / PARTITION, ROWS)
+    write_deltalake(tmp_path, ROWS, partition_by="day")
+    write_deltalake(tmp_path / PARTITION, ROWS, mode="append")
+    assert DeltaTable(tmp_path / PARTITION).to_pyarrow_table().num_rows == 4
+
+
+@pytest.mark.parametrize(("inside", "lists"), [("t", 0), ("env=prod/t", 1)])
+def test_looking_for_an_outer_table_costs_a_listing_if_at_all(
+    inside: str, lists: int, tmp_path: Path
+) -> None:
+    store = CountingStore(FsspecStore(str(tmp_path / inside)))
+    write_deltalake(store, ROWS)
+    outer = [call for call in store.calls if call.paths == (f"{tmp_path}/_delta_log",)]
+    assert [call.verb for call in outer] == ["list_from"] * lists
