@@ -76,6 +76,16 @@ _MEANT: Final = {
     **dict.fromkeys(
         ("set_properties", "set_table_properties"), "alter.set_table_properties(properties)"
     ),
+    **dict.fromkeys(("set_key_index", "set_key"), "alter.set_key_index(columns)"),
+    "drop_key_index": "alter.set_key_index(None)",
+    **dict.fromkeys(("sort", "sort_by", "order_by", "orderBy"), "scan(order_by=…, limit=…)"),
+    **dict.fromkeys(("group_by", "groupby", "groupBy", "agg", "join"), "sql(query)"),
+    **dict.fromkeys(("to_parquet", "write_parquet"), "to_polars().write_parquet(path)"),
+    **dict.fromkeys(("create_branch", "createBranch"), "branch(name)"),
+    **dict.fromkeys(("checkout", "switch", "get_branch"), "branch(name, exist_ok=True)"),
+    **dict.fromkeys(("merge_branch", "publish_branch", "fast_forward"), "publish(checks)"),
+    **dict.fromkeys(("delete_branch", "remove_branch"), "drop_branch(name)"),
+    "list_branches": "branches()",
     **dict.fromkeys(("refresh", "reload"), "update_incremental()"),
     **dict.fromkeys(("rollback", "undo"), "restore(version)"),
     "copy": "clone(location)",

@@ -14,13 +14,14 @@ from collections.abc import Hashable
 from difflib import get_close_matches
 from functools import cache
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeGuard
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeGuard
 from weakref import finalize
 
 import pyarrow as pa
 
 from deltalog._util.escaping import name_key
 from deltalog._util.json import loads
+from deltalog._util.similar_names import SimilarNames
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.expressions.sql_session import UTC_NAMES
 from deltalog.query.duckdb_expressions import BY_ZERO
@@ -680,7 +681,7 @@ class HasDataset(Protocol):
         ...
 
 
-class QueryBuilder:
+class QueryBuilder(SimilarNames):
     """Runs queries in DuckDB's dialect over registered tables.
 
     Several results may be open at the same time. Timestamps are returned in UTC. Only registered
@@ -692,6 +693,8 @@ class QueryBuilder:
     Raises:
         InvalidInputError: DuckDB is not installed, or has no setting with such a name.
     """
+
+    _meant: ClassVar[Mapping[str, str]] = dict.fromkeys(("sql", "query", "run"), "execute(query)")
 
     def __init__(self, session_config: Mapping[str, str] | None = None) -> None:
         self._database = connect_duckdb(session_config, is_closed=False)

@@ -138,7 +138,7 @@ ROWID: Final = TypeKind("ROWID")
 
 
 _MEANT: Final = {
-    **dict.fromkeys(("query", "sql", "run"), "execute(statement)"),
+    **dict.fromkeys(("query", "run"), "execute(statement)"),
     **dict.fromkeys(("fetchall", "fetchone", "fetchmany"), "execute(statement).fetchall()"),
 }
 """Methods of other libraries' connections."""

@@ -7,7 +7,7 @@ and semantics.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from deltalog._util.paths import KEYS_DIRECTORY
 from deltalog._util.similar_names import SimilarNames, suggests_arguments
@@ -31,6 +31,20 @@ if TYPE_CHECKING:
     ColumnPath = str | tuple[str, ...]
 
 
+_MEANT: Final = {
+    "drop_key_index": "set_key_index(None)",
+    **dict.fromkeys(("add_key_index", "create_index", "set_primary_key"), "set_key_index(columns)"),
+    **dict.fromkeys(
+        ("alter_column", "change_column", "update_column"), "set_column_type(name, type)"
+    ),
+    **dict.fromkeys(("set_comment", "comment_on"), "set_table_description(text)"),
+    **dict.fromkeys(
+        ("cluster_by", "clusterBy", "set_clustering"), "set_clustering_columns(columns)"
+    ),
+}
+"""What to use instead of names of other libraries."""
+
+
 @suggests_arguments
 class TableAlterer(SimilarNames):
     """Changes the metadata of a table, but no rows: the type of `DeltaTable.alter`.
@@ -41,6 +55,7 @@ class TableAlterer(SimilarNames):
     method raises `InvalidInputError` for a change that the table or the protocol does not allow.
     """
 
+    _meant = _MEANT
     _called = "DeltaTable.alter"
 
     def __init__(self, table: LatestTable) -> None:

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from deltalog._util.similar_names import similar_to
+from deltalog._util.similar_names import SimilarNames, similar_to
 from deltalog.catalogs.protocol import Name, shown_name
 from deltalog.errors import DeltaError, InvalidInputError, TransactionIncompleteError
 from deltalog.log import branches as records
@@ -49,7 +49,14 @@ class Transactions(Protocol):
         ...
 
 
-class CatalogBranch:
+_MEANT: Final = {
+    **dict.fromkeys(("commit", "merge"), "publish(checks)"),
+    **dict.fromkeys(("drop", "delete", "rollback", "abort"), "discard()"),
+}
+"""What to use instead of names of other libraries."""
+
+
+class CatalogBranch(SimilarNames):
     """A branch of several tables; see `CatalogTransactions.branch`.
 
     `branch["schema.table"]` is the branch of a table, a `DeltaTable`.
@@ -59,6 +66,9 @@ class CatalogBranch:
         name: the name of the branch.
         drafts: the branch of each table.
     """
+
+    _meant = _MEANT
+    _otherwise = "branch['schema.table'] for the branch of a table"
 
     def __init__(
         self, transactions: Transactions, name: str, drafts: Mapping[Name, DeltaTable]
@@ -85,7 +95,9 @@ class CatalogBranch:
         for name in self._drafts:
             if asked in {shown_name(name), ".".join(name)}:
                 return name
-        hint = similar_to(asked, self.tables)
+        similar = [name for name in self.tables if name.endswith(f".{asked}")]
+        hint = f": did you mean {similar[0]!r}?" if similar else similar_to(asked, self.tables)
+        hint = hint or f": its tables are {', '.join(map(repr, self.tables))}"
         raise KeyError(f"the branch {self._name!r} has no table {asked!r}{hint}")
 
     def publish(
