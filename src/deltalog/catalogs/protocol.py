@@ -297,7 +297,12 @@ def check_parts(name: Name, count: int, what: str) -> None:
     given: object = name
     parts = given if isinstance(given, tuple) else ()
     if len(parts) != count or not all(isinstance(part, str) and part for part in parts):
-        raise InvalidInputError(f"cannot use {name!r} as {what}: expected a tuple of {count} names")
+        names = ("catalog", "schema", "table")
+        wanted = names[-count:] if what.startswith("a table") else names[:2][-count:]
+        raise InvalidInputError(
+            f"cannot use {name!r} as {what}: expected a tuple of {count} names, such as "
+            f"{wanted!r}, which SQL and branch([…]) write as {'.'.join(wanted)}"
+        )
 
 
 # --- an existing or new table, given by its name in a catalog

@@ -216,7 +216,13 @@ class _Resolver:
         try:
             return find_field(self._schema, path)
         except InvalidInputError as error:
-            if len(node.path) > 1 or "did you mean" in str(error):
+            bare = node.path[1:]
+            if len(path) == 1 and bare and self._schema.fields_named(bare[0]):
+                raise InvalidInputError(
+                    f"there is no column {path[0]!r}; if it is an alias, leave it out, because the "
+                    f"expression is about one table: {to_sql(Column(bare))}"
+                ) from None
+            if bare or "did you mean" in str(error):
                 raise
             message = f"{error}; a string has quotes: {to_sql(Literal(node.path[0]))}"
             raise InvalidInputError(message) from None

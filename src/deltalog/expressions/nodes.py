@@ -158,7 +158,7 @@ _MEANT: Final = {
     **dict.fromkeys(
         ("str", "lower", "upper", "len"), "like(pattern), or SQL: \"lower(name) = 'a'\""
     ),
-    **dict.fromkeys(("dt", "year", "month", "date"), 'SQL, such as "year(day) = 2024"'),
+    **dict.fromkeys(("dt", "year", "month"), 'SQL, such as "year(day) = 2024"'),
     **dict.fromkeys(("list", "arr"), "SQL, such as \"array_contains(tags, 'a')\""),
     **dict.fromkeys(("struct", "getField", "getItem", "get_field"), "col('info.city')"),
     **dict.fromkeys(("asc", "desc", "sort"), "order_by='id DESC' of a scan"),

@@ -184,7 +184,8 @@ class LocalSession:
         passed = (
             ""
             if self._registered or "/" in name.parts[-1]
-            else f"pass it, as in sql(query, {name.parts[-1]}=table); "
+            else "pass it, as in sql(query, {0}=table), connect({{'{0}': table}}) or deltalog sql "
+            "-t {0}=LOCATION; ".format(name.parts[-1])
         )
         raise TableNotFoundError(
             f"cannot find the table {name}: it is not one of the registered tables ({known}); "

@@ -307,11 +307,12 @@ class TableAlterer(SimilarNames):
 
     def set_clustering_columns(
         self,
-        names: Sequence[ColumnPath] | None,
+        names: str | Sequence[ColumnPath] | None,
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
         """Set the clustering columns of new files; None disables clustering."""
+        names = [names] if isinstance(names, str) else names
         self._do(alter.SetClusteringColumns(names), commit_properties, post_commithook_properties)
 
     def set_key_index(
