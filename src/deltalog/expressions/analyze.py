@@ -39,6 +39,7 @@ from deltalog.schema.types import (
     TIMESTAMP,
     TIMESTAMP_NTZ,
     VOID,
+    ArrayType,
     DataType,
     Field,
     MapType,
@@ -260,6 +261,9 @@ class _Resolver:
             advice = "NaN is a number; pass None for NULL" if is_nan else "cast one of them"
             if {left[1], right[1]} == {DATE, INTEGER} and _is_difference(node):
                 advice = "write a date as DATE'2024-01-31'"
+            arrays = [kind for _, kind in (left, right) if isinstance(kind, ArrayType)]
+            if len(arrays) == 1:
+                advice = "array_contains(array, value) looks into an array"
             raise InvalidInputError(
                 f"cannot compare {left[1]} with {right[1]} in {to_sql(node)}: {advice}"
             )
@@ -281,7 +285,9 @@ class _Resolver:
             [self.typed(node.operand), *map(self.typed, node.options)]
         )
         if met is None:
-            raise InvalidInputError(f"the values of {to_sql(node)} have no common type")
+            arrays = any(isinstance(self.typed(one)[1], ArrayType) for one in node.options)
+            advice = "; array_contains(array, value) looks into an array" if arrays else ""
+            raise InvalidInputError(f"the values of {to_sql(node)} have no common type{advice}")
         (operand, *options), common = met
         _refuse_opaque(common, node)
         if common not in coercion.FINE_MOMENTS:

@@ -359,8 +359,8 @@ def the_branch(draft: BranchedTable, doing: str) -> Branch:
     found = branch_of(draft.snapshot.store)
     if found is None:
         raise InvalidInputError(
-            f"cannot {doing} {draft.table_uri}: it is main, not a branch; branch('name') creates "
-            "a branch"
+            f"cannot {doing} {draft.table_uri}: it is main, not a branch; open a branch by "
+            f"DeltaTable('{draft.table_uri}@NAME'), or create it by branch('NAME')"
         )
     return found
 

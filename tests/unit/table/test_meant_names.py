@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from deltalog import CatalogTransactions, DeltaTable, QueryBuilder, col, write_deltalake
+from deltalog import CatalogTransactions, DeltaTable, QueryBuilder, col, connect, write_deltalake
 from deltalog._util.similar_names import SimilarNames
 from deltalog.catalogs import FileCatalog
 from deltalog.errors import InvalidInputError
@@ -36,6 +36,7 @@ def names(tmp_path: Path) -> dict[str, Any]:
         "share": share,
         "client": SharingClient(PROFILE),
         "builder": QueryBuilder(),
+        "connect": connect,
     }
 
 
@@ -90,6 +91,8 @@ def test_attributes(names: dict[str, Any], name: str, hint: str) -> None:
         ("col('tags')[0]", r"^Column has no item 0: use SQL, such as \"tags\[0\] = 'a'\"$"),
         ("1 in col('tags')", "^Column has no item 0"),
         ("share.to_pandas(limit=5)", r"^SharedTable\.to_pandas\(\) .*'limit': use scan\(limit=…"),
+        ("connect(orders=t)", r"argument 'orders': pass tables as connect\({'orders': table}\)$"),
+        ("connect(catalogs=t)", r"argument 'catalogs': did you mean 'catalog'\?$"),
         ("type(client)({}, timeout=3)", r"^SharingClient\(\) got .*'timeout': use options=…$"),
     ],
 )

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, Final, Protocol, runtime_checkable
 import fsspec
 
 from deltalog._util.json import dumps
-from deltalog.errors import InvalidInputError
+from deltalog.errors import InvalidInputError, MalformedMessageError
 from deltalog.sharing.wire.lines import Table
 from deltalog.sharing.wire.profile import Profile, parse_profile
 from deltalog.storage.http.replies import shown_location
@@ -60,7 +60,13 @@ def read_profile(source: ProfileSource) -> Profile:
         text = source.read()
         return parse_profile(text.encode() if isinstance(text, str) else text)
     if isinstance(source, str | PathLike):
-        return parse_profile(_read_file(fspath(source)))
+        location = fspath(source)
+        data = _read_file(location)
+        try:
+            return parse_profile(data)
+        except MalformedMessageError as error:
+            shown = shown_location(location)
+            raise MalformedMessageError(f"{error}, in the profile {shown!r}") from error
     raise InvalidInputError(
         f"cannot read a profile from a {type(source).__name__}: expected a path, a URL, an open "
         "file, a dictionary or a Profile"
@@ -117,6 +123,8 @@ def _read_file(location: str) -> bytes:
     # A file system may raise any error. Its message may contain secrets from the location.
     except Exception as error:  # noqa: BLE001
         problem = _PROBLEMS.get(type(error), type(error).__name__)
+        if location.startswith(("http://", "https://")):
+            problem += "; a client takes the profile file, not the address of the server"
         raise InvalidInputError(
             f"cannot read the profile {shown_location(location)!r}: {problem}"
         ) from None
