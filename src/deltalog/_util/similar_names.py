@@ -129,6 +129,8 @@ def _suggesting(function: Callable[..., Any]) -> Callable[..., Any]:
             # Python's own message contains the class that defines the method.
             method = "" if function.__name__ == "__init__" else f".{function.__name__}"
             wrong = wrong or str(error).partition("() ")[2]
+            if not wrong:
+                raise
             raise TypeError(f"{type(self).__name__}{method}() {wrong}") from None
 
     return called
