@@ -14,7 +14,7 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 _Class = TypeVar("_Class", bound=type)
 _SIMILAR: Final = 0.75
@@ -30,6 +30,17 @@ _SYNONYMS: Final = {
     **dict.fromkeys(("hours", "retention"), ("retention_hours",)),
 }
 """Keyword arguments of other libraries → those of deltalog, of which a function may have one."""
+_ELSEWHERE: Final = {
+    ("SharedTable", "limit"): "scan(limit=…)",
+    **dict.fromkeys((("SharingClient", "timeout"), ("SharingClient", "retry")), "options=…"),
+}
+"""Class and keyword argument → what has this option instead."""
+_INSTEAD: Final = {
+    "is_in": "pass one list, as in is_in([1, 2])",
+    "key_index": "alter.set_key_index(columns) sets the key",
+    "branches": "branch(name, exist_ok=True) opens a branch",
+}
+"""What to write instead of more positional arguments than the method takes."""
 
 
 def similar_to(name: str, names: Iterable[str]) -> str:
@@ -47,11 +58,13 @@ class SimilarNames:
     Attributes:
         _meant: name in other libraries → what to use instead.
         _called: what the error calls the object; by default, the name of its class.
+        _otherwise: what to use if no name is similar; by default, the error does not say it.
     """
 
     __slots__ = ()
     _meant: ClassVar[Mapping[str, str]] = {}
     _called: ClassVar[str] = ""
+    _otherwise: ClassVar[str] = ""
 
     if not TYPE_CHECKING:  # type checkers must report unknown attributes
 
@@ -61,6 +74,8 @@ class SimilarNames:
             kind = type(self)
             other = self._meant.get(name)
             hint = f": use {other}" if other else similar_to(name, dir(kind))
+            if not hint and self._otherwise and not name.startswith("_"):
+                hint = f": use {self._otherwise}"
             raise AttributeError(f"{self._called or kind.__name__} has no attribute {name!r}{hint}")
 
 
@@ -94,7 +109,7 @@ class NoSequence:
 
 
 def suggests_arguments(kind: _Class) -> _Class:
-    """Decorate a class whose errors about unknown keyword arguments name a similar argument."""
+    """Decorate a class whose errors about arguments contain its name and the names to use."""
     for name, function in list(vars(kind).items()):
         if isinstance(function, FunctionType) and (name[0] != "_" or name == "__init__"):
             setattr(kind, name, _suggesting(function))
@@ -110,23 +125,38 @@ def _suggesting(function: Callable[..., Any]) -> Callable[..., Any]:
         except TypeError as error:
             if error.__traceback__ is not None and error.__traceback__.tb_next is not None:
                 raise  # the function itself has raised the error
-            unknown = _unknown(function, options)
-            if unknown is None:
-                raise
+            wrong = _unknown(type(self), function, options) or _surplus(function, args)
+            # Python's own message contains the class that defines the method.
             method = "" if function.__name__ == "__init__" else f".{function.__name__}"
-            raise TypeError(
-                f"{type(self).__name__}{method}() got an unexpected keyword argument {unknown}"
-            ) from None
+            wrong = wrong or str(error).partition("() ")[2]
+            if not wrong:
+                raise
+            raise TypeError(f"{type(self).__name__}{method}() {wrong}") from None
 
     return called
 
 
-def _unknown(function: Callable[..., Any], options: Mapping[str, Any]) -> str | None:
-    """Return the first unknown argument with a hint; None if there is none."""
+def _unknown(kind: type, function: Callable[..., Any], options: Mapping[str, Any]) -> str | None:
+    """Return what is wrong with the first unknown argument, with a hint; None if all are known."""
     known = signature(function).parameters
     for name in options:
         if name not in known:
             meant = [one for one in _SYNONYMS.get(name, ()) if one in known]
             hint = f": did you mean {meant[0]!r}?" if meant else similar_to(name, known)
-            return f"{name!r}{hint}"
+            if other := _ELSEWHERE.get((kind.__name__, name)):
+                hint = f": use {other}"
+            return f"got an unexpected keyword argument {name!r}{hint}"
     return None
+
+
+def _surplus(function: Callable[..., Any], args: Sequence[Any]) -> str | None:
+    """Return what is wrong with the number of positional arguments; None if it is right."""
+    parameters = list(signature(function).parameters.values())[1:]  # without `self`
+    positional = [one.name for one in parameters if one.kind is one.POSITIONAL_OR_KEYWORD]
+    if len(args) <= len(positional) or any(one.kind is one.VAR_POSITIONAL for one in parameters):
+        return None
+    named = [f"{one.name}=…" for one in parameters if one.kind is one.KEYWORD_ONLY]
+    hint = _INSTEAD.get(function.__name__) or (named and f"write the names: {', '.join(named)}")
+    known = f" ({', '.join(positional)})" if positional else ""
+    number = f"{len(positional) or 'no'} positional argument{'s' * (len(positional) != 1)}"
+    return f"takes {number}{known}, found {len(args)}{f'; {hint}' if hint else ''}"

@@ -7,6 +7,7 @@ folder that contains a log is a table, and the path of the folder is the name of
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from deltalog._util.argument_types import checks_types
@@ -29,7 +30,7 @@ from deltalog.errors import (
 from deltalog.log.context import TableContext, utc_context
 from deltalog.log.listing import has_table
 from deltalog.storage.fsspec_store import FsspecStore, StorageOptions
-from deltalog.storage.store import Store, is_local
+from deltalog.storage.store import Store, is_local, native_path
 from deltalog.storage.stores.filesystems import (
     check_deletable,
     delete_table_files,
@@ -66,6 +67,15 @@ class FileCatalog(OffersTransactions):
         self._root = os.fspath(root).rstrip("/") or "/"
         self._options = storage_options
         self._place = FsspecStore(self._root, storage_options)
+
+    def check_place(self) -> None:
+        """Raise InvalidInputError if the catalog is a local directory that does not exist."""
+        local = native_path(self._place, "")
+        if local is not None and not Path(local).is_dir():
+            raise InvalidInputError(
+                f"cannot list the tables of the catalog {self._root!r}: there is no such "
+                "directory; CREATE SCHEMA makes it"
+            )
 
     def list_schemas(self, within: Name = ()) -> list[Name]:
         """Return the schemas, which are the folders in the directory.

@@ -10,12 +10,13 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
 from deltalog._util.argument_types import check_type, wrong_argument
 from deltalog._util.cached import name_methods_after
 from deltalog._util.lazy_names import higher
 from deltalog._util.paths import FileInfo
+from deltalog._util.similar_names import SimilarNames
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.log.names import LogFile, LogFileKind, commit_path
 from deltalog.protocol.features.row_ids import ROW_TRACKING_DOMAIN
@@ -297,7 +298,12 @@ def check_parts(name: Name, count: int, what: str) -> None:
     given: object = name
     parts = given if isinstance(given, tuple) else ()
     if len(parts) != count or not all(isinstance(part, str) and part for part in parts):
-        raise InvalidInputError(f"cannot use {name!r} as {what}: expected a tuple of {count} names")
+        names = ("catalog", "schema", "table")
+        wanted = names[-count:] if what.startswith("a table") else names[:2][-count:]
+        raise InvalidInputError(
+            f"cannot use {name!r} as {what}: expected a tuple of {count} names, such as "
+            f"{wanted!r}, which SQL and branch([…]) write as {'.'.join(wanted)}"
+        )
 
 
 # --- an existing or new table, given by its name in a catalog
@@ -421,8 +427,25 @@ class FollowedCommitter:
 # --- the method that begins a transaction over several tables of a catalog
 
 
-class OffersTransactions:
+_OPEN: Final = "DeltaTable(NamedTable(catalog=catalog, name=(schema, table)))"
+_MEANT: Final = {
+    **dict.fromkeys(("load_table", "loadTable", "get_table", "table", "read"), _OPEN),
+    **dict.fromkeys(
+        ("create_table", "createTable"), 'connect(catalog=…).execute("CREATE TABLE …")'
+    ),
+    **dict.fromkeys(("drop_table", "dropTable"), "drop(name)"),
+    **dict.fromkeys(("table_exists", "has_table"), "find(name)"),
+    **dict.fromkeys(("list_namespaces", "list_databases", "schemas"), "list_schemas()"),
+    "tables": "list_tables(schema)",
+    **dict.fromkeys(("sql", "execute", "query"), "connect(catalog=…).execute(statement)"),
+}
+"""What to use instead of names of other libraries."""
+
+
+class OffersTransactions(SimilarNames):
     """A catalog with a method that begins a transaction over several of its tables."""
+
+    _meant = _MEANT
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Make errors about arguments contain the name of the subclass."""

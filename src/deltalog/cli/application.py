@@ -424,8 +424,9 @@ def pairs(texts: Iterable[str], name: str) -> dict[str, str]:
 
 
 def as_version(text: str) -> int | str:
-    """Return the number of a version; if the string is not a number, return it as a timestamp."""
-    return int(text) if text.isascii() and text.isdigit() else text
+    """Return the number of a version, such as 3 or v3; another string is a timestamp."""
+    number = text.removeprefix("v")
+    return int(number) if number.isascii() and number.isdigit() else text
 
 
 def bar(title: str) -> Any:
@@ -438,6 +439,11 @@ def columns_of(table: DeltaTable, given: list[str] | None) -> list[str] | None:
     if not given:
         return None
     known = set(table.schema().names)
+    for text in given:
+        if text not in known and len(text.split()) > 1 and known.issuperset(text.split()):
+            raise InvalidInputError(
+                f"--columns {text!r}: commas separate names, as in {','.join(text.split())}"
+            )
     return [
         name
         for text in given

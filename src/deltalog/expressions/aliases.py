@@ -84,6 +84,10 @@ _PARTS: Final[dict[str, str]] = _by_word(
         "minute": "minute minutes min m",
     }
 )
+_PLACES_OF_UNITS: Final = {"date_trunc": 0, "trunc": 1}
+"""The functions that take a unit of time as a string, and the position of this argument."""
+_COUNTS: Final = {"nvl": 2, "ifnull": 2}
+"""The number of arguments of aliases, if it differs from the number of the function."""
 _FIRST_UNITS: Final = {"dateadd": "timestampadd", "datediff": "timestampdiff"}
 _MONTHS: Final = {"YEAR": 12, "QUARTER": 3, "MONTH": 1}
 _MICROS: Final = {"SECOND": 1_000_000, "MILLISECOND": 1000, "MICROSECOND": 1}
@@ -103,7 +107,11 @@ def expand(name: str, arguments: Sequence[Expression]) -> Expression | None:
     Args:
         name: the name of the function, in lower case.
         arguments: the arguments, not resolved yet.
+
+    Raises:
+        InvalidInputError: the arguments are in the wrong order, or their number is wrong.
     """
+    _check_arguments(name, arguments)
     if name == "struct" and arguments:
         return _struct(arguments)
     if name == "decode" and len(arguments) > 2:
@@ -116,6 +124,22 @@ def expand(name: str, arguments: Sequence[Expression]) -> Expression | None:
     if name in CASTS and len(arguments) == 1:
         return nodes.Cast(arguments[0], CASTS[name])
     return None
+
+
+def _check_arguments(name: str, arguments: Sequence[Expression]) -> None:
+    count, place = _COUNTS.get(name), _PLACES_OF_UNITS.get(name)
+    if count is not None and len(arguments) != count:
+        raise InvalidInputError(f"{name} expects {count} argument(s), found {len(arguments)}")
+    if place is None or len(arguments) != 2:
+        return
+    unit, moment = arguments[1 - place], arguments[place]
+    is_unit = isinstance(unit, Literal) and str(unit.value).lower() in {*_PARTS, "second"}
+    if is_unit and not isinstance(moment, Literal):
+        right = Call(name, (unit, moment) if place == 0 else (moment, unit))
+        raise InvalidInputError(
+            f"cannot compute {to_sql(Call(name, tuple(arguments)))}: the arguments are in the "
+            f"wrong order; write {to_sql(right)}"
+        )
 
 
 def _nullif(value: Expression, other: Expression) -> Expression:

@@ -39,6 +39,7 @@ from deltalog.schema.types import (
     TIMESTAMP,
     TIMESTAMP_NTZ,
     VOID,
+    ArrayType,
     DataType,
     Field,
     MapType,
@@ -216,7 +217,13 @@ class _Resolver:
         try:
             return find_field(self._schema, path)
         except InvalidInputError as error:
-            if len(node.path) > 1 or "did you mean" in str(error):
+            bare = node.path[1:]
+            if len(path) == 1 and bare and self._schema.fields_named(bare[0]):
+                raise InvalidInputError(
+                    f"there is no column {path[0]!r}; if it is an alias, leave it out, because the "
+                    f"expression is about one table: {to_sql(Column(bare))}"
+                ) from None
+            if bare or "did you mean" in str(error):
                 raise
             message = f"{error}; a string has quotes: {to_sql(Literal(node.path[0]))}"
             raise InvalidInputError(message) from None
@@ -254,6 +261,9 @@ class _Resolver:
             advice = "NaN is a number; pass None for NULL" if is_nan else "cast one of them"
             if {left[1], right[1]} == {DATE, INTEGER} and _is_difference(node):
                 advice = "write a date as DATE'2024-01-31'"
+            arrays = [kind for _, kind in (left, right) if isinstance(kind, ArrayType)]
+            if len(arrays) == 1:
+                advice = "array_contains(array, value) looks into an array"
             raise InvalidInputError(
                 f"cannot compare {left[1]} with {right[1]} in {to_sql(node)}: {advice}"
             )
@@ -275,7 +285,9 @@ class _Resolver:
             [self.typed(node.operand), *map(self.typed, node.options)]
         )
         if met is None:
-            raise InvalidInputError(f"the values of {to_sql(node)} have no common type")
+            arrays = any(isinstance(self.typed(one)[1], ArrayType) for one in node.options)
+            advice = "; array_contains(array, value) looks into an array" if arrays else ""
+            raise InvalidInputError(f"the values of {to_sql(node)} have no common type{advice}")
         (operand, *options), common = met
         _refuse_opaque(common, node)
         if common not in coercion.FINE_MOMENTS:

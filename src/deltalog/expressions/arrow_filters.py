@@ -14,11 +14,19 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.types as pt
 
+from deltalog._util.similar_names import similar_to
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import nodes
 from deltalog.expressions.nodes import Column, Expression, Literal
-from deltalog.expressions.substrait import COMPARISONS, InexactPartError, comparison, converted
+from deltalog.expressions.substrait import (
+    COMPARISONS,
+    InexactPartError,
+    MissingColumnError,
+    comparison,
+    converted,
+)
 from deltalog.expressions.trees import conjunction, fold_tree
+from deltalog.schema.metadata_columns import METADATA, METADATA_COLUMNS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -42,6 +50,10 @@ def from_arrow_expression(expression: pc.Expression, schema: pa.Schema) -> Expre
     try:
         filter_ = _Filter(expression, schema)
         return filter_.found(filter_.root)
+    except MissingColumnError as error:
+        names = [name for name in schema.names if name not in {METADATA, *METADATA_COLUMNS}]
+        hint = similar_to(str(error), names) or f": the columns are {', '.join(map(repr, names))}"
+        raise InvalidInputError(f"there is no column {str(error)!r}{hint}") from error
     except InexactPartError as error:
         raise InvalidInputError(
             f"cannot read the pyarrow expression {_shown(expression)}: {error} has no exact "

@@ -315,7 +315,11 @@ def arithmetic_of(
         return _date_arithmetic(operator, left, right)
     if not all(coercion.is_numeric(side) or side == VOID for side in (left_type, right_type)):
         sql = to_sql(Arithmetic(operator, lhs, rhs))
-        raise InvalidInputError(f"cannot compute {sql}: {left_type} {operator} {right_type}")
+        joins = operator == "+" and STRING in (left_type, right_type)
+        advice = "; strings are joined by || or concat" if joins else ""
+        raise InvalidInputError(
+            f"cannot compute {sql}: {left_type} {operator} {right_type}{advice}"
+        )
     if left_type == right_type == VOID:
         left_type = right_type = DOUBLE
     if _is_decimal_work(left_type, right_type):

@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 from deltalog._util.argument_types import wrong_argument
-from deltalog._util.similar_names import SimilarNames
+from deltalog._util.similar_names import SimilarNames, suggests_arguments
 from deltalog.errors import InvalidInputError
 from deltalog.schema.primitives.moments import is_missing
 from deltalog.schema.types import DataType, PrimitiveType, as_type, collation_named
@@ -148,9 +148,25 @@ ARITHMETIC: Final = frozenset({"+", "-", "*", "/", "%"})
 
 _MEANT: Final = {
     "isin": "is_in(values)",
+    **dict.fromkeys(("eqNullSafe", "eq_missing"), "equals_null_safe(value)"),
     **dict.fromkeys(("isna", "isnull", "isNull"), "is_null()"),
     **dict.fromkeys(("notna", "notnull", "isNotNull", "is_not_nan"), "is_not_null()"),
     **dict.fromkeys(("startswith", "startsWith"), "starts_with(prefix)"),
+    **dict.fromkeys(("endswith", "endsWith", "ends_with"), "like('%suffix')"),
+    "contains": "like('%text%'), or SQL for an array, such as \"array_contains(tags, 'a')\"",
+    "ilike": "SQL, such as \"name ILIKE 'a%'\"",
+    **dict.fromkeys(("rlike", "matches"), "SQL, such as \"name RLIKE '^a'\""),
+    **dict.fromkeys(
+        ("str", "lower", "upper", "len"), "like(pattern), or SQL: \"lower(name) = 'a'\""
+    ),
+    **dict.fromkeys(("dt", "year", "month"), 'SQL, such as "year(day) = 2024"'),
+    **dict.fromkeys(("list", "arr"), "SQL, such as \"array_contains(tags, 'a')\""),
+    **dict.fromkeys(("struct", "getField", "getItem", "get_field"), "col('info.city')"),
+    **dict.fromkeys(("asc", "desc", "sort"), "order_by='id DESC' of a scan"),
+    **dict.fromkeys(("fill_null", "fillna", "coalesce"), 'SQL, such as "coalesce(amount, 0) > 1"'),
+    **dict.fromkeys(("abs", "round", "floor", "ceil"), 'SQL, such as "abs(amount) > 1"'),
+    **dict.fromkeys(("when", "otherwise", "apply", "map"), 'SQL, such as "CASE WHEN … END"'),
+    **dict.fromkeys(("sum", "mean", "min", "max", "count", "over"), "deltalog.sql(query, t=table)"),
     "is_between": "between(low, high)",
     "astype": "cast(type)",
     "alias": "the names of `columns`; an expression has no alias",
@@ -158,6 +174,7 @@ _MEANT: Final = {
 """Methods of expressions of other libraries."""
 
 
+@suggests_arguments
 class Expression(Node, SimilarNames):
     """Any node of an expression. Operators build nodes: `(col("a") > 5) & col("b").is_null()`."""
 
@@ -198,12 +215,16 @@ class Expression(Node, SimilarNames):
         return Comparison(">=", self, lit(other))
 
     def __and__(self, other: Expression) -> And:
-        """Return `self AND other` of SQL, with three-valued logic."""
-        return And((*_operands_of(And, self), *_operands_of(And, lit(other))))
+        """Return `self AND other` of SQL, with three-valued logic.
+
+        Raises:
+            InvalidInputError: `other` is a string.
+        """
+        return And((*_operands_of(And, self), *_operands_of(And, _condition(other))))
 
     def __or__(self, other: Expression) -> Or:
-        """Return `self OR other` of SQL, with three-valued logic."""
-        return Or((*_operands_of(Or, self), *_operands_of(Or, lit(other))))
+        """Return `self OR other` of SQL, with three-valued logic, and the same exception."""
+        return Or((*_operands_of(Or, self), *_operands_of(Or, _condition(other))))
 
     def __invert__(self) -> Not:
         """Return `NOT self` of SQL, with three-valued logic."""
@@ -257,8 +278,18 @@ class Expression(Node, SimilarNames):
         """Refuse `and`, `or`, `not` and chained comparisons: Python would drop one side."""
         raise InvalidInputError(
             f"cannot use the expression {self!r} as a Python truth value: "
-            "write & for and, | for or, ~ for not, and put comparisons in brackets"
+            "write & for and, | for or, ~ for not, is_in(values) for in, and put comparisons in "
+            "brackets"
         )
+
+    if not TYPE_CHECKING:  # type checkers must report these uses
+
+        def __getitem__(self, key: object) -> NoReturn:
+            """Raise an error that says how to write a field or an element."""
+            __tracebackhide__ = True  # IPython does not show this frame
+            name = f"{self.name}.{key}" if isinstance(self, Column) else f"info.{key}"
+            use = f"col({name!r})" if isinstance(key, str) else "SQL, such as \"tags[0] = 'a'\""
+            raise TypeError(f"{type(self).__name__} has no item {key!r}: use {use}")
 
     def equals_null_safe(self, other: object) -> Comparison:
         """Return `self <=> other` of SQL: NULL equals NULL, and the result is never NULL."""
@@ -273,7 +304,16 @@ class Expression(Node, SimilarNames):
         return Not(IsNull(self))
 
     def is_in(self, options: Iterable[object]) -> In:
-        """Return `self IN (options)` of SQL; NULL if no option is equal and one is NULL."""
+        """Return `self IN (options)` of SQL; NULL if no option is equal and one is NULL.
+
+        Raises:
+            InvalidInputError: `options` is one value.
+        """
+        if isinstance(options, str | bytes) or not hasattr(options, "__iter__"):
+            raise InvalidInputError(
+                f"cannot use {options!r} as the options of is_in: expected a list, such as "
+                f"[{options!r}]"
+            )
         return In(self, tuple(lit(option) for option in options))
 
     def between(self, low: object, high: object) -> And:
@@ -307,6 +347,15 @@ def _not_none(other: object, instead: str) -> Expression:
         raise InvalidInputError(
             f"cannot compare an expression with {other!r}: the result would be NULL for every row; "
             f"use {instead}, or equals_null_safe(value) if only some values are None"
+        )
+    return lit(other)
+
+
+def _condition(other: object) -> Expression:
+    if isinstance(other, str):
+        raise InvalidInputError(
+            f"cannot combine an expression with the string {other!r}: write both sides as "
+            "expressions, such as (col('a') > 1) | (col('b') == 'x'), or both in one string of SQL"
         )
     return lit(other)
 

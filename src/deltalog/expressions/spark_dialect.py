@@ -15,7 +15,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import Token, TokenType
 
-from deltalog.expressions.spark_tokens import NAME, NAMES, SparkTokenizer, error_at
+from deltalog.expressions.spark_tokens import NAME, NAMES, SparkTokenizer, advice_at, error_at
 from deltalog.expressions.sql_constants import NO_UNIT, unit_of
 from deltalog.schema.types import STRING
 
@@ -131,7 +131,8 @@ class SparkValues(SparkParser):
         token = token or self._curr
         start = token.start if token else len(self.sql)
         source = self.sql[start : token.end + 1] if token else ""
-        raise error_at(self.sql, start, source, _MESSAGES.get(message, message))
+        problem = _MESSAGES.get(message, message) + advice_at(token, self._prev)
+        raise error_at(self.sql, start, source, problem)
 
     def validate_expression(self, expression: Any, args: Any = None) -> Any:
         """Raise an error if a node lacks a required part."""
@@ -143,7 +144,8 @@ class SparkValues(SparkParser):
         token = self._curr
         if token.token_type is TokenType.SELECT:
             problem = (
-                "expected a value, but a subquery cannot be part of an expression on one table"
+                "expected a value, but a subquery cannot be part of an expression on one table; "
+                "statements of deltalog.sql, such as DELETE, can have subqueries"
             )
         elif token.token_type is TokenType.AMP and self._prev.token_type is TokenType.AMP:
             self.raise_error("Spark SQL has no &&; write AND", self._prev)
@@ -307,8 +309,12 @@ class SparkValues(SparkParser):
 
     def _parse_function(self, *args: Any, **kwargs: Any) -> Expr | None:
         if kwargs.get("anonymous") and self._next.token_type is TokenType.L_PAREN:
+            name = self._curr.text
             self._advance()
-            self.raise_error("functions of a schema or catalog cannot be used here")
+            self.raise_error(
+                "functions of a schema or catalog cannot be used here; a method of Python is a "
+                f"function, as in {name}(column)"
+            )
         return super()._parse_function(*args, **kwargs)
 
     def _parse_bracket_key_value(self, *_: Any, **__: Any) -> Expr | None:

@@ -35,6 +35,33 @@ _OF_CASE: Final = frozenset({TokenType.WHEN, TokenType.THEN, TokenType.ELSE})
 _NAME_FOLLOWS: Final = frozenset({TokenType.DOT, TokenType.COLON})
 
 
+# Tokens of other dialects → what to write instead, at the token, and after the token.
+_AT: Final = {
+    "~": "a regular expression is name RLIKE 'pattern'",
+    "->": "a field of a struct is info.city",
+    "LIMIT": "a condition has no LIMIT",
+    "ORDER": "a condition has no ORDER BY",
+    "FROM": "to use the rows of another table, merge them: MERGE INTO … USING …",
+    "PRIMARY": "a table has no such keys; table.alter.set_key_index(columns) makes look-ups fast",
+}
+_AFTER: Final = {
+    "WHERE": "leave out WHERE",
+    "IN": "the options of IN are in brackets; array_contains(tags, 'a') looks into an array",
+}
+SIGNS: Final = dict.fromkeys("${}@", "a parameter is written :x, with parameters={'x': value}")
+"""Characters of parameters in other dialects → what to write instead."""
+
+
+def advice_at(token: Token | None, before: Token | None) -> str:
+    """Return what to write instead of other dialects' syntax at a token, or before it."""
+    for one, table in ((token, _AT), (before, _AFTER)):
+        if one and one.token_type not in {TokenType.STRING, TokenType.IDENTIFIER}:
+            advice = table.get(one.text.upper())
+            if advice:
+                return f"; {advice}"
+    return ""
+
+
 def error_at(sql: str, start: int, source: str, problem: str) -> InvalidInputError:
     """Return an error with its position in the SQL; the caller raises it."""
     shown = f" ({source})" if source else ""
@@ -186,6 +213,7 @@ def _no_token(sql: str, position: int) -> InvalidInputError:
         problem = "X'…' needs hexadecimal digits and a closing quote"
     else:
         problem = f"{char!r} has no meaning in an expression"
+        problem += f"; {SIGNS[char]}" if char in SIGNS else ""
     return error_at(sql, position, char, problem)
 
 

@@ -249,10 +249,16 @@ class _NodeConverter:
     def parameter(self, node: Expr) -> Expression:
         if node.this:
             if self._named is None or node.this not in self._named:
-                self._refuse(node, f"no value was given for the parameter :{node.this}")
+                self._refuse(
+                    node,
+                    f"no value was given for the parameter :{node.this}; pass a dictionary, such "
+                    f"as parameters={{{node.this!r}: value}}",
+                )
             return lit(self._named[node.this])
         if self._positional is None:
-            self._refuse(node, "a parameter ? needs a list of values as `parameters`")
+            self._refuse(
+                node, "a parameter ? needs a list of values as `parameters`, and :name a dictionary"
+            )
         index = bisect_left(self._places, node.meta["start"])
         if index >= len(self._positional):
             self._refuse(node, f"only {len(self._positional)} parameters were given")
@@ -556,7 +562,10 @@ def _read(node: Expr) -> tuple[str, list[Expr]]:
     else:
         is_right = not is_nested and len(parts) == (name in _LIMITED)
     if not is_right:
-        raise InvalidInputError(f"expected a type, found {name} with the wrong number of parts")
+        advice = f"; write STRING, or {name.upper()}(n)" if name in _LIMITED else ""
+        raise InvalidInputError(
+            f"expected a type, found {name} with the wrong number of parts{advice}"
+        )
     if not is_nested and not all(part.is_int for part in parts):
         raise InvalidInputError(f"the brackets of {name} must contain whole numbers")
     return name, parts

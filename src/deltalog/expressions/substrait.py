@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import re
 import struct
 from decimal import Context, Decimal
 from typing import TYPE_CHECKING, Any, Final
@@ -152,6 +153,8 @@ def _serialized(expressions: Sequence[pc.Expression], schema: pa.Schema) -> Mess
             for expression in expressions:
                 _check_types(expression, schema)
     except (pa.ArrowException, ValueError, KeyError) as error:
+        if missing := _MISSING.match(str(error)):
+            raise MissingColumnError(missing[1]) from error
         raise InexactPartError(f"a filter that pyarrow refuses ({error})") from error
     return fields_of(found)
 
@@ -274,6 +277,12 @@ class InexactPartError(Exception):
     """A part of a filter has no exact counterpart; the message names the part."""
 
 
+class MissingColumnError(InexactPartError):
+    """A filter reads a column that the table lacks; the message is its name."""
+
+
+_MISSING: Final = re.compile(r"No match for FieldRef\.Name\((.*?)\) in ", re.DOTALL)
+"""The beginning of pyarrow's message about such a column."""
 _UNREADABLE: Final = (InexactPartError, UnreadableError, IndexError, struct.error, OverflowError)
 
 

@@ -76,6 +76,16 @@ _MEANT: Final = {
     **dict.fromkeys(
         ("set_properties", "set_table_properties"), "alter.set_table_properties(properties)"
     ),
+    **dict.fromkeys(("set_key_index", "set_key"), "alter.set_key_index(columns)"),
+    "drop_key_index": "alter.set_key_index(None)",
+    **dict.fromkeys(("sort", "sort_by", "order_by", "orderBy"), "scan(order_by=…, limit=…)"),
+    **dict.fromkeys(("group_by", "groupby", "groupBy", "agg", "join"), "sql(query)"),
+    **dict.fromkeys(("to_parquet", "write_parquet"), "to_polars().write_parquet(path)"),
+    **dict.fromkeys(("create_branch", "createBranch"), "branch(name)"),
+    **dict.fromkeys(("checkout", "switch", "get_branch"), "branch(name, exist_ok=True)"),
+    **dict.fromkeys(("merge_branch", "publish_branch", "fast_forward"), "publish(checks)"),
+    **dict.fromkeys(("delete_branch", "remove_branch"), "drop_branch(name)"),
+    "list_branches": "branches()",
     **dict.fromkeys(("refresh", "reload"), "update_incremental()"),
     **dict.fromkeys(("rollback", "undo"), "restore(version)"),
     "copy": "clone(location)",
@@ -190,11 +200,27 @@ def as_columns(columns: Sequence[str] | None) -> Sequence[str] | None:
         )
     names = [columns] if isinstance(columns, str) else list(columns)
     if isinstance(columns, str) or not all(isinstance(name, str) for name in names):
+        parts = columns.split(",") if isinstance(columns, str) else map(str, names)
         raise InvalidInputError(
             f"cannot take columns={columns!r}: expected a list of names, such as "
-            f"{[str(name) for name in names]!r}"
+            f"{[part.strip() for part in parts]!r}"
         )
     return names
+
+
+def as_named(parameters: Mapping[str, object] | None) -> Mapping[str, object]:
+    """Check the parameters of a query that has only parameters with names, and return them.
+
+    Raises:
+        InvalidInputError: the argument is no mapping.
+    """
+    if parameters is not None and not isinstance(parameters, Mapping):
+        raise InvalidInputError(
+            f"parameters: expected a dictionary of values for :name, such as {{'x': 1}} for :x, "
+            f"found {parameters!r}; deltalog.sql(query, parameters, t=table) also takes a list of "
+            "values for ?"
+        )
+    return parameters or {}
 
 
 def as_limit(limit: object) -> int | None:
@@ -398,18 +424,7 @@ def as_updates(
         InvalidInputError: both or none of `updates` and `new_values` are given, or one is invalid;
             or a number has a fraction that its column cannot store.
     """
-    if isinstance(updates, Mapping) and isinstance(new_values, str | expressions.Expression):
-        raise InvalidInputError(
-            f"cannot update with new_values={new_values!r}: expected a dictionary of Python "
-            "values; pass a condition as predicate=…"
-        )
-    if (updates is None) is (new_values is None):
-        raise InvalidInputError("an update needs either updates (SQL) or new_values (Python)")
-    for given in (updates, new_values):
-        if given is not None and not isinstance(given, Mapping):
-            raise InvalidInputError(
-                f"cannot update with {given!r}: expected a dictionary, column name to value"
-            )
+    _check_updates(updates, new_values)
     if new_values is not None:
         _check_fractions(new_values, schema)
         return {name: expressions.lit(value) for name, value in new_values.items()}
@@ -418,8 +433,8 @@ def as_updates(
     for name, value in (updates or {}).items():
         if not isinstance(value, str | expressions.Expression):
             raise InvalidInputError(
-                f"updates[{name!r}]: expected SQL or an expression, found {value!r}; pass Python "
-                "values as new_values"
+                f"updates[{name!r}]: expected SQL such as 'upper(name)', or an expression of "
+                f"deltalog, found {value!r}; pass Python values as new_values"
             )
         found[name] = value
         if isinstance(value, str):
@@ -430,6 +445,27 @@ def as_updates(
             except InvalidInputError as error:
                 raise InvalidInputError(f"{error}; {_NOT_SQL}") from error
     return found
+
+
+def _check_updates(updates: object, new_values: object) -> None:
+    """Raise unless exactly one argument is given, and it is a mapping."""
+    if isinstance(updates, Mapping) and isinstance(new_values, str | expressions.Expression):
+        raise InvalidInputError(
+            f"cannot update with new_values={new_values!r}: expected a dictionary of Python "
+            "values; pass a condition as predicate=…"
+        )
+    if isinstance(updates, str):
+        raise InvalidInputError(
+            f"cannot update with {updates!r}: expected a dictionary of SQL, such as "
+            "{'name': \"upper(name)\"}; deltalog.sql takes an UPDATE statement"
+        )
+    if (updates is None) is (new_values is None):
+        raise InvalidInputError("an update needs either updates (SQL) or new_values (Python)")
+    for given in (updates, new_values):
+        if given is not None and not isinstance(given, Mapping):
+            raise InvalidInputError(
+                f"cannot update with {given!r}: expected a dictionary, column name to value"
+            )
 
 
 def _check_fractions(new_values: Mapping[str, object], schema: StructType) -> None:

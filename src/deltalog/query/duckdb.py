@@ -14,7 +14,7 @@ from collections.abc import Hashable
 from difflib import get_close_matches
 from functools import cache
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeGuard
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeGuard
 from weakref import finalize
 
 import pyarrow as pa
@@ -22,6 +22,7 @@ import pyarrow as pa
 from deltalog._util.argument_types import checks_types, wrong_argument
 from deltalog._util.escaping import name_key
 from deltalog._util.json import loads
+from deltalog._util.similar_names import SimilarNames
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.expressions.sql_session import UTC_NAMES
 from deltalog.query.duckdb_expressions import BY_ZERO
@@ -462,7 +463,9 @@ def _problem(message: str, watched: Mapping[str, Any], *, is_translated: bool) -
         return BY_ZERO
     message = message.replace(MONTHS_TEXT, "INTERVAL YEAR TO MONTH")
     if not is_translated:
-        return message
+        missing = _NO_TABLE.match(message)
+        known = ", ".join(map(repr, watched)) or "none"
+        return f"there is no table {missing[1]!r}; known: {known}" if missing else message
     problem, _, _ = message.partition("\n\nLINE ")
     kind, _, text = problem.partition(": ")
     advice = _ADVICE.get(kind)
@@ -478,6 +481,8 @@ _UNKNOWN_COLUMN = re.compile(
     r'|(?:Values list|Table) "(?:.*?)" does not have a column named "(?P<qualified>.*?)"'
 )
 _UNKNOWN_TABLE = re.compile(r'Referenced table "(.*?)" not found!(?:\nCandidate tables: (.*))?')
+_NAMED: Final = re.compile(r'"(?:[^"]*\.)?([^".]*)"')
+_NO_TABLE: Final = re.compile(r"Catalog Error: Table with name (.*?) does not exist!")
 _MOST_NAMES: Final = 10
 _MANY_ROWS: Final = "More than one row returned by a subquery used as an expression"
 _SQL_NAMES: Final = {
@@ -582,11 +587,13 @@ def _binder_problem(text: str, watched: Mapping[str, Any]) -> str:
     if unknown := _UNKNOWN_COLUMN.match(text):
         unknown_name = unknown["name"] or unknown["qualified"]
         names = {name_key(name): name for rows in watched.values() for name in _names(rows)}
+        if not names:  # the query reads only its own WITH and VALUES
+            names = {name_key(name): name for name in _NAMED.findall(text[unknown.end() :])}
         near = get_close_matches(name_key(unknown_name), names, n=1)
         shown = [*map(repr, names.values())][:_MOST_NAMES]
         more = ", …" if len(names) > len(shown) else ""
         hint = f"did you mean {names[near[0]]!r}?" if near else f"known: {', '.join(shown)}{more}"
-        return f"there is no column {unknown_name!r}; {hint}"
+        return f"there is no column {unknown_name!r}{f'; {hint}' if names else ''}"
     if missing := _UNKNOWN_TABLE.match(text):
         known = f"; the query has {missing[2]}" if missing[2] else ""
         return f"there is no table or alias {missing[1]!r}{known}"
@@ -682,7 +689,7 @@ class HasDataset(Protocol):
 
 
 @checks_types
-class QueryBuilder:
+class QueryBuilder(SimilarNames):
     """Runs queries in DuckDB's dialect over registered tables.
 
     Several results may be open at the same time. Timestamps are returned in UTC. Only registered
@@ -694,6 +701,8 @@ class QueryBuilder:
     Raises:
         InvalidInputError: DuckDB is not installed, or has no setting with such a name.
     """
+
+    _meant: ClassVar[Mapping[str, str]] = dict.fromkeys(("sql", "query", "run"), "execute(query)")
 
     def __init__(self, session_config: Mapping[str, Any] | None = None) -> None:
         self._database = connect_duckdb(session_config, is_closed=False)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from dataclasses import dataclass
+from difflib import get_close_matches
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -19,7 +20,7 @@ from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import TokenType
 
 from deltalog.errors import InvalidInputError
-from deltalog.expressions.spark_tokens import COMMENT_LINE, end_of_comment
+from deltalog.expressions.spark_tokens import COMMENT_LINE, SIGNS, end_of_comment
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,6 +38,8 @@ _WORD: Final = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _EXCERPT: Final = 120
+_SIMILAR: Final = 0.75
+"""The minimum similarity of a keyword that is suggested."""
 _QUOTES: Final = {"'": "a string", '"': "a string", "`": "a name in backticks"}
 NAMES: Final = frozenset({"word", "quoted"})
 """The kinds of words that may be a name."""
@@ -92,7 +95,7 @@ def split(sql: str) -> list[Word]:
         elif sql.startswith("/*", place):
             place = _end_of_comment(sql, place)
         else:
-            raise error_at(sql, place, _unclosed(sql, place))
+            raise _error_at(sql, place, _unclosed(sql, place))
     return [*found, Word("end", "", len(sql), len(sql))]
 
 
@@ -192,6 +195,11 @@ class TextParts:
 
 def error_at(sql: str, place: int, problem: str, *, attempt: str = "read") -> InvalidInputError:
     """Return an error that contains a position in the statement. The caller raises the error."""
+    advice = _advice(sql, place) if attempt == "read" else ""
+    return _error_at(sql, place, f"{problem}; {advice}" if advice else problem, attempt)
+
+
+def _error_at(sql: str, place: int, problem: str, attempt: str = "read") -> InvalidInputError:
     line = sql.count("\n", 0, place) + 1
     character = place - sql.rfind("\n", 0, place)
     begin = max(0, min(place - _EXCERPT // 2, len(sql) - _EXCERPT))
@@ -206,7 +214,7 @@ def _end_of_comment(sql: str, start: int) -> int:
     """Return the position after a comment, which may contain nested comments."""
     end = end_of_comment(sql, start)
     if end is None:
-        raise error_at(sql, start, "a comment is not closed: expected */")
+        raise _error_at(sql, start, "a comment is not closed: expected */")
     return end
 
 
@@ -214,7 +222,108 @@ def _unclosed(sql: str, place: int) -> str:
     sign = sql[place + 1] if sql[place] in "rR" else sql[place]
     if sign in _QUOTES:
         return f"{_QUOTES[sign]} is not closed: expected another {sign}"
-    return f"the character {sign!r} is not valid outside of quotes"
+    problem = f"the character {sign!r} is not valid outside of quotes"
+    return f"{problem}; {SIGNS[sign]}" if sign in SIGNS else problem
+
+
+# --- Keywords of other SQL dialects, and misspelled keywords
+
+
+_MERGE: Final = "write MERGE INTO t USING s ON t.id = s.id WHEN MATCHED THEN … WHEN NOT MATCHED …"
+_VIEW: Final = "there are no views; write WITH v AS (…) in the query, or CREATE TABLE v AS …"
+_TRANSACTION: Final = (
+    "each statement commits on its own; `with table.transaction() as tx:` commits several changes "
+    "at once"
+)
+_PRIMARY: Final = (
+    "a table has no such keys or indexes; table.alter.set_key_index(columns) makes look-ups of "
+    "keys fast"
+)
+_FOREIGN: Final = {
+    "TOP": "write LIMIT n at the end of the query",
+    "ON CONFLICT": _MERGE,
+    "ON DUPLICATE": _MERGE,
+    "INSERT OR": _MERGE,
+    "UPSERT": _MERGE,
+    "DELETE … USING": f"to use other rows, {_MERGE}",
+    "DELETE … JOIN": f"to use other rows, {_MERGE}",
+    "UPDATE … JOIN": f"to use other rows, {_MERGE}",
+    "PRIMARY KEY": _PRIMARY,
+    "FOREIGN KEY": _PRIMARY,
+    "REFERENCES": _PRIMARY,
+    "UNIQUE": _PRIMARY,
+    "CREATE INDEX": _PRIMARY,
+    "CREATE UNIQUE INDEX": _PRIMARY,
+    "SET KEY INDEX": _PRIMARY,
+    "AUTO_INCREMENT": "write BIGINT GENERATED ALWAYS AS IDENTITY",
+    "AUTOINCREMENT": "write BIGINT GENERATED ALWAYS AS IDENTITY",
+    "SERIAL": "write BIGINT GENERATED ALWAYS AS IDENTITY",
+    "CREATE VIEW": _VIEW,
+    "CREATE TEMP VIEW": _VIEW,
+    "CREATE TEMPORARY VIEW": _VIEW,
+    "CREATE OR REPLACE": f"only tables can be replaced; {_VIEW}",
+    "BEGIN": _TRANSACTION,
+    "START TRANSACTION": _TRANSACTION,
+    "COMMIT": _TRANSACTION,
+    "ROLLBACK": f"RESTORE TABLE t TO VERSION AS OF n undoes changes; {_TRANSACTION}",
+    "FOR UPDATE": "leave out FOR UPDATE: no rows are locked, a conflict fails the later commit",
+    "FOR SHARE": "leave out FOR SHARE: no rows are locked",
+    "DISTINCT ON": "write QUALIFY row_number() OVER (PARTITION BY … ORDER BY …) = 1",
+    "SAMPLE": "write TABLESAMPLE (10 PERCENT) or TABLESAMPLE (10 ROWS) after the table",
+    "WITH ( NOLOCK )": "leave out WITH (NOLOCK): reads lock nothing",
+    "ZORDER (": "write ZORDER BY (…)",
+    "ZORDER": "write ZORDER BY (…)",
+    "ALTER … CREATE BRANCH": "write CREATE BRANCH b FOR TABLE t",
+    "ALTER … DROP BRANCH": "write DROP BRANCH b FOR TABLE t",
+    "MERGE BRANCH": "write PUBLISH BRANCH b FOR TABLE t",
+    "SELECT [": "names are quoted by backticks: `name`; an array is array(1, 2)",
+    ", [": "names are quoted by backticks: `name`; an array is array(1, 2)",
+    ") , SELECT": "leave out the comma before SELECT",
+    "DELTA . /": "a location has backticks: delta.`/path`",
+    "SELECT … INTO": "write CREATE TABLE t USING delta LOCATION '…' AS SELECT …",
+    "PRAGMA": "write DESCRIBE TABLE t",
+    **dict.fromkeys(("COPY", "LOAD"), "deltalog.write_deltalake(location, rows) loads rows"),
+    "% S": "a parameter is written ? (with a list of values) or :name (with a dictionary)",
+}
+"""Keywords of other dialects → what to write instead. Before `…` is the statement's first word.
+
+Several words are found anywhere in a statement; one word is, if the error is beside it.
+"""
+_CLAUSES: Final = ("FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "VALUES", "SELECT",
+                   "UPDATE", "DELETE", "INSERT", "MERGE", "OPTIMIZE", "VACUUM", "USING", "MATCHED",
+                   "TABLE", "PARTITIONED")  # fmt: skip
+_BEFORE_TABLE: Final = ("FROM", "JOIN", "INTO", "TABLE", "UPDATE", "USING", "AS", ",", ".", "(")
+
+
+def _advice(sql: str, place: int) -> str:
+    """Return what to write instead of foreign or misspelled keywords beside an error."""
+    try:
+        words = split(sql)
+    except InvalidInputError:
+        return ""
+    at = next(number for number, word in enumerate(words) if word.end > place or word.kind == "end")
+    for said, advice in _FOREIGN.items():
+        first, _, rest = said.rpartition(" … ")
+        if (not first or words[0].says(first)) and _is_said(words, rest.split(), at):
+            return advice
+    for number in range(at, max(at - 2, -1), -1):
+        word, before = words[number], words[number - 1] if number else None
+        if word.kind != "word" or (before and any(map(before.says, _BEFORE_TABLE))):
+            continue
+        close = get_close_matches(word.text.upper(), _CLAUSES, 1, _SIMILAR)
+        if close and close[0] != word.text.upper():
+            return f"did you mean {close[0]}?"
+    return ""
+
+
+def _is_said(words: Sequence[Word], keywords: Sequence[str], at: int) -> bool:
+    """Return whether the keywords are in the statement; one keyword must be beside an error."""
+    last = len(words) - len(keywords)
+    beside = range(max(at - 1, 0), min(at + 1, last) + 1)
+    return any(
+        all(words[place + number].says(one) for number, one in enumerate(keywords))
+        for place in (beside if len(keywords) == 1 else range(last + 1))
+    )
 
 
 # --- pipe operators that sqlglot's grammar lacks: SET, DROP, and operators after VALUES

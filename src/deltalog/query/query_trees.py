@@ -313,6 +313,8 @@ def _with_nulls(name: str) -> Callable[[Expr], Expr]:
 
 
 def _quantile(node: Expr) -> Expr:
+    if node.args.get("quantile") is None:
+        raise ValueError("percentile expects 2 arguments: percentile(value, 0.5)")
     value = exp.cast(node.this, exp.DType.DOUBLE)
     return exp.Anonymous(this="quantile_cont", expressions=[value, node.args["quantile"]])
 

@@ -257,11 +257,21 @@ def name_of_call(call: Any) -> str:
     return name.lower()
 
 
+_FILES: Final = "pass the rows as a table, such as sql(query, t=pyarrow.dataset.dataset(path))"
+_OF_FUNCTIONS: Final = {
+    **dict.fromkeys(("read_parquet", "parquet_scan", "scan_parquet", "read_files"), _FILES),
+    **dict.fromkeys(("read_csv", "read_csv_auto", "read_json", "read_json_auto", "glob"), _FILES),
+    **dict.fromkeys(("delta_scan", "scan_delta", "read_delta", "delta"), "write delta.`/path`"),
+}
+"""Table functions of other dialects → what to write instead."""
+
+
 def _changes(call: Any) -> TableChangesCall:
     name = name_of_call(call)
     if name not in CHANGES:
+        advice = f"; {_OF_FUNCTIONS[name]}" if name in _OF_FUNCTIONS else ""
         raise SyntaxProblem(
-            start_of(call), f"expected a table or table_changes(…), found {name}(…)"
+            start_of(call), f"expected a table or table_changes(…), found {name}(…){advice}"
         )
     values = call.expressions
     table = values[0] if values else None

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from deltalog._util.argument_types import check_type
 from deltalog._util.escaping import name_key
+from deltalog.catalogs.files import FileCatalog
 from deltalog.catalogs.protocol import (
     CatalogOfCatalogs,
     KeepsCatalogs,
@@ -116,6 +117,16 @@ class CatalogNames:
         except TableNotFoundError as error:
             return str(error)
         return None
+
+    def advice(self, name: QualifiedName) -> str:
+        """Return how to name a table of the catalog; empty if the session has no catalog."""
+        table = name.parts[-1]
+        if self._aliased:
+            alias = next(iter(self._aliased))
+            return f"a name begins with the alias of a catalog, as in {alias}.schema.{table}"
+        if self._only is not None:
+            return f"write schema.{table}, or set the schema by USE schema or connect(schema=…)"
+        return ""
 
     def place(self, name: QualifiedName, location: str | None) -> TablePlace | None:
         """Return the location of an existing or new table; None if the name is in no catalog."""
@@ -263,6 +274,8 @@ class CatalogNames:
         """Return the schemas of a catalog, without its name; empty: of the current catalog."""
         wanted = tuple(within) or self._schema[: self._depth - 2]
         catalog, rest = self._within(wanted)
+        if isinstance(catalog, FileCatalog):
+            catalog.check_place()
         if catalog is None:
             return []
         return [name[len(rest) :] for name in catalog.list_schemas(rest)]
@@ -271,6 +284,8 @@ class CatalogNames:
         """Return the tables of a schema. An empty name means the default schema."""
         wanted = self._whole(schema)
         catalog, rest = self._within(wanted)
+        if isinstance(catalog, FileCatalog):
+            catalog.check_place()
         if catalog is None or not rest:
             return []
         alias = wanted[: len(wanted) - len(rest)]

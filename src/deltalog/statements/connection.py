@@ -7,18 +7,22 @@ from __future__ import annotations
 
 import datetime as dt
 import time
-from typing import TYPE_CHECKING, Any, Final, Self
+from collections.abc import Callable
+from functools import wraps
+from inspect import signature
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, cast
 
 import pyarrow.types as pt
 
 from deltalog._util.argument_types import checked_types, checks_types
-from deltalog._util.similar_names import SimilarNames
+from deltalog._util.similar_names import SimilarNames, similar_to
 from deltalog.errors import (
     ConstraintViolationError,
     DeltaError,
     InvalidInputError,
     SchemaMismatchError,
     StorageError,
+    TableNotFoundError,
 )
 from deltalog.query.lexer import error_at, split
 from deltalog.statements.catalog_names import CatalogNames
@@ -27,7 +31,7 @@ from deltalog.statements.local import LocalSession
 from deltalog.statements.results import SqlResult, rows_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     import pyarrow as pa
 
@@ -139,7 +143,7 @@ ROWID: Final = TypeKind("ROWID")
 
 
 _MEANT: Final = {
-    **dict.fromkeys(("query", "sql", "run"), "execute(statement)"),
+    **dict.fromkeys(("query", "run"), "execute(statement)"),
     **dict.fromkeys(("fetchall", "fetchone", "fetchmany"), "execute(statement).fetchall()"),
 }
 """Methods of other libraries' connections."""
@@ -378,7 +382,27 @@ class Cursor:
         return self._rows
 
 
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def _takes_a_dictionary(function: _Function) -> _Function:
+    """Make the error about an unknown keyword argument say how tables are passed."""
+    known = signature(function).parameters
+
+    @wraps(function)
+    def called(*args: Any, **options: Any) -> Any:
+        __tracebackhide__ = True  # IPython does not show this frame
+        for name in options:
+            if name not in known:
+                hint = similar_to(name, known) or f": pass tables as connect({{{name!r}: table}})"
+                raise TypeError(f"connect() got an unexpected keyword argument {name!r}{hint}")
+        return function(*args, **options)
+
+    return cast("_Function", called)
+
+
 @checked_types
+@_takes_a_dictionary
 def connect(
     tables: Mapping[str, Any] | None = None,
     *,
@@ -434,4 +458,20 @@ def sql(statement: str, parameters: Parameters = None, **tables: Any) -> SqlResu
         InvalidInputError: the string is not a statement. The message contains the position.
         DeltaError: the operation of the statement failed.
     """
-    return _run(LocalSession(tables), statement, parameters)
+    given = tables.get("tables")
+    if isinstance(given, dict) and not all(isinstance(part, list) for part in given.values()):
+        raise InvalidInputError(
+            f"tables: pass each table by its name, as in sql(query, {next(iter(given), 't')}=…); "
+            "connect(tables) takes a dictionary"
+        )
+    try:
+        session = LocalSession(tables)
+    except TableNotFoundError as error:
+        options = [name for name in ("catalog", "schema") if name in tables]
+        if not options:
+            raise
+        raise TableNotFoundError(
+            f"{error}; sql takes only tables: for {' and '.join(options)}, use "
+            "connect(catalog=…, schema=…).sql(statement)"
+        ) from None
+    return _run(session, statement, parameters)

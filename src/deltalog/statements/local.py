@@ -110,7 +110,7 @@ class LocalSession:
         if isinstance(rows, str | PurePath):
             rows = DeltaTable(rows, storage_options=self._storage_options)
             self._opened.add(parts.key)
-        elif isinstance(rows, list):
+        elif isinstance(rows, list | dict):
             rows = open_batches(rows).read_all()
         elif isinstance(rows, pa.RecordBatchReader):
             rows = OnceRows(name, rows)
@@ -180,11 +180,14 @@ class LocalSession:
         absence = self.namespaces.absence(name)
         if absence is not None:
             raise TableNotFoundError(f"cannot find the table {name}: {absence}")
+        if advice := self.namespaces.advice(name):
+            raise TableNotFoundError(f"cannot find the table {name}: {advice}")
         known = ", ".join(str(own) for own, _ in self._registered.values()) or "none"
         passed = (
             ""
             if self._registered or "/" in name.parts[-1]
-            else f"pass it, as in sql(query, {name.parts[-1]}=table); "
+            else "pass it, as in sql(query, {0}=table), connect({{'{0}': table}}) or deltalog sql "
+            "-t {0}=LOCATION; ".format(name.parts[-1])
         )
         raise TableNotFoundError(
             f"cannot find the table {name}: it is not one of the registered tables ({known}); "

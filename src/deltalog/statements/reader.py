@@ -377,9 +377,12 @@ class StatementReader(WordReader):
         if marks and not isinstance(parameters, Sequence):
             raise error_at(sql, marks[0], "the parameter ? needs a list of values as `parameters`")
         if isinstance(parameters, Sequence) and len(parameters) != len(marks):
+            advice = "" if marks else "; pass a dictionary for parameters such as :name"
+            if not marks and "%s" in sql:
+                advice = "; write ? instead of %s"
             raise InvalidInputError(
                 f"cannot run {sql!r}: it has {len(marks)} parameters ?, but {len(parameters)} "
-                "values were given"
+                f"values were given{advice}"
             )
         self._named = parameters if isinstance(parameters, Mapping) else {}
         values = parameters if isinstance(parameters, Sequence) else ()

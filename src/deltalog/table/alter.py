@@ -7,7 +7,7 @@ and semantics.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from deltalog._util.argument_types import checks_types
 from deltalog._util.paths import KEYS_DIRECTORY
@@ -32,6 +32,20 @@ if TYPE_CHECKING:
     ColumnPath = str | tuple[str, ...]
 
 
+_MEANT: Final = {
+    "drop_key_index": "set_key_index(None)",
+    **dict.fromkeys(("add_key_index", "create_index", "set_primary_key"), "set_key_index(columns)"),
+    **dict.fromkeys(
+        ("alter_column", "change_column", "update_column"), "set_column_type(name, type)"
+    ),
+    **dict.fromkeys(("set_comment", "comment_on"), "set_table_description(text)"),
+    **dict.fromkeys(
+        ("cluster_by", "clusterBy", "set_clustering"), "set_clustering_columns(columns)"
+    ),
+}
+"""What to use instead of names of other libraries."""
+
+
 @checks_types
 @suggests_arguments
 class TableAlterer(SimilarNames):
@@ -43,6 +57,7 @@ class TableAlterer(SimilarNames):
     method raises `InvalidInputError` for a change that the table or the protocol does not allow.
     """
 
+    _meant = _MEANT
     _called = "DeltaTable.alter"
 
     def __init__(self, table: LatestTable) -> None:
@@ -294,11 +309,12 @@ class TableAlterer(SimilarNames):
 
     def set_clustering_columns(
         self,
-        names: Sequence[ColumnPath] | None,
+        names: str | Sequence[ColumnPath] | None,
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
         """Set the clustering columns of new files; None disables clustering."""
+        names = [names] if isinstance(names, str) else names
         self._do(alter.SetClusteringColumns(names), commit_properties, post_commithook_properties)
 
     def set_key_index(

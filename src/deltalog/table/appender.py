@@ -15,12 +15,13 @@ from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 
 import pyarrow as pa
 
 from deltalog._util.clock import Stopwatch
 from deltalog._util.kernels import compute
+from deltalog._util.similar_names import SimilarNames
 from deltalog.data.write.source import open_batches
 from deltalog.errors import CommitFailedError, InternalError, InvalidInputError, StorageError
 from deltalog.expressions.comparing import keys as collation_keys
@@ -92,7 +93,14 @@ class _Request:
         self.answer.cancel()
 
 
-class Appender:
+_MEANT: Final = {
+    **dict.fromkeys(("write", "add", "insert", "upsert", "send", "put"), "append(data)"),
+    **dict.fromkeys(("commit", "wait"), "flush()"),
+}
+"""What to use instead of names of other libraries."""
+
+
+class Appender(SimilarNames):
     """A context manager that appends rows of many threads and tasks in few versions.
 
     See `DeltaTable.appender`, which creates it. All methods are thread-safe.
@@ -108,6 +116,8 @@ class Appender:
         InvalidInputError: the options contain an application transaction, but an appender makes
             several commits; or there is no such column.
     """
+
+    _meant = _MEANT
 
     def __init__(
         self,

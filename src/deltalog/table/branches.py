@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from inspect import signature
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeVar
 
 from deltalog.errors import (
@@ -358,8 +359,8 @@ def the_branch(draft: BranchedTable, doing: str) -> Branch:
     found = branch_of(draft.snapshot.store)
     if found is None:
         raise InvalidInputError(
-            f"cannot {doing} {draft.table_uri}: it is main, not a branch; branch('name') creates "
-            "a branch"
+            f"cannot {doing} {draft.table_uri}: it is main, not a branch; open a branch by "
+            f"DeltaTable('{draft.table_uri}@NAME'), or create it by branch('NAME')"
         )
     return found
 
@@ -415,6 +416,8 @@ def check_draft(
     # The checks must not commit to the branch, because their commits would not be published.
     table = type(draft).from_context(on_branch(on_main(head.context), branch), draft.engine)
     table.load_as_version(head.version)
+    for check in given:
+        _check_callable(table, branch, check)
     failures = [found for check in checks if (found := _failure(table, check)) is not None]
     if failures:
         listed = "\n".join(f"- {failure}" for failure in failures)
@@ -425,6 +428,22 @@ def check_draft(
             branch=branch.name,
             failures=failures,
         )
+
+
+def _check_callable(table: BranchedTable, branch: Branch, check: Check) -> None:
+    """Raise if a function does not take the branch as its only argument."""
+    if isinstance(check, str):
+        return
+    try:
+        signature(check).bind(table)
+    except TypeError as error:
+        name = getattr(check, "__name__", repr(check))
+        raise InvalidInputError(
+            f"cannot publish the branch {branch.name!r}: the check {name} is called with the "
+            f"branch, as in lambda branch: branch.count() > 0 ({error})"
+        ) from None
+    except ValueError:  # a function of C has no signature
+        return
 
 
 def _failure(table: BranchedTable, check: Check) -> str | None:

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from deltalog._util.argument_types import checks_types
-from deltalog._util.similar_names import similar_to
+from deltalog._util.similar_names import SimilarNames, similar_to
 from deltalog.catalogs.protocol import Name, shown_name
 from deltalog.errors import DeltaError, InvalidInputError, TransactionIncompleteError
 from deltalog.log import branches as records
@@ -50,8 +50,15 @@ class Transactions(Protocol):
         ...
 
 
+_MEANT: Final = {
+    **dict.fromkeys(("commit", "merge"), "publish(checks)"),
+    **dict.fromkeys(("drop", "delete", "rollback", "abort"), "discard()"),
+}
+"""What to use instead of names of other libraries."""
+
+
 @checks_types
-class CatalogBranch:
+class CatalogBranch(SimilarNames):
     """A branch of several tables; see `CatalogTransactions.branch`.
 
     `branch["schema.table"]` is the branch of a table, a `DeltaTable`.
@@ -61,6 +68,9 @@ class CatalogBranch:
         name: the name of the branch.
         drafts: the branch of each table.
     """
+
+    _meant = _MEANT
+    _otherwise = "branch['schema.table'] for the branch of a table"
 
     def __init__(
         self, transactions: Transactions, name: str, drafts: Mapping[Name, DeltaTable]
@@ -87,7 +97,9 @@ class CatalogBranch:
         for name in self._drafts:
             if asked in {shown_name(name), ".".join(name)}:
                 return name
-        hint = similar_to(asked, self.tables)
+        similar = [name for name in self.tables if name.endswith(f".{asked}")]
+        hint = f": did you mean {similar[0]!r}?" if similar else similar_to(asked, self.tables)
+        hint = hint or f": its tables are {', '.join(map(repr, self.tables))}"
         raise KeyError(f"the branch {self._name!r} has no table {asked!r}{hint}")
 
     def publish(

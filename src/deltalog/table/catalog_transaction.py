@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from deltalog._util.argument_types import checks_types
 from deltalog._util.clock import utc_moment
+from deltalog._util.similar_names import SimilarNames
 from deltalog.catalogs.protocol import KeepsJournals, Name, TableCatalog, shown_name
 from deltalog.errors import (
     AccessDeniedError,
@@ -82,8 +83,16 @@ _TRIES: Final = 3
 _VERBS: Final = (Publish, Write, Delete, Update, Merge, SetDomainMetadata, RemoveDomainMetadata)
 
 
+_MEANT: Final = {
+    **dict.fromkeys(("transaction", "start", "create"), "begin()"),
+    **dict.fromkeys(("create_branch", "checkout"), "branch(tables, name)"),
+    **dict.fromkeys(("list", "pending"), "unfinished()"),
+}
+"""What to use instead of names of other libraries."""
+
+
 @checks_types
-class CatalogTransactions:
+class CatalogTransactions(SimilarNames):
     """Transactions over several tables of a catalog, and recovery of unfinished transactions.
 
     Args:
@@ -96,6 +105,8 @@ class CatalogTransactions:
     Raises:
         InvalidInputError: `journals` is missing, and the catalog has no default journal directory.
     """
+
+    _meant = _MEANT
 
     def __init__(
         self,

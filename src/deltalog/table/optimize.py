@@ -57,7 +57,10 @@ if TYPE_CHECKING:
 
 _MEANT: Final = {
     **dict.fromkeys(("zorder", "executeZOrderBy"), "z_order(columns)"),
-    **dict.fromkeys(("run", "execute", "executeCompaction"), "compact()"),
+    **dict.fromkeys(("run", "execute", "executeCompaction", "bin_pack"), "compact()"),
+    "vacuum": "vacuum() of the table",
+    **dict.fromkeys(("set_key_index", "set_key"), "alter.set_key_index(columns) of the table"),
+    "checkpoint": "create_checkpoint() of the table",
 }
 """Methods of other libraries."""
 

@@ -14,7 +14,7 @@ from deltalog._util.similar_names import NoSequence, suggests_arguments
 from deltalog.catalogs import table_uri as locations
 from deltalog.errors import InvalidInputError
 from deltalog.expressions.sql_session import SqlSession
-from deltalog.log.branches import named_root
+from deltalog.log.branches import branch_of, named_root
 from deltalog.log.context import TableContext
 from deltalog.log.snapshot import Snapshot, load_snapshot
 from deltalog.operations import arguments
@@ -144,9 +144,11 @@ class ReadableTable(NoSequence):
 
     def _check_latest(self, operation: str) -> None:
         if self._travelled:
+            of_branch = branch_of(self._snapshot.context.store) is not None
+            check = "a check of publish cannot change the branch; otherwise, " if of_branch else ""
             raise InvalidInputError(
                 f"cannot {operation} at version {self.version()} of {self.table_uri}: the table "
-                "was opened at this version; update_incremental() loads the latest version"
+                f"was opened at this version; {check}update_incremental() loads the latest version"
             )
 
     def schema(self) -> Schema:
@@ -368,7 +370,7 @@ class ReadableTable(NoSequence):
         """
         from deltalog.query.tables import query_table  # sqlglot is slow to import
 
-        return query_table(self, query, parameters or {})
+        return query_table(self, query, arguments.as_named(parameters))
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Return the rows as an Arrow C stream, for any library that supports Arrow."""

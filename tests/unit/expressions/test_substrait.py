@@ -134,7 +134,7 @@ def test_a_filter_means_what_it_means_to_pyarrow(expression: Any) -> None:
     ids=str,
 )
 def test_what_has_no_exact_counterpart_is_refused(expression: Any) -> None:
-    with pytest.raises(InvalidInputError, match="cannot read the pyarrow expression"):
+    with pytest.raises(InvalidInputError, match=r"cannot read the pyarrow|there is no column"):
         _ours(expression)
 
 

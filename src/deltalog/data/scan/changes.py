@@ -143,8 +143,9 @@ class Changes(Rows):
             raise ChangeDataFeedNotEnabledError(
                 f"cannot read changes {self.first.version} to {self.end} of {table}: version "
                 f"{version} was written without a change data feed; table.alter."
-                "set_table_properties({'delta.enableChangeDataFeed': 'true'}) switches it on from "
-                "the next version on, and a range in which it was on can be read"
+                "set_table_properties({'delta.enableChangeDataFeed': 'true'}) or deltalog "
+                "properties TABLE --set delta.enableChangeDataFeed=true switches it on from the "
+                "next version on, and a range in which it was on can be read"
             )
         mode = then.column_mapping_mode
         problem = incompatibility(then.schema, self.snapshot.configuration.schema, mode)

@@ -670,6 +670,8 @@ def absent_table(store: Store) -> TableNotFoundError:
     table; two listings of the directory, and one for each partition column.
     """
     found, advice = _found(store)
+    if ".share#" in store.root:
+        advice = "deltalog.sharing.SharedTable opens a table of a share"
     text = f"cannot open {store.root}: expected a Delta table, found {found}"
     return TableNotFoundError(f"{text}; {advice}" if advice else text)
 

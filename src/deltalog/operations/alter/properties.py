@@ -207,8 +207,9 @@ class SetClusteringColumns(Alteration):
         before = clustering_columns({**known, **transaction.domains}) or ()
         if not self.columns and not transaction.configuration.supports("clustering"):
             return {}
+        # This raises for wrong columns before the next line logs which engines can write no more.
+        domain = clustering_domain(transaction.configuration, self.columns or ())
         configuration = change_features(transaction, ["clustering"])
-        domain = clustering_domain(configuration, self.columns or ())
         transaction.set_domain(domain)
         after = clustering_columns({CLUSTERING_DOMAIN: domain}) or ()
         return {

@@ -119,7 +119,18 @@ def _names(properties: TableProperties, *, keep_names: bool, names_new: bool) ->
 
 
 def canonical_names(schema: StructType, columns: Sequence[str]) -> tuple[str, ...]:
-    """Return the names of top-level columns, spelled as in the schema."""
+    """Return the names of top-level columns, spelled as in the schema.
+
+    Raises:
+        InvalidInputError: there is no such column, or it is a field of another column.
+    """
+    for column in columns:
+        outer = column.partition(".")[0]
+        if not schema.fields_named(column) and schema.fields_named(outer) and outer != column:
+            raise InvalidInputError(
+                f"cannot partition by {column!r}: only top-level columns can be partition columns; "
+                f"copy the field of {outer!r} into a column of its own"
+            )
     return tuple(canonical_path_of(schema, (column,))[0] for column in columns)
 
 

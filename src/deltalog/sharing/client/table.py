@@ -66,12 +66,27 @@ if TYPE_CHECKING:
 
 
 _MEANT: Final = {
-    **dict.fromkeys(("filter", "where", "query", "limit", "head"), "scan(predicate=…, limit=…)"),
+    **dict.fromkeys(("filter", "where", "query", "limit"), "scan(predicate=…, limit=…)"),
     **dict.fromkeys(("select", "project", "read"), "scan(columns, predicate=…)"),
     **dict.fromkeys(("rows", "collect", "to_arrow"), "to_pyarrow_table()"),
     **dict.fromkeys(("toDF", "toPandas", "to_df", "df"), "to_pandas()"),
     **dict.fromkeys(("columns", "dtypes", "fields"), "schema()"),
     **dict.fromkeys(("len", "num_rows", "shape"), "count()"),
+    **dict.fromkeys(
+        (
+            "delete",
+            "update",
+            "merge",
+            "upsert",
+            "write",
+            "append",
+            "alter",
+            "optimize",
+            "vacuum",
+            "restore",
+        ),
+        "a table of your own, such as write_deltalake(location, rows); shares are read-only",
+    ),
 }
 """What to use instead of names of other libraries."""
 

@@ -151,6 +151,8 @@ def make_filesystem(kind: StoreKind, arguments: Mapping[str, Any], location: str
 _ADVICE: Final = {
     "r2": "open a table in R2 as s3://bucket/table, with "
     "storage_options={'aws_endpoint_url': 'https://<account>.r2.cloudflarestorage.com'}",
+    "unity": "a table of Unity Catalog is uc://catalog.schema.table",
+    "glue": "a table of AWS Glue has the name schema.table in connect(catalog='glue')",
     "dbfs": "pass the location in the cloud, which DESCRIBE DETAIL shows in Databricks, or open "
     "the table by its name in Unity Catalog",
 }

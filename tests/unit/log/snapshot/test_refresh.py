@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pyarrow as pa
 import pytest
 
@@ -146,11 +148,12 @@ def test_a_cleaned_up_log_is_opened_anew() -> None:
 
 def test_versions_reuse_what_earlier_ones_computed(monkeypatch: pytest.MonkeyPatch) -> None:
     parsed: list[int] = []
-    monkeypatch.setattr(
-        parse,
-        "parsed_leaves",
-        lambda texts, leaves: (parsed.append(len(texts)), parsed_leaves(texts, leaves))[1],
-    )
+
+    def counted(texts: Any, leaves: Any) -> Any:
+        parsed.append(len(texts))
+        return parsed_leaves(texts, leaves)
+
+    monkeypatch.setattr(parse, "parsed_leaves", counted)
     rows = pa.schema([("numRecords", pa.int64())])
     store = logs.table_of([])
     expected: dict[str, int | None] = {}
@@ -175,6 +178,6 @@ def test_versions_reuse_what_earlier_ones_computed(monkeypatch: pytest.MonkeyPat
         context = utc_context(store)
         snapshot = load_snapshot(context) if snapshot is None else snapshot.refresh()
         found = snapshot.stats(rows)["numRecords"].to_pylist()
-        names = snapshot.files(["path"])["path"].to_pylist()
-        assert dict(zip(names, found, strict=True)) == expected
+        live = snapshot.files(["path"])["path"].to_pylist()
+        assert dict(zip(live, found, strict=True)) == expected
     assert parsed == [4, *[5] * 6]

@@ -54,7 +54,7 @@ def test_a_change_of_nothing_counts_nothing() -> None:
         ([insert(id="t.id")], "this clause has no row of the target"),
         ([by_source_delete("s.id = 1")], "has no row of the source"),
         ([matched_delete("id = 1")], "ambiguous: it may be 't.id' or 's.id'"),
-        ([matched_delete("t.idd = 1")], "did you mean 'target.id'"),
+        ([matched_delete("t.idd = 1")], "no column 't.idd': did you mean 't.id'"),
         ([matched_delete("idx = 1")], "did you mean"),
         ([matched_delete("t.x + 1")], "condition is expected"),
         ([Clause(when=When.MATCHED, action=Action.UPDATE, except_columns=("y",))], "no column 'y'"),

@@ -417,7 +417,19 @@ def star_columns(clause: Clause, source: StructType) -> list[str]:
 
 
 def names_of(request: ChangeRequest, target: StructType, source: StructType) -> Names:
-    """Return the names that the SQL of a merge may use: columns and aliases of both sides."""
+    """Return the names that the SQL of a merge may use: columns and aliases of both sides.
+
+    Raises:
+        InvalidInputError: the rows of an upsert lack a key column.
+    """
+    if request.is_upsert and isinstance(request.condition, Expression):
+        keys = [path[1] for path in columns(request.condition) if path[0] == SOURCE]
+        known = {name_key(name) for name in source.names}
+        if lacking := [key for key in keys if name_key(key) not in known]:
+            raise InvalidInputError(
+                f"cannot upsert: the rows lack the key column {lacking[0]!r}; their columns are "
+                f"{', '.join(map(repr, source.names[:20])) or 'none'}"
+            )
     return Names(
         target,
         source,

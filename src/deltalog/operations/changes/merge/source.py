@@ -361,6 +361,10 @@ class Names:
                 raise InvalidInputError(
                     f"cannot use {column.name!r} here: this clause has no row of the {side}"
                 )
+            if name_key(path[1]) not in map(name_key, self._sides[side].names):
+                raise InvalidInputError(
+                    f"there is no column {column.name!r}: {self._hint(column, (side,))}"
+                )
             return Column((side, *path[1:]))
         found = [
             side
@@ -370,9 +374,19 @@ class Names:
         if len(found) == 1:
             return Column((found[0], *path))
         if found:
+            both = [f"{self._shown[side]}.{column.name}" for side in found]
             raise InvalidInputError(
                 f"the column {column.name!r} is ambiguous: it may be "
-                f"{' or '.join(repr(f'{self._shown[side]}.{column.name}') for side in found)}"
+                f"{' or '.join(map(repr, both))}; for rows with equal keys, write "
+                f"{' = '.join(both)!r}, or upsert(data, {column.name!r})"
+            )
+        if len(path) > 1 and any(
+            name_key(path[1]) in map(name_key, self._sides[side].names) for side in sides
+        ):
+            aliases = " and ".join(repr(self._shown[side]) for side in (SOURCE, TARGET))
+            raise InvalidInputError(
+                f"there is no alias {path[0]!r}: the aliases are {aliases}; name the table by "
+                f"target_alias={path[0]!r}, or the rows by source_alias={path[0]!r}"
             )
         raise InvalidInputError(f"there is no column {column.name!r}: {self._hint(column, sides)}")
 

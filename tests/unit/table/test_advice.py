@@ -1,0 +1,274 @@
+"""Advice in errors about statements, conditions and changes: each entry is one mistake.
+
+No mistake changes a table.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow.compute as pc
+import pytest
+
+import deltalog
+from deltalog import DeltaTable, QueryBuilder, col, write_deltalake
+from deltalog.catalogs import FileCatalog
+from deltalog.errors import DeltaError
+from deltalog.sharing.client.profile import read_profile
+from deltalog.statements.connection import Connection
+
+ROWS = [
+    {"id": 1, "name": "n1", "amount": 1.5, "day": dt.date(2024, 1, 1), "tags": ["a"]},
+    {"id": 2, "name": "n2", "amount": None, "day": dt.date(2024, 1, 2), "tags": ["b"]},
+]
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> DeltaTable:
+    """A table of two rows, one of which a column of structs describes."""
+    rows = [{**row, "info": {"city": "Oslo"}} for row in ROWS]
+    write_deltalake(tmp_path / "s" / "t", rows)
+    return DeltaTable(tmp_path / "s" / "t")
+
+
+def refused(act: Any, table: DeltaTable, *words: str) -> None:
+    """Assert that a call fails with these words in its message, and changes nothing."""
+    with pytest.raises(DeltaError) as caught:
+        act()
+    for word in words:
+        assert word in str(caught.value)
+    latest = DeltaTable(table.table_uri)
+    assert (latest.version(), latest.count()) == (0, 2)
+
+
+CONDITIONS: list[tuple[Any, str]] = [
+    ("ifnull(name, 1, 2) = 'x'", "ifnull expects 2 argument(s), found 3"),
+    ("nvl(name) = 'x'", "nvl expects 2 argument(s), found 1"),
+    ("date_trunc(day, 'month') = day", "wrong order; write date_trunc('month', day)"),
+    ("trunc('month', day) = day", "wrong order; write trunc(day, 'month')"),
+    ("t.id = 1", "no column 't'; if it is an alias, leave it out"),
+    ("t.info.city = 'x'", "leave it out, because the expression is about one table: info.city"),
+    (pc.field("nope") == 1, "there is no column 'nope': the columns are 'id', 'name'"),
+    (pc.field("nme") == 1, "there is no column 'nme': did you mean 'name'?"),
+    ("id == 1 & amount > 2", "found double; conditions are joined by AND and OR"),
+    ("name ~ '^a'", "(~): expected the end, or an operator before this; a regular expression is"),
+    ("'a' in tags", "array_contains(tags, 'a') looks into an array"),
+    ("'a' in (tags)", "array_contains(array, value) looks into an array"),
+    (col("tags") == "a", "array_contains(array, value) looks into an array"),
+    ("info->>'city' = 'x'", "a field of a struct is info.city"),
+    ("WHERE id = 1", "(id): expected the end, or an operator before this; leave out WHERE"),
+    ("id = @x", "'@' has no meaning in an expression; a parameter is written :x, with param"),
+    ("id = {x}", "a parameter is written :x"),
+    ("id = $x", "a parameter is written :x"),
+    ("id = :x", "pass a dictionary, such as parameters={'x': value}"),
+    ("id in :x", "array_contains(tags, 'a') looks into an array"),
+    ("id in (select 1)", "statements of deltalog.sql, such as DELETE, can have subqueries"),
+    ("id = 1 LIMIT 1", "a condition has no LIMIT"),
+    ("name.upper() = 'A'", "a method of Python is a function, as in upper(column)"),
+    ("name + '!' = 'a!'", "string + string; strings are joined by || or concat"),
+]
+
+
+@pytest.mark.parametrize(("condition", "words"), CONDITIONS)
+def test_conditions(table: DeltaTable, condition: Any, words: str) -> None:
+    refused(lambda: table.scan(predicate=condition).count(), table, words)
+    refused(lambda: table.delete(condition), table, words)
+    refused(lambda: table.update({"name": "'x'"}, predicate=condition), table, words)
+
+
+QUERIES = [
+    ("SELECT percentile(amount) FROM t", "percentile expects 2 arguments"),
+    ("SELECT date_trunc(day, 'month') FROM t", "write date_trunc('month', day)"),
+    ("SELECT TOP 5 * FROM t", "write LIMIT n at the end"),
+    ("SELECT * FORM t", "did you mean FROM?"),
+    ("SELECT * FROM t WHRE id = 1", "did you mean WHERE?"),
+    ("SELECT * FROM t FOR UPDATE", "leave out FOR UPDATE"),
+    ("SELECT DISTINCT ON (day) id FROM t", "write QUALIFY row_number() OVER (PARTITION BY"),
+    ("SELECT id FROM t SAMPLE 10", "write TABLESAMPLE (10 PERCENT)"),
+    ("SELECT id FROM t WITH (NOLOCK)", "leave out WITH (NOLOCK)"),
+    ("SELECT * FROM read_parquet('x')", "t=pyarrow.dataset.dataset(path)"),
+    ("SELECT * FROM read_csv('x')", "t=pyarrow.dataset.dataset(path)"),
+    ("SELECT * FROM delta_scan('x')", "write delta.`/path`"),
+    ("SELECT * FROM delta./data/t", "a location has backticks: delta.`/path`"),
+    ("WITH a AS (SELECT 1), SELECT * FROM a", "leave out the comma before SELECT"),
+]
+
+
+@pytest.mark.parametrize(("query", "words"), QUERIES)
+def test_queries(table: DeltaTable, query: str, words: str) -> None:
+    refused(lambda: deltalog.sql(query, t=table).to_arrow(), table, words)
+    refused(lambda: deltalog.connect({"t": table}).sql(query).to_arrow(), table, words)
+    refused(lambda: table.sql(query.replace(" t", " this")).read_all(), table, words)
+
+
+STATEMENTS = [
+    ("SELECT [name] FROM t", "names are quoted by backticks: `name`"),
+    ("SELECT id, [name] FROM t", "names are quoted by backticks: `name`"),
+    ("SELECT id FROM t WHERE id = $1", "a parameter is written :x"),
+    ("SELECT id FROM t WHERE id = {x}", "a parameter is written :x"),
+    ("INSERT INTO t (id) VALUES (1) ON CONFLICT (id) DO NOTHING", "write MERGE INTO t USING s"),
+    ("INSERT OR REPLACE INTO t (id) VALUES (1)", "write MERGE INTO t USING s"),
+    ("UPDATE t SET name = s.name FROM s WHERE t.id = s.id", "of another table, merge them"),
+    ("DELETE FROM t USING s WHERE t.id = s.id", "to use other rows, write MERGE INTO"),
+    ("DELETE FROM t WHERE id = 1 LIMIT 1", "a condition has no LIMIT"),
+    ("CREATE TABLE x (id BIGINT PRIMARY KEY) USING delta", "alter.set_key_index(columns)"),
+    ("CREATE TABLE x (id INT, FOREIGN KEY (id) REFERENCES y(id))", "alter.set_key_index(columns)"),
+    ("ALTER TABLE t ADD CONSTRAINT p PRIMARY KEY (id)", "alter.set_key_index(columns)"),
+    ("CREATE INDEX i ON t (id)", "table.alter.set_key_index(columns)"),
+    ("ALTER TABLE t SET KEY INDEX (id)", "table.alter.set_key_index(columns)"),
+    ("CREATE TABLE x (id INT, name VARCHAR) USING delta", "write STRING, or VARCHAR(n)"),
+    ("CREATE VIEW v AS SELECT * FROM t", "there are no views; write WITH v AS"),
+    ("CREATE OR REPLACE VIEW v AS SELECT * FROM t", "there are no views; write WITH v AS"),
+    ("OPTIMIZE t ZORDER (id)", "write ZORDER BY (…)"),
+    ("BEGIN; DELETE FROM t; ROLLBACK", "with table.transaction() as tx:"),
+    ("COMMIT", "with table.transaction() as tx:"),
+    ("ALTER TABLE t CREATE BRANCH n", "write CREATE BRANCH b FOR TABLE t"),
+    ("MERGE BRANCH n INTO t", "write PUBLISH BRANCH b FOR TABLE t"),
+    ("PRAGMA table_info(t)", "write DESCRIBE TABLE t"),
+    ("COPY t FROM 'x.csv'", "deltalog.write_deltalake(location, rows) loads rows"),
+]
+
+
+@pytest.mark.parametrize(("statement", "words"), STATEMENTS)
+def test_statements(table: DeltaTable, statement: str, words: str) -> None:
+    refused(lambda: deltalog.sql(statement, t=table, s=table), table, words)
+    refused(lambda: deltalog.connect({"t": table}).execute(statement), table, words)
+
+
+@pytest.mark.parametrize(
+    ("query", "given", "words"),
+    [
+        ("SELECT * FROM t WHERE id = :id", [1], "pass a dictionary for parameters such as :name"),
+        ("SELECT * FROM t WHERE id = %s", [1], "write ? instead of %s"),
+    ],
+)
+def test_parameters(table: DeltaTable, query: str, given: Any, words: str) -> None:
+    refused(lambda: deltalog.sql(query, given, t=table), table, words)
+
+
+@pytest.mark.parametrize("given", [[1], (1,), 1, [("x", 1)]])
+def test_parameters_without_names(table: DeltaTable, given: Any) -> None:
+    query = "SELECT * FROM this WHERE id = ?"
+    words = "a dictionary of values for :name", "deltalog.sql(query, parameters, t=table) also"
+    refused(lambda: table.sql(query, given), table, *words)
+
+
+SOURCE = {"id": [1], "name": ["x"]}
+MERGES: list[tuple[Any, Any, dict[str, str], str]] = [
+    (SOURCE, "t.id = s.id", {"source_alias": "s"}, "the aliases are 's' and 'target'"),
+    (SOURCE, "t.id = s.id", {"source_alias": "s"}, "name the table by target_alias='t'"),
+    (SOURCE, "x.id = target.id", {}, "no alias 'x': the aliases are 'source' and 'target'"),
+    (SOURCE, "id", {}, "write 'target.id = source.id', or upsert(data, 'id')"),
+    (SOURCE, "s.ids = target.id", {"source_alias": "s"}, "no column 's.ids': did you mean 's.id'"),
+    ({"key": [1]}, "s.id = target.id", {"source_alias": "s"}, "the columns are 's.key'"),
+]
+
+
+@pytest.mark.parametrize(("source", "predicate", "aliases", "words"), MERGES)
+def test_merges(
+    table: DeltaTable, source: Any, predicate: Any, aliases: dict[str, str], words: str
+) -> None:
+    merge: Any = table.merge
+    refused(merge(source, predicate, **aliases).when_matched_delete().execute, table, words)
+
+
+def test_an_upsert_without_its_key(table: DeltaTable) -> None:
+    words = "the rows lack the key column 'id'; their columns are 'name'"
+    refused(lambda: table.upsert({"name": ["x"]}, "id"), table, words)
+    with table.appender(upsert="id") as appender:
+        sent = appender.append([{"name": "x"}])
+        refused(sent.result, table, words)
+
+
+def place_of(table: DeltaTable, name: str = "") -> str:
+    """The directory of the catalog with the table, or a path in it."""
+    return str(Path(table.table_uri).parent.parent / name)
+
+
+def in_catalog(table: DeltaTable, name: str = "") -> Connection:
+    return deltalog.connect(catalog=place_of(table, name))
+
+
+def text_at(table: DeltaTable, text: str) -> str:
+    path = Path(place_of(table, "x.share"))
+    path.write_text(text, "utf-8")
+    path.chmod(0o600)
+    return str(path)
+
+
+CHANGES: list[tuple[Any, str]] = [
+    (lambda t: t.update("name = 'x'", "id = 1"), "expected a dictionary of SQL, such as"),
+    (lambda t: t.update({"name": pl.col("name")}), "SQL such as 'upper(name)'"),
+    (lambda t: t.scan("id, name"), "such as ['id', 'name']"),
+    (lambda t: t.alter.set_clustering_columns("idd"), "did you mean 'id'?"),
+    (
+        lambda t: write_deltalake(f"{t.table_uri}2", ROWS, partition_by=["info.city"]),
+        "there is no column 'info.city'",
+    ),
+    (
+        lambda t: write_deltalake(f"{t.table_uri}2", t, partition_by=["info.city"]),
+        "only top-level columns can be partition columns; copy the field of 'info'",
+    ),
+    (lambda _: DeltaTable("unity://main.sales.t"), "uc://catalog.schema.table"),
+    (lambda _: DeltaTable("glue://sales.t"), "connect(catalog='glue')"),
+    (lambda _: deltalog.connect(catalog="uc:/main"), "expected uc://catalog"),
+    (lambda _: deltalog.connect(catalog="unity://main"), "expected uc://catalog"),
+    (lambda _: FileCatalog("x").find(("t",)), "such as ('schema', 'table')"),
+    (lambda _: deltalog.sql("SELECT * FROM t"), "deltalog sql -t t=LOCATION"),
+    (lambda _: deltalog.sql("SELECT * FROM t"), "connect({'t': table})"),
+    (lambda _: deltalog.sql("WITH a AS (SELECT 1 AS x) SELECT y FROM a"), "'y'; known: 'x'"),
+    (lambda _: deltalog.sql("SELECT * FROM t", t={"id": 1}), "id"),
+    (lambda t: deltalog.sql("SELECT * FROM t", tables={"t": t}), "sql(query, t=…)"),
+    (lambda t: deltalog.sql("SELECT 1", catalog=place_of(t)), "use connect(catalog=…, schema=…)"),
+    (lambda t: in_catalog(t).sql("SELECT * FROM t"), "write schema.t, or set the schema by USE"),
+    (
+        lambda t: deltalog.connect(catalog={"a": place_of(t)}).sql("SELECT * FROM s.t"),
+        "begins with the alias of a catalog, as in a.schema.t",
+    ),
+    (lambda t: in_catalog(t).sql("SELECT * FROM main.s.t"), "write as schema.table"),
+    (lambda t: FileCatalog(place_of(t)).branch(["t"], "n"), "branch([…]) write as schema.table"),
+    (lambda t: in_catalog(t, "nope").sql("SHOW TABLES"), "there is no such directory"),
+    (lambda t: in_catalog(t, "nope").sql("SHOW SCHEMAS"), "CREATE SCHEMA makes it"),
+    (lambda t: QueryBuilder().register("t", t).execute("SELECT * FROM x"), "'x'; known: 't'"),
+    (lambda t: t.publish(), "@NAME'), or create it by branch('NAME')"),
+    (lambda t: t.update({"tags[0]": "'z'"}), "assign the whole column 'tags'"),
+    (lambda _: DeltaTable("/data/x.share#s.d.t"), "deltalog.sharing.SharedTable opens"),
+    (lambda t: read_profile(text_at(t, "{bad")), "in the profile '/"),
+    (lambda t: read_profile(text_at(t, "{}")), "in the profile '/"),
+    (
+        lambda t: t.load_cdf(0).read_all(),
+        "deltalog properties TABLE --set delta.enableChangeDataFeed=true",
+    ),
+]
+
+
+@pytest.mark.parametrize(("act", "words"), CHANGES)
+def test_arguments(table: DeltaTable, act: Any, words: str) -> None:
+    refused(lambda: act(table), table, words)
+
+
+def test_a_refused_change_logs_no_change(
+    table: DeltaTable, caplog: pytest.LogCaptureFixture
+) -> None:
+    refused(lambda: table.alter.set_clustering_columns(["idd"]), table, "did you mean 'id'?")
+    assert not caplog.messages
+    table.alter.set_clustering_columns("id")
+    assert table.detail()["clusteringColumns"] == ["id"]
+
+
+CHECKS: list[tuple[Any, str]] = [
+    (lambda branch: branch.delete("id = 2"), "a check of publish cannot change the branch"),
+    (lambda: True, "is called with the branch, as in lambda branch: branch.count() > 0"),
+]
+
+
+@pytest.mark.parametrize(("check", "words"), CHECKS)
+def test_checks_of_a_branch(table: DeltaTable, check: Any, words: str) -> None:
+    branch = table.branch("b")
+    branch.delete("id = 1")
+    refused(lambda: branch.publish([check]), table, words)
+    assert branch.count() == 1
+    branch.publish([lambda one: one.count() == 1, "id > 1"])

@@ -1,0 +1,145 @@
+"""Names and arguments of other libraries: one table per class, one form of message."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from deltalog import CatalogTransactions, DeltaTable, QueryBuilder, col, connect, write_deltalake
+from deltalog._util.similar_names import SimilarNames
+from deltalog.catalogs import FileCatalog
+from deltalog.errors import InvalidInputError
+from deltalog.sharing.client.client import SharingClient
+from deltalog.sharing.client.table import SharedTable
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PROFILE = {"shareCredentialsVersion": 1, "endpoint": "https://example.com/", "bearerToken": "x"}
+
+
+@pytest.fixture
+def names(tmp_path: Path) -> dict[str, Any]:
+    """The objects that the calls below use."""
+    write_deltalake(tmp_path / "s" / "t", {"id": [1, 2], "name": ["n1", "n2"]})
+    t: Any = DeltaTable(tmp_path / "s" / "t")
+    cat = FileCatalog(tmp_path)
+    share = SharedTable("s.d.t", profile=PROFILE)
+    return {
+        "t": t,
+        "col": col,
+        "cat": cat,
+        "all": CatalogTransactions(cat),
+        "night": cat.branch(["s.t"], "night"),
+        "share": share,
+        "client": SharingClient(PROFILE),
+        "builder": QueryBuilder(),
+        "connect": connect,
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("col('a').contains", r"use like\('%text%'\), or SQL .*array_contains\(tags, 'a'\)"),
+        ("col('a').str", r"use like\(pattern\), or SQL: \"lower\(name\) = 'a'\"$"),
+        ("col('a').lower", r"lower\(name\)"),
+        ("col('a').desc", "use order_by='id DESC' of a scan$"),
+        ("col('a').fill_null", r"coalesce\(amount, 0\) > 1"),
+        ("col('a').sum", r"use deltalog\.sql\(query, t=table\)$"),
+        ("col('a').getField", r"use col\('info\.city'\)$"),
+        ("t.scan().sort", r"use scan\(order_by=…, limit=…\)$"),
+        ("t.scan().group_by", r"use sql\(query\) of the table$"),
+        ("t.scan().write_parquet", r"use to_polars\(\)\.write_parquet\(path\)$"),
+        ("t.create_branch", r"use branch\(name\)$"),
+        ("t.checkout", r"use branch\(name, exist_ok=True\)$"),
+        ("t.merge_branch", r"use publish\(checks\)$"),
+        ("t.delete_branch", r"use drop_branch\(name\)$"),
+        ("t.drop_key_index", r"use alter\.set_key_index\(None\)$"),
+        ("t.alter.drop_key_index", r"use set_key_index\(None\)$"),
+        ("t.optimize.vacuum", r"use vacuum\(\) of the table$"),
+        ("t.appender().write", r"use append\(data\)$"),
+        ("share.delete", "use a table of your own, .*; shares are read-only$"),
+        ("share.merge", "shares are read-only$"),
+        ("cat.load_table", r"use DeltaTable\(NamedTable\(catalog=catalog, name="),
+        ("all.transaction", r"use begin\(\)$"),
+        ("night.s", r"use branch\['schema\.table'\] for the branch of a table$"),
+        ("night.count", r"use branch\['schema\.table'\]"),
+        ("night.commit", r"use publish\(checks\)$"),
+        ("builder.sql", r"use execute\(query\)$"),
+    ],
+)
+def test_attributes(names: dict[str, Any], name: str, hint: str) -> None:
+    with pytest.raises(AttributeError, match=f"has no attribute .*: .*{hint}"):
+        eval(name, names)  # noqa: S307  # the text of a test
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        ("t.appender(['id'])", r"^DeltaTable\.appender\(\) takes no positional .*upsert=…"),
+        ("t.generate('symlink')", r"^DeltaTable\.generate\(\) takes no positional .*, found 1$"),
+        ("t.to_duckdb(1, 'n')", r"^DeltaTable\.to_duckdb\(\) takes 1 .*\(connection\), found 2$"),
+        ("t.branches('n')", r"found 1; branch\(name, exist_ok=True\) opens a branch$"),
+        ("t.optimize.key_index(['id'])", r"; alter\.set_key_index\(columns\) sets the key$"),
+        ("t.restore()", r"^DeltaTable\.restore\(\) missing 1 required .*: 'target'$"),
+        ("t.delete('id = 1', 2, 3, 4, 5)", r"^DeltaTable\.delete\(\) takes 4 .*, dry_run=…"),
+        ("col('id').is_in(1, 2)", r"^Column\.is_in\(\) takes .*pass one list, as in is_in\(\[1"),
+        ("col('info')['city']", r"^Column has no item 'city': use col\('info\.city'\)$"),
+        ("col('tags')[0]", r"^Column has no item 0: use SQL, such as \"tags\[0\] = 'a'\"$"),
+        ("1 in col('tags')", "^Column has no item 0"),
+        ("share.to_pandas(limit=5)", r"^SharedTable\.to_pandas\(\) .*'limit': use scan\(limit=…"),
+        ("connect(orders=t)", r"argument 'orders': pass tables as connect\({'orders': table}\)$"),
+        ("connect(catalogs=t)", r"argument 'catalogs': did you mean 'catalog'\?$"),
+        ("type(client)({}, timeout=3)", r"^SharingClient\(\) got .*'timeout': use options=…$"),
+    ],
+)
+def test_arguments(names: dict[str, Any], call: str, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        eval(call, names)  # noqa: S307  # the text of a test
+    assert names["t"].count() == 2
+
+
+@pytest.mark.parametrize(
+    ("condition", "hint"),
+    [
+        ("col('id') in [1, 2]", r"is_in\(values\) for in"),
+        ("(col('id') == 1) | \"name = 'n1'\"", "write both sides as expressions"),
+        ("(col('id') == 1) & \"name = 'n1'\"", "or both in one string of SQL$"),
+        ("col('name').is_in('n1')", r"expected a list, such as \['n1'\]$"),
+        ("col('id').is_in(1)", r"expected a list, such as \[1\]$"),
+    ],
+)
+def test_conditions(names: dict[str, Any], condition: str, hint: str) -> None:
+    with pytest.raises(InvalidInputError, match=hint):
+        eval(f"t.delete({condition})", names)  # noqa: S307  # the text of a test
+    assert names["t"].count() == 2
+
+
+@pytest.mark.parametrize(
+    ("table", "hint"),
+    [
+        ("t", r"did you mean 's\.t'\?"),
+        ("s.tt", r"did you mean 's\.t'\?"),
+        ("orders", r"its tables are 's\.t'"),
+    ],
+)
+def test_tables_of_a_branch(names: dict[str, Any], table: str, hint: str) -> None:
+    with pytest.raises(KeyError, match=hint):
+        names["night"][table]
+
+
+def classes(kind: type = SimilarNames) -> list[type]:
+    for module in ("table", "sharing.client.client", "catalogs", "statements.connection"):
+        import_module(f"deltalog.{module}")
+    found: list[type] = kind.__subclasses__()
+    return [*found, *(one for part in found for one in classes(part))]
+
+
+def test_meant_names_are_missing() -> None:
+    tables = {kind: vars(kind)["_meant"] for kind in classes() if "_meant" in vars(kind)}
+    assert len(tables) > 10
+    for kind, table in tables.items():
+        assert not [name for name in table if hasattr(kind, name)], kind
