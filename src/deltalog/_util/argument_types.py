@@ -104,7 +104,9 @@ def check_types(
     given += [(name, value, known.get(name, ())) for name, value in options.items()]
     for name, value, kinds in given:
         if not _is_right(value, kinds):
-            raise wrong_argument(_shown(function, kind), name, value, _expected(kinds))
+            called = _shown(function, kind)
+            said = _SAID.get((called, name)) or _expected(kinds)
+            raise wrong_argument(called, name, value, said)
 
 
 def check_type(called: str, name: str, value: object, annotation: str) -> None:
@@ -113,7 +115,7 @@ def check_type(called: str, name: str, value: object, annotation: str) -> None:
     Raises:
         InvalidInputError: the value has another type.
     """
-    kinds = kinds_of(annotation)
+    kinds = _kinds_of_named(name, annotation)
     if value is not None and not _is_right(value, kinds):
         raise wrong_argument(called, name, value, _expected(kinds))
 
@@ -283,7 +285,18 @@ _OWN: Final[Mapping[str, tuple[_Kind, ...]]] = {
     **dict.fromkeys(("new_values", "updates", "retention_hours", "keep_versions"), ()),
     **dict.fromkeys(("starting_version", "ending_version"), ()),
 }
-"""Arguments that functions check themselves, because their errors give more advice."""
+"""Optional arguments that functions check themselves, because their errors give more advice."""
+_SAID: Final = {
+    ("connect", "tables"): "a dictionary, name to table, such as {'t': table}",
+    ("DeltaTable.sql", "parameters"): "a dictionary of values for :name, such as {'name': 1}; "
+    "deltalog.sql(query, parameters, t=table) also takes a list for ?",
+    ("CatalogBranch.publish", "checks"): "a dictionary, such as {'schema.table': ['id > 0']}",
+    ("CatalogTransactions.branch", "tables"): "a list of names, such as ['schema.table']",
+}
+"""Function and argument → what is expected, where more than its type is known."""
+_SIZES: Final = ("target_size", "file_size", "_bytes")
+"""The ends of names of arguments that are numbers of bytes."""
+_BYTES: Final[tuple[_Kind, ...]] = ((_is_whole, "a whole number of bytes, such as 100_000_000"),)
 
 
 @cache
@@ -339,11 +352,16 @@ def _kinds_of_argument(name: str, parameter: Parameter) -> tuple[_Kind, ...]:
     annotation = str(parameter.annotation)
     is_optional = annotation.endswith("| None") or annotation == "Parameters"
     is_optional = is_optional or parameter.default is None
-    kinds = _OWN[name] if name in _OWN and is_optional else kinds_of(annotation)
+    kinds = _OWN[name] if name in _OWN and is_optional else _kinds_of_named(name, annotation)
     # None for False, or for a name that has a default, has always been accepted.
     has_default = parameter.default is not Parameter.empty
     accepts_none = is_optional or (has_default and annotation in {"bool", "str"})
     return (*kinds, _NONE) if kinds and accepts_none else kinds
+
+
+def _kinds_of_named(name: str, annotation: str) -> tuple[_Kind, ...]:
+    is_size = name.endswith(_SIZES) and annotation.partition(" |")[0] == "int"
+    return _BYTES if is_size else kinds_of(annotation)
 
 
 def _is_right(value: object, kinds: tuple[_Kind, ...]) -> bool:

@@ -71,8 +71,6 @@ def open_catalog(text: str, storage_options: StorageOptions | None = None) -> Ta
         if not within.isidentifier() and within:
             raise InvalidInputError(f"cannot open {text!r} as a catalog: expected uc://catalog")
         return _catalog(storage_options, within=within or None)
-    if lower.startswith(("uc:", "unity:")):
-        raise InvalidInputError(f"cannot open {text!r} as a catalog: expected uc://catalog")
     if _SERVER.match(text):
         if callable(storage_options):
             storage_options = storage_options()

@@ -236,8 +236,8 @@ CHANGES: list[tuple[Any, str]] = [
     (lambda t: t.publish(), "@NAME'), or create it by branch('NAME')"),
     (lambda t: t.update({"tags[0]": "'z'"}), "assign the whole column 'tags'"),
     (lambda _: DeltaTable("/data/x.share#s.d.t"), "deltalog.sharing.SharedTable opens"),
-    (lambda t: read_profile(text_at(t, "{bad")), "in the profile '/"),
-    (lambda t: read_profile(text_at(t, "{}")), "in the profile '/"),
+    (lambda t: read_profile(text_at(t, "{bad")), "cannot read the profile '/"),
+    (lambda t: read_profile(text_at(t, "{}")), "cannot read the profile '/"),
     (
         lambda t: t.load_cdf(0).read_all(),
         "deltalog properties TABLE --set delta.enableChangeDataFeed=true",
