@@ -14,6 +14,7 @@ import pytest
 
 import deltalog.spark
 from deltalog.spark import registration
+from tests.support import reference_driver
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,11 +26,8 @@ CONNECT = bool(os.environ.get("DELTALOG_SPARK_CONNECT"))
 LONG = os.environ.get("DELTALOG_PARITY") == "all"
 """Whether the tests take their time, and Spark works as it does at users."""
 QUICK: dict[str, bool | float | int | str | None] = {
-    # The tables are a handful of rows: what pays off for large data only costs here.
-    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+    **reference_driver.QUICK,
     "spark.python.daemon.module": "tests.support.spark_daemon",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.codegen.wholeStage": "false",
 }
 
 
@@ -75,7 +73,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
             .config("spark.default.parallelism", "2")
             .config("spark.driver.host", "127.0.0.1")
             .config("spark.driver.bindAddress", "127.0.0.1")
-            .config("spark.driver.memory", "1g")
+            .config("spark.driver.memory", "2g")
             .config("spark.sql.session.timeZone", "UTC")
             .config("spark.sql.warehouse.dir", str(scratch / "warehouse"))
             .config("spark.local.dir", str(scratch / "local"))
