@@ -8,7 +8,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -81,5 +81,18 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
             .config(map={} if LONG else QUICK)
             .getOrCreate()
         )
-    yield session
+    with pytest.MonkeyPatch.context() as patch:
+        if not (LONG or CONNECT):
+            patch.setattr(type(session.conf), "getAll", property(_settings_at_once))
+        yield session
     session.stop()
+
+
+def _settings_at_once(conf: Any) -> dict[str, str]:
+    """What PySpark's `getAll` gives, in one call of the JVM.
+
+    PySpark makes some calls for each setting, and at the end one that fails, for whose error the
+    JVM seeks twenty classes in three hundred jars. Each of our statements looks at the settings.
+    """
+    every: str = conf._jconf.getAll().mkString("\0")
+    return dict(pair.split(" -> ", 1) for pair in every.split("\0") if pair)
