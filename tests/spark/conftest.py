@@ -32,11 +32,19 @@ QUICK: dict[str, bool | float | int | str | None] = {
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let PySpark warn of whatever it likes."""
+    """Let PySpark warn of whatever it likes, and put tests that need the reference to the others.
+
+    Workers of pytest begin with equal runs of tests: the first one alone starts the reference.
+    """
+    items.sort(key=_needs_no_reference)
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()) and HERE in item.path.parents:
             item.add_marker(pytest.mark.filterwarnings("ignore::FutureWarning:pyspark"))
             item.add_marker(pytest.mark.filterwarnings("ignore::ResourceWarning"))
+
+
+def _needs_no_reference(item: pytest.Item) -> bool:
+    return HERE in item.path.parents and "delta_spark" not in getattr(item, "fixturenames", ())
 
 
 @pytest.fixture(autouse=True)
