@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, settings
 from tests.support.requirements import known_ids
 from tests.support.tiers import MARKS, can_hold, mark_of_folder, marks_of
 
-pytest_plugins = ["tests.support.emulators"]
+pytest_plugins = ["tests.support.emulators", "tests.support.reference"]
 REQUIRE_ALL = os.environ.get("DELTALOG_REQUIRE_ALL", "") not in {"", "0"}
 
 settings.register_profile(

@@ -9,13 +9,17 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.support.reference import Spark, spark
+from tests.support.reference import Spark
 from tests.support.reference_scenarios import Scenario
 from tests.support.reference_stories import Story, play
 
-__all__ = ["spark"]
-
 StoryOf = Callable[[Scenario], Story]
+
+
+@pytest.fixture(scope="session")
+def spark(delta_spark: Spark) -> Spark:
+    """The reference."""
+    return delta_spark
 
 
 @pytest.fixture(scope="session")

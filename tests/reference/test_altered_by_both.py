@@ -6,6 +6,7 @@ each writer goes on with the other's.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -74,8 +75,8 @@ SAME = ("operation", "operationParameters", "isolationLevel", "isBlindAppend")
 @pytest.mark.protocol("CM-16", "CM-03", "B-50", "B-58", "CON-04", "CON-05", "TF-06")
 def test_both_change_a_table_the_same_way(spark: Spark, tmp_path: Path) -> None:
     theirs, mine = tmp_path / "theirs", tmp_path / "mine"
-    for path in (theirs, mine):
-        spark.tell(path, *CREATE)
+    spark.tell(theirs, *CREATE)
+    shutil.copytree(theirs, mine)
     table = DeltaTable(mine)
     for statement, change in CHANGES:
         spark.tell(theirs, f"ALTER TABLE T {statement}")
@@ -125,8 +126,8 @@ def _bare(schema: StructType) -> str:
 @pytest.mark.protocol("B-52", "D-55")
 def test_both_cluster_by_the_same(spark: Spark, tmp_path: Path) -> None:
     theirs, mine = tmp_path / "theirs", tmp_path / "mine"
-    for path in (theirs, mine):
-        spark.tell(path, "CREATE TABLE T (a BIGINT, b STRING) USING delta CLUSTER BY (a)")
+    spark.tell(theirs, "CREATE TABLE T (a BIGINT, b STRING) USING delta CLUSTER BY (a)")
+    shutil.copytree(theirs, mine)
     for by, columns in (("(b, a)", ["b", "a"]), ("NONE", None)):
         spark.tell(theirs, f"ALTER TABLE T CLUSTER BY {by}")
         DeltaTable(mine).alter.set_clustering_columns(columns)

@@ -8,12 +8,13 @@ import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import deltalog.spark
 from deltalog.spark import registration
+from tests.support import reference_driver
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,20 +26,25 @@ CONNECT = bool(os.environ.get("DELTALOG_SPARK_CONNECT"))
 LONG = os.environ.get("DELTALOG_PARITY") == "all"
 """Whether the tests take their time, and Spark works as it does at users."""
 QUICK: dict[str, bool | float | int | str | None] = {
-    # The tables are a handful of rows: what pays off for large data only costs here.
-    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+    **reference_driver.QUICK,
     "spark.python.daemon.module": "tests.support.spark_daemon",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.codegen.wholeStage": "false",
 }
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let PySpark warn of whatever it likes."""
+    """Let PySpark warn of whatever it likes, and put tests that need the reference to the others.
+
+    Workers of pytest begin with equal runs of tests: the first one alone starts the reference.
+    """
+    items.sort(key=_needs_no_reference)
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()) and HERE in item.path.parents:
             item.add_marker(pytest.mark.filterwarnings("ignore::FutureWarning:pyspark"))
             item.add_marker(pytest.mark.filterwarnings("ignore::ResourceWarning"))
+
+
+def _needs_no_reference(item: pytest.Item) -> bool:
+    return HERE in item.path.parents and "delta_spark" not in getattr(item, "fixturenames", ())
 
 
 @pytest.fixture(autouse=True)
@@ -75,7 +81,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
             .config("spark.default.parallelism", "2")
             .config("spark.driver.host", "127.0.0.1")
             .config("spark.driver.bindAddress", "127.0.0.1")
-            .config("spark.driver.memory", "1g")
+            .config("spark.driver.memory", "2g")
             .config("spark.sql.session.timeZone", "UTC")
             .config("spark.sql.warehouse.dir", str(scratch / "warehouse"))
             .config("spark.local.dir", str(scratch / "local"))
@@ -83,5 +89,18 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
             .config(map={} if LONG else QUICK)
             .getOrCreate()
         )
-    yield session
+    with pytest.MonkeyPatch.context() as patch:
+        if not (LONG or CONNECT):
+            patch.setattr(type(session.conf), "getAll", property(_settings_at_once))
+        yield session
     session.stop()
+
+
+def _settings_at_once(conf: Any) -> dict[str, str]:
+    """What PySpark's `getAll` gives, in one call of the JVM.
+
+    PySpark makes some calls for each setting, and at the end one that fails, for whose error the
+    JVM seeks twenty classes in three hundred jars. Each of our statements looks at the settings.
+    """
+    every: str = conf._jconf.getAll().mkString("\0")
+    return dict(pair.split(" -> ", 1) for pair in every.split("\0") if pair)

@@ -25,10 +25,7 @@ from deltalog.spark.reading.by_options import plan_changes
 from tests.spark.shapes import ROWS
 from tests.spark.test_door import is_native, plan
 from tests.support.reference import Spark
-from tests.support.reference import spark as reference
 from tests.support.reference_scenarios import FULL
-
-__all__ = ["reference"]
 
 FEED = {"delta.enableChangeDataFeed": "true"}
 VECTORS = {**FEED, "delta.enableDeletionVectors": "true"}
@@ -298,10 +295,10 @@ def test_a_file_that_was_vacuumed_is_missed(registered: SparkSession, tmp_path: 
 
 @pytest.mark.parametrize("vectors", ["true", "false"] if FULL else ["true"])
 def test_changes_of_the_reference_are_read_as_it_reads_them(
-    registered: SparkSession, reference: Spark, tmp_path: Path, vectors: str
+    registered: SparkSession, delta_spark: Spark, tmp_path: Path, vectors: str
 ) -> None:
     path = tmp_path / "t"
-    reference.tell(
+    delta_spark.tell(
         path,
         "CREATE TABLE T (k BIGINT, p STRING, v STRING) USING delta PARTITIONED BY (p) "
         "TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true', "
@@ -316,5 +313,5 @@ def test_changes_of_the_reference_are_read_as_it_reads_them(
     found = feed(registered, path)
     assert is_native(found)
     shown = ["k", "p", "v", "_change_type", "_commit_version", "_commit_timestamp"]
-    there = reference.changes(path, 0).select(shown)
+    there = delta_spark.changes(path, 0).select(shown)
     assert rows(found.select(*shown)) == rows(there)

@@ -11,10 +11,7 @@ from pyspark.sql import SparkSession
 import deltalog.spark
 from deltalog.spark import DeltaTable
 from tests.support.reference import Spark
-from tests.support.reference import spark as reference
 from tests.support.reference_scenarios import FULL
-
-__all__ = ["reference"]
 
 SETTINGS = {
     "copied": "",
@@ -31,14 +28,14 @@ def sorted_rows(rows: list[Any]) -> list[tuple[Any, ...]]:
 @pytest.mark.parametrize("name", SETTINGS if FULL else ["all"])
 def test_two_clusters_share_a_table(
     spark: SparkSession,
-    reference: Spark,  # the fixture
+    delta_spark: Spark,
     tmp_path: Path,
     name: str,
 ) -> None:
     path = tmp_path / "t"
     properties = SETTINGS[name]
     settings = f"TBLPROPERTIES ({properties})" if properties else ""
-    reference.tell(
+    delta_spark.tell(
         path,
         f"CREATE TABLE T (k BIGINT, p STRING, v STRING) USING delta PARTITIONED BY (p) {settings}",
         "INSERT INTO T SELECT id, CAST(id % 2 AS STRING), concat('v', id) FROM range(0, 10, 1, 2)",
@@ -49,7 +46,7 @@ def test_two_clusters_share_a_table(
     def check(expected: int) -> None:
         """Both see the same rows, and so many of them."""
         here = [row.asDict() for row in deltalog.spark.read(spark, path).collect()]
-        there = reference.read(path).to_pylist()
+        there = delta_spark.read(path).to_pylist()
         assert len(there) == expected
         assert sorted_rows(here) == sorted_rows(there)
 
@@ -62,13 +59,13 @@ def test_two_clusters_share_a_table(
     merge = table.merge(source, "t.k = s.k").whenMatchedUpdate("t.k > 7", {"v": "s.v"})
     merge.whenMatchedDelete().whenNotMatchedInsertAll().execute()
     check(11)
-    reference.tell(path, "DELETE FROM T WHERE k = 12", "UPDATE T SET v = 'theirs' WHERE k = 11")
+    delta_spark.tell(path, "DELETE FROM T WHERE k = 12", "UPDATE T SET v = 'theirs' WHERE k = 11")
     check(10)
     table.optimize().executeCompaction()
     check(10)
     if "ChangeDataFeed" not in properties:
         return
-    found = reference.changes(path, 3).to_pylist()
+    found = delta_spark.changes(path, 3).to_pylist()
     told = sorted((row["_commit_version"], row["_change_type"], row["k"]) for row in found)
     assert [one[1:] for one in told if one[0] == 3] == [("delete", 3), ("delete", 7)]
     assert [one[1:] for one in told if one[0] == 5] == [
@@ -83,5 +80,5 @@ def test_two_clusters_share_a_table(
     ]
     here = deltalog.spark.read(spark, path, metadata_columns=["row_id"])
     mine = {row["k"]: row["_metadata"]["row_id"] for row in here.collect()}
-    theirs = reference.read(path, columns="k, _metadata.row_id AS row_id").to_pylist()
+    theirs = delta_spark.read(path, columns="k, _metadata.row_id AS row_id").to_pylist()
     assert mine == {row["k"]: row["row_id"] for row in theirs}

@@ -14,10 +14,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from deltalog import DeltaTable
 from tests.spark.test_sink import Stream
 from tests.support.reference import Spark
-from tests.support.reference import spark as reference
 from tests.support.reference_scenarios import FULL
-
-__all__ = ["reference"]
 
 MADE = (
     "CREATE TABLE T (id BIGINT, v STRING) USING delta TBLPROPERTIES ("
@@ -35,9 +32,10 @@ class Following:
     """A query of ours from a table into another, beside a query of the reference that does it."""
 
     def __init__(
-        self, spark: SparkSession, reference: Spark, place: Path, options: dict[str, str]
+        self, spark: SparkSession, delta_spark: Spark, place: Path, options: dict[str, str]
     ) -> None:
-        self.spark, self.reference, self.place, self.options = spark, reference, place, options
+        self.spark, self.delta_spark = spark, delta_spark
+        self.place, self.options = place, options
         self.table = place / "table"
 
     def start(self, **trigger: Any) -> StreamingQuery:
@@ -50,7 +48,7 @@ class Following:
         """Both queries go on from their checkpoints."""
         self.start(availableNow=True).awaitTermination()
         theirs, checkpoint = self.place / "theirs", self.place / "theirs-checkpoint"
-        self.reference.follow(self.table, theirs, checkpoint, **self.options)
+        self.delta_spark.follow(self.table, theirs, checkpoint, **self.options)
 
     def rows(self, name: str) -> Counter[tuple[Any, ...]]:
         found = DeltaTable(self.place / name).to_pyarrow_table()
@@ -60,18 +58,18 @@ class Following:
 
 @pytest.mark.parametrize("options", [FEED, SKIPPING] if FULL else [FEED])
 def test_our_source_tells_of_their_table_what_theirs_tells(
-    spark: SparkSession, reference: Spark, tmp_path: Path, options: dict[str, str]
+    spark: SparkSession, delta_spark: Spark, tmp_path: Path, options: dict[str, str]
 ) -> None:
-    following = Following(spark, reference, tmp_path, options)
+    following = Following(spark, delta_spark, tmp_path, options)
     path = following.table
-    reference.tell(path, MADE, INSERT.format(0, 6))
+    delta_spark.tell(path, MADE, INSERT.format(0, 6))
     following.catch_up()
-    reference.tell(path, INSERT.format(6, 10), "DELETE FROM T WHERE id IN (1, 7)", "OPTIMIZE T")
+    delta_spark.tell(path, INSERT.format(6, 10), "DELETE FROM T WHERE id IN (1, 7)", "OPTIMIZE T")
     if FULL:
         following.catch_up()
         assert following.rows("ours") == following.rows("theirs")
-    reference.tell(path, "UPDATE T SET v = 'new' WHERE id = 8", INSERT.format(10, 12))
-    reference.tell(path, "OPTIMIZE T", "DELETE FROM T WHERE id = 8", INSERT.format(12, 13))
+    delta_spark.tell(path, "UPDATE T SET v = 'new' WHERE id = 8", INSERT.format(10, 12))
+    delta_spark.tell(path, "OPTIMIZE T", "DELETE FROM T WHERE id = 8", INSERT.format(12, 13))
     following.catch_up()
     ours = following.rows("ours")
     assert ours == following.rows("theirs")
@@ -86,19 +84,19 @@ def test_our_source_tells_of_their_table_what_theirs_tells(
 
 
 def test_our_source_follows_while_they_write(
-    spark: SparkSession, reference: Spark, tmp_path: Path
+    spark: SparkSession, delta_spark: Spark, tmp_path: Path
 ) -> None:
-    following = Following(spark, reference, tmp_path, SKIPPING)
+    following = Following(spark, delta_spark, tmp_path, SKIPPING)
     path = following.table
-    reference.tell(path, MADE, INSERT.format(0, 2))
+    delta_spark.tell(path, MADE, INSERT.format(0, 2))
     following.start(availableNow=True).awaitTermination()  # what is deleted before never comes
 
     size = 12 if FULL else 4
 
     def write(first: int) -> None:
         for start in range(first, first + size, 4):
-            reference.tell(path, INSERT.format(start, start + 4))
-            reference.tell(path, DELETE.format(start + 1), "OPTIMIZE T")
+            delta_spark.tell(path, INSERT.format(start, start + 4))
+            delta_spark.tell(path, DELETE.format(start + 1), "OPTIMIZE T")
 
     with ThreadPoolExecutor(1) as pool:
         for first in (2, 2 + size):  # the second time the query goes on from its checkpoint
@@ -115,14 +113,14 @@ def test_our_source_follows_while_they_write(
 
 
 def test_their_source_follows_what_our_sink_writes(
-    spark: SparkSession, reference: Spark, tmp_path: Path
+    spark: SparkSession, delta_spark: Spark, tmp_path: Path
 ) -> None:
     stream = Stream(spark, tmp_path)
     target, checkpoint = tmp_path / "theirs", tmp_path / "theirs-checkpoint"
 
     def check(*numbers: int) -> None:
-        reference.follow(stream.table, target, checkpoint)
-        assert Counter(reference.read(target).column("x").to_pylist()) == Counter(numbers)
+        delta_spark.follow(stream.table, target, checkpoint)
+        assert Counter(delta_spark.read(target).column("x").to_pylist()) == Counter(numbers)
 
     stream.give("a", 1, 2)
     stream.give("b", 3)

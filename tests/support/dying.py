@@ -16,6 +16,7 @@ from typing import Any
 from deltalog._util.paths import FileInfo
 from deltalog.errors import StorageError
 from deltalog.storage import open_store
+from tests.support.reference_driver import QUICK
 
 
 class DyingStore:
@@ -127,6 +128,7 @@ def main(place: str, flag: str) -> None:
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.log.level", "OFF")
         .config("spark.sql.shuffle.partitions", "2")
+        .config(map={**QUICK})
         .getOrCreate()
     )
     store: Any = DyingStore(Path(place), Path(flag), "_delta_log")

@@ -187,8 +187,8 @@ def _prepare() -> None:
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[Spark]:
-    """The reference, started once."""
+def delta_spark() -> Iterator[Spark]:
+    """The reference, started once: of all tests, as this module is a plugin of theirs."""
     _prepare()
     with spark_process() as session:
         yield session

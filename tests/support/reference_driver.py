@@ -19,21 +19,33 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+_JAVA_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
+QUICK = {
+    # The tables are a handful of rows: what pays off for large data only costs here.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    # A JVM with one compiler keeps 48 MB of what it compiles. Spark fills them in two minutes; from
+    # then on a thread seeks what it can throw away, which is soon compiled again.
+    "spark.driver.extraJavaOptions": _JAVA_OPTIONS,
+    # The plans of a thousand statements, for a page that is off, would fill the heap.
+    "spark.sql.ui.retainedExecutions": "20",
+    "spark.ui.retainedJobs": "100",
+    "spark.ui.retainedStages": "100",
+}
+"""How a session for small tables does less: this one, and those of tests."""
 SETTINGS = {
+    **QUICK,
     "spark.ui.enabled": "false",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.memory": "2g",
-    "spark.driver.extraJavaOptions": "-Duser.timezone=UTC -XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+    "spark.driver.extraJavaOptions": f"-Duser.timezone=UTC {_JAVA_OPTIONS}",
     "spark.log.level": "ERROR",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.session.timeZone": "UTC",
-    # The tables are a handful of rows: what pays off for large data only costs here.
     "spark.default.parallelism": "2",
     "spark.sql.shuffle.partitions": "1",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
     # A broadcast has failed after a hundred statements, twice, and never alone.
     "spark.sql.autoBroadcastJoinThreshold": "-1",

@@ -18,6 +18,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from tests.support.reference_driver import QUICK
+
 
 def ways(spark: Any, place: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
     """What lets workers load what is deltalog's, and what does not."""
@@ -82,6 +84,7 @@ def main(path: str, other_python: str, other_path: str) -> None:
             .config("spark.log.level", "OFF")
             .config("spark.executorEnv.PYTHONPATH", path)
             .config("spark.local.dir", f"{scratch}/local")
+            .config(map={**QUICK})
             .getOrCreate()
         )
         place = Path(scratch)
