@@ -110,7 +110,7 @@ class LocalSession:
         if isinstance(rows, str | PurePath):
             rows = DeltaTable(rows, storage_options=self._storage_options)
             self._opened.add(parts.key)
-        elif isinstance(rows, list | dict):
+        elif rows is None or isinstance(rows, list | dict | tuple | set | int | float | bytes):
             rows = open_batches(rows).read_all()
         elif isinstance(rows, pa.RecordBatchReader):
             rows = OnceRows(name, rows)
