@@ -221,7 +221,7 @@ _ITERABLE: Final[_Kind] = (
     _NAMES[1],
 )
 _FIELD: Final[_Kind] = (_named("Field"), "a Field, such as Field('name', 'string')")
-_FILES: Final[_Kind] = (_named("WrittenFiles"), "the result of write_files")
+_FILES: Final[_Kind] = (_named("WrittenFiles"), "WrittenFiles, the result of write_files")
 _KINDS: Final[Mapping[str, tuple[_Kind, ...]]] = {
     "str": (_NAME,),
     "bool": ((_is_bool, "True or False"),),
@@ -242,10 +242,14 @@ _KINDS: Final[Mapping[str, tuple[_Kind, ...]]] = {
         (_PATHS,),
     ),
     "Name": ((_list_of(_STRING), "a tuple of names, such as ('sales', 'orders')"),),
-    "Sequence[str | Name]": ((_list_of(_STRING, _is_path), "a list of names"),),
+    # `branch` itself refuses a string.
+    "Sequence[str | Name]": (_NAME, (_list_of(_STRING, _is_path), "a list of names")),
     "Mapping[str, str]": (_TO_STRINGS,),
     "Mapping[str, str | None]": (
         (_mapping_to(_STRING, lambda item: item is None), _TO_STRINGS[1]),
+    ),
+    "Mapping[str, Sequence[Check]]": (  # `publish` itself refuses a list
+        (lambda value: not isinstance(value, Mapping) or _MAPPING[0](value), _MAPPING[1]),
     ),
     "Mapping[str, Any]": (_MAPPING,),
     "Mapping[str, object]": (_MAPPING,),

@@ -287,7 +287,7 @@ def convert_one_file(table: DeltaTable) -> None:
             lambda table: table.alter.set_table_properties("delta.appendOnly"),
             "expected a dictionary of strings",
         ),
-        (lambda table: deltalog.connect(table.table_uri), "a dictionary, name to table"),
+        (lambda table: deltalog.connect(table.table_uri), "a dictionary whose keys are strings"),
         (lambda _: DeltaTable.create("x", {"id": "int"}), r"Field\('id', 'long'\)"),
         (lambda _: DeltaTable.create("x", "id int"), "CREATE TABLE"),
         (lambda _: Field("name", "varchar(20)"), r"did you mean 'string'\?$"),

@@ -131,7 +131,7 @@ SERIES: Any = pd.Series([1])
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda t: write_deltalake(t, ROWS, target_file_size=TEXT, **OPTIONS), "number of bytes"),
+        (lambda t: write_deltalake(t, ROWS, target_file_size=TEXT, **OPTIONS), "a whole number"),
         (lambda t: write_deltalake(t, ROWS, target_file_size=-1, **OPTIONS), "number of bytes"),
         (
             lambda t: write_deltalake(t, ROWS, writer_properties=DICTIONARY, **OPTIONS),
