@@ -294,8 +294,6 @@ _SAID: Final = {
     ("connect", "tables"): "a dictionary, name to table, such as {'t': table}",
     ("DeltaTable.sql", "parameters"): "a dictionary of values for :name, such as {'name': 1}; "
     "deltalog.sql(query, parameters, t=table) also takes a list for ?",
-    ("CatalogBranch.publish", "checks"): "a dictionary, such as {'schema.table': ['id > 0']}",
-    ("CatalogTransactions.branch", "tables"): "a list of names, such as ['schema.table']",
 }
 """Function and argument → what is expected, where more than its type is known."""
 _SIZES: Final = ("target_size", "file_size", "_bytes")

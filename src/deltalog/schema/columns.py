@@ -255,7 +255,7 @@ def _on_form(name: str) -> str:
     """Return a hint about a string that is no name, but SQL; an empty string for a name."""
     if name == "*":
         return "; without a list, all columns are meant"
-    if "(" in name or " as " in name.lower():
+    if "(" in name or " as " in name_key(name):
         return "; names of columns are expected here, not SQL: sql(query) computes values"
     if "," in name:
         names = [part.strip() for part in name.split(",")]

@@ -177,7 +177,7 @@ SERIES: Any = pd.Series([1])
         (lambda t: t.alter.add_columns("x long"), "expected a Field"),
         (lambda t: t.alter.add_constraint("id > 1"), "expected a dictionary"),
         (lambda t: t.alter.move_column("id", "up"), "expected 'first', 'last' or"),
-        (lambda t: t.commit("written"), "expected the result of write_files"),
+        (lambda t: t.commit("written"), "expected WrittenFiles"),
         (lambda _: write_files(TEXT, ROWS), "expected a DeltaTable"),
         (lambda t: write_deltalake(t, SERIES, **OPTIONS), "one column, not a table"),
     ],

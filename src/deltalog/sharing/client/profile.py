@@ -123,7 +123,7 @@ def _read_file(location: str) -> bytes:
     # A file system may raise any error. Its message may contain secrets from the location.
     except Exception as error:  # noqa: BLE001
         problem = _PROBLEMS.get(type(error), type(error).__name__)
-        if location.startswith(("http://", "https://")):
+        if "://" in location:
             problem += "; the address of a server is the endpoint in this file"
         raise InvalidInputError(
             f"cannot read the profile {shown_location(location)!r}: {problem}"
