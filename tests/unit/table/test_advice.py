@@ -84,7 +84,7 @@ QUERIES = [
     ("SELECT date_trunc(day, 'month') FROM t", "write date_trunc('month', day)"),
     ("SELECT TOP 5 * FROM t", "write LIMIT n at the end"),
     ("SELECT * FORM t", "did you mean FROM?"),
-    ("SELECT * FROM t WHRE id = 1", "did you mean WHERE?"),
+    ("SELECT * FROM t WHRE id = 1", "did you mean WHERE?"),  # codespell:ignore whre
     ("SELECT * FROM t FOR UPDATE", "leave out FOR UPDATE"),
     ("SELECT DISTINCT ON (day) id FROM t", "write QUALIFY row_number() OVER (PARTITION BY"),
     ("SELECT id FROM t SAMPLE 10", "write TABLESAMPLE (10 PERCENT)"),
