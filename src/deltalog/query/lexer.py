@@ -310,8 +310,9 @@ def _advice(sql: str, place: int) -> str:
         word, before = words[number], words[number - 1] if number else None
         if word.kind != "word" or (before and any(map(before.says, _BEFORE_TABLE))):
             continue
-        close = get_close_matches(word.text.upper(), _CLAUSES, 1, _SIMILAR)
-        if close and close[0] != word.text.upper():
+        text = word.text.upper()
+        close = get_close_matches(text, _CLAUSES, 1, _SIMILAR)
+        if close and text not in {close[0], f"{close[0]}S"}:  # `orders` is a name
             return f"did you mean {close[0]}?"
     return ""
 

@@ -183,12 +183,14 @@ def _sync_names(descriptor: int) -> None:
 def make_directories(directory: str, *, syncs: bool) -> None:
     """Make a directory and its parents; with `syncs`, sync their directory entries to the disk."""
     made = [directory]
-    while not os.path.isdir(parent := os.path.dirname(made[-1])):  # noqa: PTH112, PTH120  # strings
+    parent = os.path.dirname(directory)  # noqa: PTH120  # a string
+    while parent and not os.path.isdir(parent):  # noqa: PTH112  # a string
         made.append(parent)
+        parent = os.path.dirname(parent)  # noqa: PTH120  # a string
     Path(directory).mkdir(parents=True, exist_ok=True)
     if syncs:
         for one in made:
-            sync_directory(os.path.dirname(one))  # noqa: PTH120  # a string
+            sync_directory(os.path.dirname(one) or ".")  # noqa: PTH120  # a string
 
 
 def open_temporary(folder: Folder, name: str) -> tuple[str, int]:

@@ -464,6 +464,11 @@ def _root_and_base(location: str, filesystem: Any) -> tuple[str, str]:
         return path, path
     if kind.address is Address.PATH:
         return f"{kind.name}://{inner}", inner
+    if not authority and not inner.strip("/"):
+        raise InvalidInputError(
+            f"cannot open {location!r}: expected a URL with a bucket, such as "
+            f"{kind.name}://bucket/table"
+        )
     if kind.address in {Address.BUCKET, Address.ACCOUNT} and has_login(location):
         # The file systems of these kinds use the whole authority as the bucket, and would show the
         # keys in error messages.

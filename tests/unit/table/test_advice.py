@@ -6,6 +6,7 @@ No mistake changes a table.
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,9 @@ import pyarrow.compute as pc
 import pytest
 
 import deltalog
-from deltalog import DeltaTable, QueryBuilder, col, write_deltalake
+from deltalog import DeltaTable, Field, QueryBuilder, Schema, col, write_deltalake
 from deltalog.catalogs import FileCatalog
-from deltalog.errors import DeltaError
+from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.sharing.client.profile import read_profile
 from deltalog.statements.connection import Connection
 
@@ -154,6 +155,29 @@ def test_parameters_without_names(table: DeltaTable, given: Any) -> None:
     query = "SELECT * FROM this WHERE id = ?"
     words = "a dictionary of values for :name", "deltalog.sql(query, parameters, t=table) also"
     refused(lambda: table.sql(query, given), table, *words)
+
+
+@pytest.mark.parametrize(
+    "query", ["INSERT orders VALUES (1)", "DELETE orders", "VACUUM FULL groups"]
+)
+def test_a_name_is_no_misspelled_keyword(table: DeltaTable, query: str) -> None:
+    with pytest.raises(DeltaError) as caught:
+        deltalog.sql(query, orders=table, groups=table)
+    assert "did you mean" not in str(caught.value)
+    table.update_incremental()
+    assert table.version() == 0
+
+
+@pytest.mark.parametrize("location", ["s3://", "s3:///", "gs://", "az://", "hdfs://"])
+def test_a_location_without_a_bucket(location: str) -> None:
+    calls: list[Callable[[], object]] = [
+        lambda: write_deltalake(location, SOURCE),
+        lambda: DeltaTable.create(location, Schema([Field("id", "long")])),
+        lambda: DeltaTable(location),
+    ]
+    for call in calls:
+        with pytest.raises(InvalidInputError, match="expected a URL with a bucket"):
+            call()
 
 
 SOURCE = {"id": [1], "name": ["x"]}
