@@ -261,7 +261,7 @@ _FOREIGN: Final = {
     "CREATE VIEW": _VIEW,
     "CREATE TEMP VIEW": _VIEW,
     "CREATE TEMPORARY VIEW": _VIEW,
-    "CREATE OR REPLACE": f"only tables can be replaced; {_VIEW}",
+    "CREATE OR REPLACE VIEW": _VIEW,
     "BEGIN": _TRANSACTION,
     "START TRANSACTION": _TRANSACTION,
     "COMMIT": _TRANSACTION,
@@ -285,10 +285,9 @@ _FOREIGN: Final = {
     **dict.fromkeys(("COPY", "LOAD"), "deltalog.write_deltalake(location, rows) loads rows"),
     "% S": "a parameter is written ? (with a list of values) or :name (with a dictionary)",
 }
-"""Keywords of other dialects → what to write instead. Before `…` is the statement's first word.
-
-Several words are found anywhere in a statement; one word is, if the error is beside it.
-"""
+"""Keywords of other dialects → what to write instead. Before `…` is the statement's first word."""
+_BESIDE_WORDS: Final = 2
+"""The maximum distance of such keywords from the error; elsewhere, they are not its cause."""
 _CLAUSES: Final = ("FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "VALUES", "SELECT",
                    "UPDATE", "DELETE", "INSERT", "MERGE", "OPTIMIZE", "VACUUM", "USING", "MATCHED",
                    "TABLE", "PARTITIONED")  # fmt: skip
@@ -302,9 +301,9 @@ def _advice(sql: str, place: int) -> str:
     except InvalidInputError:
         return ""
     at = next(number for number, word in enumerate(words) if word.end > place or word.kind == "end")
-    for said, advice in _FOREIGN.items():
-        first, _, rest = said.rpartition(" … ")
-        if (not first or words[0].says(first)) and _is_said(words, rest.split(), at):
+    for keywords, advice in _FOREIGN.items():
+        first, _, rest = keywords.rpartition(" … ")
+        if (not first or words[0].says(first)) and _is_beside(words, rest.split(), at):
             return advice
     for number in range(at, max(at - 2, -1), -1):
         word, before = words[number], words[number - 1] if number else None
@@ -317,13 +316,18 @@ def _advice(sql: str, place: int) -> str:
     return ""
 
 
-def _is_said(words: Sequence[Word], keywords: Sequence[str], at: int) -> bool:
-    """Return whether the keywords are in the statement; one keyword must be beside an error."""
-    last = len(words) - len(keywords)
-    beside = range(max(at - 1, 0), min(at + 1, last) + 1)
+def _is_beside(words: Sequence[Word], keywords: Sequence[str], at: int) -> bool:
+    """Return whether the keywords are at an error or beside it; one keyword must be next to it.
+
+    An error at the first word is about the whole statement, so several keywords may be anywhere.
+    """
+    count = len(keywords)
+    reach = 1 if count == 1 else _BESIDE_WORDS if at else len(words)
+    first = max(at - reach - count + 1, 0)
+    last = min(at + reach, len(words) - count)
     return any(
         all(words[place + number].says(one) for number, one in enumerate(keywords))
-        for place in (beside if len(keywords) == 1 else range(last + 1))
+        for place in range(first, last + 1)
     )
 
 

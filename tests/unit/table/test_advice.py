@@ -168,6 +168,19 @@ def test_a_name_is_no_misspelled_keyword(table: DeltaTable, query: str) -> None:
     assert table.version() == 0
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        "CREATE OR REPLACE TABLE x (id INT",
+        "CREATE OR REPLACE TABLE x (id INT) USING delta LOCATION 'x' AND",
+    ],
+)
+def test_keywords_far_from_the_error_are_not_its_cause(table: DeltaTable, query: str) -> None:
+    with pytest.raises(DeltaError) as caught:
+        deltalog.sql(query, t=table)
+    assert "there are no views" not in str(caught.value)
+
+
 @pytest.mark.parametrize("location", ["s3://", "s3:///", "gs://", "az://", "hdfs://"])
 def test_a_location_without_a_bucket(location: str) -> None:
     calls: list[Callable[[], object]] = [
