@@ -105,8 +105,8 @@ def check_types(
     for name, value, kinds in given:
         if not _is_right(value, kinds):
             called = _shown(function, kind)
-            said = _SAID.get((called, name)) or _expected(kinds)
-            raise wrong_argument(called, name, value, said)
+            expected = _MORE.get((called, name)) or _expected(kinds)
+            raise wrong_argument(called, name, value, expected)
 
 
 def check_type(called: str, name: str, value: object, annotation: str) -> None:
@@ -242,14 +242,10 @@ _KINDS: Final[Mapping[str, tuple[_Kind, ...]]] = {
         (_PATHS,),
     ),
     "Name": ((_list_of(_STRING), "a tuple of names, such as ('sales', 'orders')"),),
-    # `branch` itself refuses a string.
-    "Sequence[str | Name]": (_NAME, (_list_of(_STRING, _is_path), "a list of names")),
+    "Sequence[str | Name]": ((_list_of(_STRING, _is_path), "a list of names"),),
     "Mapping[str, str]": (_TO_STRINGS,),
     "Mapping[str, str | None]": (
         (_mapping_to(_STRING, lambda item: item is None), _TO_STRINGS[1]),
-    ),
-    "Mapping[str, Sequence[Check]]": (  # `publish` itself refuses a list
-        (lambda value: not isinstance(value, Mapping) or _MAPPING[0](value), _MAPPING[1]),
     ),
     "Mapping[str, Any]": (_MAPPING,),
     "Mapping[str, object]": (_MAPPING,),
@@ -290,10 +286,12 @@ _OWN: Final[Mapping[str, tuple[_Kind, ...]]] = {
     **dict.fromkeys(("starting_version", "ending_version"), ()),
 }
 """Optional arguments that functions check themselves, because their errors give more advice."""
-_SAID: Final = {
+_MORE: Final = {
     ("connect", "tables"): "a dictionary, name to table, such as {'t': table}",
     ("DeltaTable.sql", "parameters"): "a dictionary of values for :name, such as {'name': 1}; "
     "deltalog.sql(query, parameters, t=table) also takes a list for ?",
+    ("CatalogTransactions.branch", "tables"): "a list of names, such as ['schema.table']",
+    ("CatalogBranch.publish", "checks"): "a dictionary, such as {'schema.table': ['id > 0']}",
 }
 """Function and argument → what is expected, where more than its type is known."""
 _SIZES: Final = ("target_size", "file_size", "_bytes")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from deltalog._util.cards import Progress, ProgressCount, shown
 from deltalog.errors import DeltaError
-from deltalog.log.snapshot import Snapshot, check_new_place
+from deltalog.log.snapshot import Snapshot, check_new_location
 from deltalog.operations.operation import Operation, OutcomeT_co
 from deltalog.transaction import Committed, PendingTransaction, PostCommitHookProperties
 from deltalog.transaction.commit import Ran, commit, commit_loop, stage_and_commit
@@ -169,7 +169,7 @@ def make_table(
         CommitFailedError: another writer created a table at the location.
         InvalidInputError: the location is in a partition directory of another table.
     """
-    check_new_place(context.store)
+    check_new_location(context.store)
     transaction = PendingTransaction(
         context,
         None,

@@ -271,7 +271,6 @@ _FOREIGN: Final = {
     "DISTINCT ON": "write QUALIFY row_number() OVER (PARTITION BY … ORDER BY …) = 1",
     "SAMPLE": "write TABLESAMPLE (10 PERCENT) or TABLESAMPLE (10 ROWS) after the table",
     "WITH ( NOLOCK )": "leave out WITH (NOLOCK): reads lock nothing",
-    "ZORDER (": "write ZORDER BY (…)",
     "ZORDER": "write ZORDER BY (…)",
     "ALTER … CREATE BRANCH": "write CREATE BRANCH b FOR TABLE t",
     "ALTER … DROP BRANCH": "write DROP BRANCH b FOR TABLE t",

@@ -126,12 +126,6 @@ class CatalogBranch(SimilarNames):
             KeyError: there are checks for another table.
             TransactionIncompleteError: only some tables were committed; call `publish` again.
         """
-        if checks is not None and not isinstance(checks, Mapping):
-            raise InvalidInputError(
-                f"cannot publish the branch {self._name!r}: expected a dictionary, name of a table "
-                f"to its checks, found {type(checks).__name__}; write "
-                f"{{{self.tables[0]!r}: […]}}"
-            )
         wanted = {self._name_of(name): some for name, some in (checks or {}).items()}
         branches = {name: the_branch(one, "publish") for name, one in self._drafts.items()}
         contexts = {name: on_main(one.snapshot.context) for name, one in self._drafts.items()}

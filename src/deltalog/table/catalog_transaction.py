@@ -164,11 +164,6 @@ class CatalogTransactions(SimilarNames):
         """
         from deltalog.table.catalog_branches import create_branches
 
-        if isinstance(tables, str):
-            raise InvalidInputError(
-                f"cannot create the branch {name!r}: expected a list of names of tables, found "
-                f"the string {tables!r}; write [{tables!r}]"
-            )
         return create_branches(
             self,
             [

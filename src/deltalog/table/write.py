@@ -158,7 +158,6 @@ def write_deltalake(
 
     Cost: one pass over the data. An append reads no file of the table.
     """
-    _check_arguments(given)
     write_by(None, table_or_uri, data, **given)
 
 
@@ -195,6 +194,7 @@ def write_by(
     engine: Engine | None,
     table_or_uri: str | PurePath | Store | NamedTable | DeltaTable,
     data: object,
+    /,
     **given: Unpack[WriteArguments],
 ) -> Committed | None:
     """Write rows with an engine, as `write_deltalake` does.

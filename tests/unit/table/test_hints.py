@@ -303,7 +303,7 @@ def convert_one_file(table: DeltaTable) -> None:
             lambda _: CatalogTransactions.branch(NO_CATALOG, "s.orders", "n"),
             "expected a list of names",
         ),
-        (lambda _: CATALOG_BRANCH.publish(["id > 0"]), r"\{'s.t': \[…\]\}"),
+        (lambda _: CATALOG_BRANCH.publish(["id > 0"]), r"\{'schema.table': \['id > 0'\]\}"),
         (convert_one_file, "pass the directory that contains it"),
         (lambda t: t.upsert({"id": [1], "x": [1]}, "id"), r"upsert\(…, merge_schema=True\)"),
     ],

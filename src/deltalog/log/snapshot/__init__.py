@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from deltalog.log.snapshot.snapshot import (
     Snapshot,
-    check_new_place,
+    check_new_location,
     checked_in_place,
     find_version,
     load_if_any,
@@ -21,7 +21,7 @@ from deltalog.log.snapshot.snapshot import (
 
 __all__ = [
     "Snapshot",
-    "check_new_place",
+    "check_new_location",
     "checked_in_place",
     "find_version",
     "load_if_any",

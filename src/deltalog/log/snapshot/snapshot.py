@@ -617,7 +617,7 @@ def checked_in_place(snapshot: Snapshot, operation: str) -> Snapshot:
 _INTERNAL: Final = {LOG_DIRECTORY, "_change_data"}
 
 
-def check_new_place(store: Store) -> None:
+def check_new_location(store: Store) -> None:
     """Raise if a new table would lie in a partition directory, or in the log, of a table.
 
     Writers of the outer table would not see its rows, and VACUUM of the outer table would delete

@@ -360,16 +360,16 @@ class LogState:
         """Return leaves of the statistics of `live_commit_adds`; parse only what is new."""
         from deltalog.protocol.stats.parse import parsed_leaves  # noqa: PLC0415  # needed only for statistics
 
-        texts, earlier = self.live_commit_adds.column("stats"), self._earlier
+        stored, earlier = self.live_commit_adds.column("stats"), self._earlier
         if earlier is None or not all(leaf in earlier.stats for leaf in leaves):
-            columns = parsed_leaves(texts, leaves)
+            columns = parsed_leaves(stored, leaves)
         else:
             places = compute.index_in(self.survivors.adds, value_set=earlier.live_adds)
             is_new = compute.is_null(places)
             added = compute.cumulative_sum(is_new.cast(pa.int32()))
             last = pa.scalar(len(earlier.live_adds) - 1, pa.int32())
             rows = compute.coalesce(places, compute.add(added, last))
-            parsed = parsed_leaves(texts.filter(is_new), leaves)
+            parsed = parsed_leaves(stored.filter(is_new), leaves)
             columns = [
                 arrow.chunked_array(
                     [*earlier.stats[leaf].chunks, *column.chunks], type=leaf[1]

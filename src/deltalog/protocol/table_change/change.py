@@ -81,7 +81,7 @@ def new_table(  # noqa: PLR0913  # the clauses of a CREATE statement
     checks.check_dialect(asked, NEW_TABLE, wanted)
     own = columns.without_table_metadata(schema)
     protocol = least_protocol(TableProperties(asked), own, current=with_features(NEW_TABLE, wanted))
-    checks.tell_no_effect(asked, protocol, {})
+    checks.warn_of_no_effect(asked, protocol, {})
     stored = checks.stored_configuration(without_requests(asked), protocol)
     names_new = checks.has_first_names(stored, protocol)
     mapped, stored = columns.with_mapping(own, stored, keep_names=False, names_new=names_new)
@@ -154,7 +154,7 @@ def changed_table(
         least_protocol(TableProperties(asked), wanted, current=base),
         repairs=bool(features) or protocol is not None,
     )
-    checks.tell_no_effect(asked, new_protocol, before.configuration)
+    checks.warn_of_no_effect(asked, new_protocol, before.configuration)
     stored = checks.stored_configuration(without_requests(asked), new_protocol, before=current)
     if has_lost_names(current.schema, wanted):
         stored = checks.with_lost_names(stored)

@@ -271,7 +271,7 @@ def checked_configuration(
     return {**unchanged, **unknown, **wanted}
 
 
-def tell_no_effect(asked: Mapping[str, str], made: Protocol, current: Mapping[str, str]) -> None:
+def warn_of_no_effect(asked: Mapping[str, str], made: Protocol, current: Mapping[str, str]) -> None:
     """Warn about new properties that have no effect, although their user expects one.
 
     Args:

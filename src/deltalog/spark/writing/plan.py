@@ -25,7 +25,7 @@ from deltalog.errors import (
 )
 from deltalog.expressions import TextRules
 from deltalog.log.listing import has_table
-from deltalog.log.snapshot import Snapshot, check_new_place, load_snapshot
+from deltalog.log.snapshot import Snapshot, check_new_location, load_snapshot
 from deltalog.operations.arguments import as_condition
 from deltalog.operations.changes.apply import WriteJob, no_files
 from deltalog.operations.changes.request import ChangeMetrics, RowCounts
@@ -422,7 +422,7 @@ def new_configuration(
         raise InvalidInputError(
             f"cannot create a table at {place.context.store.root}: the data has no columns"
         )
-    check_new_place(place.context.store)  # before the tasks write files
+    check_new_location(place.context.store)  # before the tasks write files
     return new_table_with_defaults(
         source,
         partition_columns=options.partition_by or (),
