@@ -40,7 +40,7 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 
 @pytest.fixture(scope="module")
-def client() -> Iterator[Any]:
+def two_workers() -> Iterator[Any]:
     """Two worker processes, if `dask.distributed` is installed; the extra does not include it."""
     distributed = pytest.importorskip("distributed", reason="dask.distributed is not installed")
     cluster = distributed.LocalCluster(
@@ -48,6 +48,15 @@ def client() -> Iterator[Any]:
     )
     with cluster, distributed.Client(cluster, set_as_default=False) as client:
         yield client
+
+
+@pytest.fixture
+def client(two_workers: Any) -> Any:
+    """Two workers that answer: an earlier test may have killed one, which starts again."""
+    while len(two_workers.run(os.getpid, on_error="ignore")) < 2:
+        two_workers.wait_for_workers(2, timeout=120)
+        time.sleep(0.1)
+    return two_workers
 
 
 @pytest.mark.parametrize("change", FEW_CHANGES)

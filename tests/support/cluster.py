@@ -276,9 +276,9 @@ class Driver:
         assert self._process.stdout is not None
         for line in self._process.stdout:
             if line.startswith(b"> "):
-                told = json.loads(line[2:])
-                assert "error" not in told, told["error"]
-                return told["answer"]
+                report = json.loads(line[2:])
+                assert "error" not in report, report["error"]
+                return report["answer"]
         raise AssertionError(
             f"the driver has ended:\n{self._log.read_text('utf-8', 'replace')[-4000:]}"
         )
