@@ -261,6 +261,8 @@ _KINDS: Final[Mapping[str, tuple[_Kind, ...]]] = {
     ),
     "WrittenFiles": (_FILES,),
     "Sequence[WrittenFiles]": ((_list_of(_FILES[0]), "a list of them"),),
+    "Retry": ((_named("Retry"), "a Retry, such as Retry(attempts=5)"),),
+    "AnswerLimits": ((_named("AnswerLimits"), "AnswerLimits"),),
     "OnProgress": ((callable, "a function"),),
     "Progress": ((lambda value: _is_bool(value) or callable(value), "True or a function"),),
     **dict.fromkeys(("PurePath", "PathLike[str]"), ((_is(PathLike), "a path"),)),

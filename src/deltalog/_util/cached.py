@@ -10,10 +10,12 @@ from __future__ import annotations
 from functools import update_wrapper
 from inspect import getattr_static
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self, TypeVar, overload
+
+from deltalog.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
 _T = TypeVar("_T")
 
@@ -98,6 +100,39 @@ class FrozenList(tuple[_T, ...]):
 def frozen(items: Iterable[_T] | None) -> FrozenList[_T] | None:
     """Return the items as an immutable list; None for None."""
     return None if items is None else FrozenList(items)
+
+
+# --- Immutable dicts, for the properties and metadata of a version of a table
+
+
+class FrozenDict(dict[str, _T]):
+    """A dict that cannot be changed; copies, such as `{**frozen}` and `frozen | …`, can be.
+
+    Args:
+        values: the values. Dicts in them become immutable, too.
+        advice: what to call to change the table instead; the end of the error.
+    """
+
+    __slots__ = ("_advice",)
+
+    def __init__(self, values: Mapping[str, _T], advice: str) -> None:
+        super().__init__(
+            (key, FrozenDict(value, advice) if type(value) is dict else value)  # type: ignore[misc]  # as before
+            for key, value in values.items()
+        )
+        self._advice = advice
+
+    def _refuse(self, *_args: Any, **_options: Any) -> NoReturn:
+        raise InvalidInputError(
+            f"cannot change this dict, which describes one version of a table; {self._advice}"
+        )
+
+    __setitem__ = __delitem__ = __ior__ = _refuse  # type: ignore[assignment]  # they raise
+    clear = pop = popitem = setdefault = update = _refuse  # type: ignore[assignment]  # as above
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return the values, for pickle."""
+        return type(self), (dict(self), self._advice)
 
 
 # --- Copies of inherited methods, so that Python's error messages contain the subclass's name

@@ -345,7 +345,12 @@ def vacuum(  # noqa: PLR0917  # callers need each parameter
     table: Location,
     option: Options = None,
     retention_hours: Annotated[
-        float | None, typer.Option(help="Hours to keep removed files; default: the table's.")
+        float | None,
+        typer.Option(
+            "--retention-hours",
+            "--hours",
+            help="Hours to keep removed files; default: the table's.",
+        ),
     ] = None,
     full: Annotated[bool, typer.Option("--full", help="List all files in the store.")] = False,  # noqa: FBT002  # typer's signature
     delete: Annotated[bool, typer.Option("--delete", help="Delete the files.")] = False,  # noqa: FBT002  # typer's signature
@@ -556,6 +561,9 @@ def branches(table: Location, option: Options = None, form: As = OutputFormat.TA
 @command("publish")
 def publish(
     table: Annotated[str, typer.Argument(help="The branch: TABLE@NAME.")],
+    name: Annotated[
+        str | None, typer.Argument(help="The branch, if it is not part of TABLE.")
+    ] = None,
     option: Options = None,
     check: Annotated[
         list[str] | None,
@@ -565,7 +573,8 @@ def publish(
 ) -> None:
     """Commit the changes of a branch to its table, after checks (preview)."""
     try:
-        found = open_table(table, option).publish(check or ())
+        branch = table if name is None else f"{table}@{name}"
+        found = open_table(branch, option).publish(check or ())
     except AuditFailedError as error:
         for failure in error.failures:
             typer.echo(printable(f"check failed: {failure}"), err=True)

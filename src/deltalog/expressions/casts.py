@@ -141,8 +141,7 @@ def _refuse(array: Array, refused: Array, source: DataType, to: DataType) -> Non
     row = array.slice(rows[0].as_py(), 1)
     shown = repr(row[0].as_py()) if source == STRING else cast(row, source, STRING)[0].as_py()
     raise InvalidInputError(
-        f"cannot cast {shown} to {to}: it is not a value of that type, or out of range "
-        "(TRY_CAST returns NULL instead)"
+        f"cannot cast {shown} to {to}: it is not a value of that type, or out of range"
     )
 
 

@@ -226,6 +226,19 @@ class Expression(Node, SimilarNames):
         """Return `self OR other` of SQL, with three-valued logic, and the same exception."""
         return Or((*_operands_of(Or, self), *_operands_of(Or, _condition(other))))
 
+    def __rand__(self, other: object) -> NoReturn:
+        """Refuse a value as the left operand.
+
+        Raises:
+            InvalidInputError: always. In Python, `&` and `|` are evaluated before comparisons.
+        """
+        raise InvalidInputError(
+            f"cannot combine {other!r} with an expression: put comparisons in brackets, such as "
+            "(col('a') > 1) & (col('b') < 4)"
+        )
+
+    __ror__ = __rand__
+
     def __invert__(self) -> Not:
         """Return `NOT self` of SQL, with three-valued logic."""
         return Not(self)

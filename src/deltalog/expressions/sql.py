@@ -7,7 +7,8 @@ the inverse: parsing the SQL that it returns results in the same tree.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Final
 
 from deltalog.errors import InvalidInputError
 from deltalog.expressions.render import to_sql
@@ -28,6 +29,11 @@ __all__ = [
     "to_sql",
     "with_backticks",
 ]
+
+_QUOTED: Final = re.compile(r"'[^']*'|\"[^\"]*\"|`[^`]*`")
+_BARE_DATE: Final = re.compile(
+    r"(?<![\w.'-])\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])(?![\w.'-])"
+)
 
 
 def parse_sql(
@@ -52,8 +58,19 @@ def parse_sql(
         InvalidInputError: the SQL is not one expression; the message contains the position.
     """
     _check_text(sql)
+    if quotes_names:
+        _check_dates(sql)
     found: Expression = _sqlglot().read(sql, parameters, columns or (), quotes_names=quotes_names)
     return found
+
+
+def _check_dates(sql: str) -> None:
+    """Refuse `2024-01-01` without quotes: it is a subtraction, whose result is 2022."""
+    if (found := _BARE_DATE.search(_QUOTED.sub("''", sql))) is not None:
+        raise InvalidInputError(
+            f"cannot parse {sql!r}: {found[0]} without quotes is a subtraction of numbers; write "
+            f"a date as '{found[0]}'"
+        )
 
 
 def with_backticks(sql: str, columns: Collection[str]) -> str:

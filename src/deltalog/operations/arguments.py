@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import reduce
-from math import isfinite
+from math import isfinite, isnan
 from operator import and_, index
 from typing import TYPE_CHECKING, Any, Final, SupportsIndex
 
@@ -201,6 +201,11 @@ def as_columns(columns: Sequence[str] | None) -> Sequence[str] | None:
     names = [columns] if isinstance(columns, str) else list(columns)
     if isinstance(columns, str) or not all(isinstance(name, str) for name in names):
         parts = columns.split(",") if isinstance(columns, str) else map(str, names)
+        if isinstance(columns, str) and any(sign in columns for sign in "<>="):
+            raise InvalidInputError(
+                f"cannot take columns={columns!r}: expected a list of names; pass a condition on "
+                f"rows as predicate={columns!r}"
+            )
         raise InvalidInputError(
             f"cannot take columns={columns!r}: expected a list of names, such as "
             f"{[part.strip() for part in parts]!r}"
@@ -426,7 +431,7 @@ def as_updates(
     """
     _check_updates(updates, new_values)
     if new_values is not None:
-        _check_fractions(new_values, schema)
+        _check_new_values(new_values, schema)
         return {name: expressions.lit(value) for name, value in new_values.items()}
     named = parameters if hasattr(parameters, "keys") else None
     found: dict[str | tuple[str, ...], object] = {}
@@ -468,14 +473,19 @@ def _check_updates(updates: object, new_values: object) -> None:
             )
 
 
-def _check_fractions(new_values: Mapping[str, object], schema: StructType) -> None:
-    """Raise for a number with a fraction, or NaN, that an integer column would lose.
+def _check_new_values(new_values: Mapping[str, object], schema: StructType) -> None:
+    """Raise for a number with a fraction in an integer column, and for NaN in a string column.
 
     SQL casts such values, as in Spark; but a Python value is stored as it is, or refused.
     """
     for name, value in new_values.items():
         column = schema.fields_named(str(name))[:1]  # a path of names is a tuple
         kind = column[0].type if column else None
+        if kind == STRING and isinstance(value, float) and isnan(value):
+            raise InvalidInputError(
+                f"cannot update {name!r} with NaN: the column contains strings; use None for a "
+                "missing value, or the string 'NaN'"
+            )
         if not isinstance(kind, PrimitiveType) or kind.primitive.family is not Family.INTEGRAL:
             continue
         if isinstance(value, float | Decimal) and (not isfinite(value) or value % 1 != 0):

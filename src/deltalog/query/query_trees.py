@@ -44,7 +44,7 @@ _SIMPLE: Final = (
 ROWS_FROM_ONE: Final = (exp.Explode, exp.Posexplode, exp.Inline, exp.Unnest, exp.Stack)
 _MAX_LONG: Final = 2**63 - 1
 _WHOLE: Final = (exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT)
-_OWN_FUNCTIONS: Final = frozenset({"unnest", "range"})
+_OWN_FUNCTIONS: Final = frozenset({"unnest", "range", "generate_series"})
 _SECRET: Final = uuid4().hex
 
 

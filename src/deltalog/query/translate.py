@@ -354,6 +354,8 @@ _LATERAL: Final = (
     exp.Subquery, exp.Values, exp.Explode, exp.Inline, exp.Posexplode, exp.Unnest,
 )  # fmt: skip
 _RANGE_ARGUMENTS: Final = 4
+_SERIES: Final = {"range": "id", "generate_series": "generate_series"}
+"""By the name of a function that generates numbers, the name of its column."""
 
 
 def as_duckdb_does(tree: Expr) -> Expr:
@@ -408,14 +410,17 @@ def _check_lateral(node: exp.Lateral) -> None:
 
 
 def _generate(node: exp.Table) -> None:
-    """Replace Spark's table functions `range` and `explode` by a query."""
+    """Replace the table functions `range`, `generate_series` and `explode` by a query.
+
+    Spark has no `generate_series`; it includes the end, as in PostgreSQL and DuckDB.
+    """
     call: Any = node.this
     name = call.name.lower() if isinstance(call, exp.Anonymous) else call.sql_name().lower()
     values = call.expressions or [one for one in call.args.values() if isinstance(one, exp.Expr)]
     columns: list[Expr]
-    if name in {"range", "generate_series"} and 1 <= len(values) <= _RANGE_ARGUMENTS:
-        found = exp.Anonymous(this="range", expressions=values[:3])
-        columns = [exp.alias_(exp.Anonymous(this="unnest", expressions=[found]), "id")]
+    if name in _SERIES and 1 <= len(values) <= _RANGE_ARGUMENTS:
+        found = exp.Anonymous(this=name, expressions=values[:3])
+        columns = [exp.alias_(exp.Anonymous(this="unnest", expressions=[found]), _SERIES[name])]
     elif isinstance(call, exp.Explode):
         columns = [exp.alias_(exp.Anonymous(this="unnest", expressions=[call.this]), "col")]
     else:

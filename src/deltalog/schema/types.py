@@ -15,7 +15,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final
 
 from deltalog._util.argument_types import wrong_argument
-from deltalog._util.cached import FrozenList
+from deltalog._util.cached import FrozenDict, FrozenList
 from deltalog._util.escaping import name_key, printable
 from deltalog._util.json import loads
 from deltalog.errors import InvalidInputError
@@ -261,7 +261,8 @@ class Field(SchemaPart):
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "type", as_type(type))
         object.__setattr__(self, "nullable", nullable)
-        object.__setattr__(self, "metadata", dict(metadata or {}))
+        advice = "to change columns, use table.alter.set_column_metadata(name, {…})"
+        object.__setattr__(self, "metadata", FrozenDict(metadata or {}, advice))
 
     def comment(self, text: str) -> Field:
         """Return the column with a comment."""

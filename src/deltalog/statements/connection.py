@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from inspect import signature
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, cast
@@ -31,7 +31,7 @@ from deltalog.statements.local import LocalSession
 from deltalog.statements.results import SqlResult, rows_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     import pyarrow as pa
 
@@ -428,6 +428,10 @@ def connect(
     Raises:
         InvalidInputError: DuckDB is not installed, or has no setting with such a name.
     """
+    if schema is not None and catalog is None:
+        raise InvalidInputError(
+            f"cannot connect with schema={schema!r}: expected catalog=…, which contains the schema"
+        )
     session = LocalSession(
         tables,
         catalogs=CatalogNames(catalog, schema, storage_options),
@@ -464,6 +468,12 @@ def sql(statement: str, parameters: Parameters = None, **tables: Any) -> SqlResu
             f"tables: pass each table by its name, as in sql(query, {next(iter(given), 't')}=…); "
             "connect(tables) takes a dictionary"
         )
+    for name in ("params", "args"):
+        if isinstance(tables.get(name), Mapping | list | tuple) and parameters is None:
+            raise InvalidInputError(
+                f"sql has no argument {name}: pass values as parameters=…; for id = :id, write "
+                "sql(query, {'id': 1}, t=table)"
+            )
     try:
         session = LocalSession(tables)
     except TableNotFoundError as error:

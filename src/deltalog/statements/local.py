@@ -15,7 +15,8 @@ import pyarrow as pa
 from deltalog._util.escaping import name_key, path_key
 from deltalog.catalogs.table_uri import named_table, open_table_store
 from deltalog.data.write.fit import in_microseconds, is_finer, tell_of_cut
-from deltalog.data.write.source import RereadableRows, exportable, open_batches
+from deltalog.data.write.polars_frames import exportable
+from deltalog.data.write.source import RereadableRows, open_batches
 from deltalog.errors import InvalidInputError, SchemaMismatchError, TableNotFoundError
 from deltalog.expressions.coercion import FINE_MOMENTS
 from deltalog.expressions.nodes import Cast, Column

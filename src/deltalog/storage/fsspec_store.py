@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
-from pathlib import PurePath
-from typing import Any, BinaryIO, TypeVar
+from pathlib import Path, PurePath
+from typing import Any, BinaryIO, Final, TypeVar
 from urllib.parse import quote
 
 from deltalog._util.paths import (
@@ -26,7 +27,7 @@ from deltalog._util.paths import (
     split_location,
     store_kind,
 )
-from deltalog._util.store_kinds import Address, StoreKind, kind_named
+from deltalog._util.store_kinds import LOCAL, Address, StoreKind, kind_named
 from deltalog.errors import (
     AccessDeniedError,
     AlreadyExistsError,
@@ -97,6 +98,13 @@ def open_store(
     raise InvalidInputError(
         f"expected a table's location as a string, a path or a Store, found {type(table).__name__}"
     )
+
+
+_LIKE_URL: Final = re.compile(
+    r"(?P<scheme>[A-Za-z][A-Za-z0-9]+)(?::(?!/)|//|(?<=file)://(?!/|localhost/|[A-Za-z]:))(?P<rest>.+)",
+    re.IGNORECASE | re.DOTALL,
+)
+"""A scheme that no colon, no slash, or a host follows, where a URL has none of them."""
 
 
 class FsspecStore:
@@ -450,6 +458,24 @@ def _account(location: str) -> str:
     return split_location(location)[1].partition("@")[2]
 
 
+def _check_spelled(location: str) -> None:
+    """Raise if a path that does not exist looks like a URL with a mistake, such as `s3//bucket/x`.
+
+    Otherwise a write would create a directory of this name.
+    """
+    found = _LIKE_URL.match(location)
+    if found is None or Path(location).exists():
+        return
+    kind = kind_named(found["scheme"].lower())
+    if kind is LOCAL:
+        expected = f"file:///{found['rest'].lstrip('/')}, or a path without a scheme"
+    elif kind.address is Address.UNKNOWN:  # the name of no known kind
+        return
+    else:
+        expected = f"{found['scheme']}://{found['rest'].lstrip('/')}"
+    raise InvalidInputError(f"cannot open {location!r}: expected {expected}")
+
+
 def _root_and_base(location: str, filesystem: Any) -> tuple[str, str]:
     """Return the location for messages and logs, and the path inside the file system."""
     if not location:
@@ -459,6 +485,8 @@ def _root_and_base(location: str, filesystem: Any) -> tuple[str, str]:
         return filesystem.unstrip_protocol(base), base
     scheme, authority, inner = split_location(location)
     kind = kind_named(scheme)
+    if kind.is_native and filesystem is None:
+        _check_spelled(location)
     if kind.is_native or filesystem is not None:
         path = local_path(inner if kind.is_native else location)
         return path, path

@@ -9,6 +9,7 @@ Protocol: none
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import threading
 from collections import deque
@@ -36,11 +37,13 @@ from deltalog.schema.types import STRING
 from deltalog.transaction.properties import USUAL, CommitOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from deltalog.data.write.options import WriterProperties
     from deltalog.data.write.source import Rows
     from deltalog.table.creating import LatestTable
+
+logger: logging.Logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,13 +77,37 @@ class AppendWindow:
                 raise InvalidInputError(f"{name}: expected a number above 0, found {number!r}")
 
 
+class _Answer(Future[int]):
+    """The future of a caller; an error that nobody reads is logged, as asyncio does."""
+
+    _is_read = False
+
+    def result(self, timeout: float | None = None) -> int:
+        self._is_read = True
+        return super().result(timeout)
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        self._is_read = True
+        return super().exception(timeout)
+
+    def add_done_callback(self, fn: Callable[[Future[int]], object]) -> None:
+        self._is_read = True
+        super().add_done_callback(fn)
+
+    def __del__(self) -> None:
+        if self._is_read or not self.done() or self.cancelled():
+            return
+        if (error := super().exception()) is not None:
+            logger.error("rows of an appender were not written: %s", error)
+
+
 @dataclass(slots=True, eq=False)
 class _Request:
     """The rows of one caller."""
 
     rows: pa.Table
     admitted: Future[None] = field(default_factory=Future)
-    answer: Future[int] = field(default_factory=Future)
+    answer: Future[int] = field(default_factory=_Answer)
     waited: Stopwatch = field(default_factory=Stopwatch)
 
     @property
@@ -165,7 +192,7 @@ class Appender(SimilarNames):
             A future. Its result is the version, after it was committed and the rows are durable.
             Its exception is `SchemaMismatchError` or `ConstraintViolationError` if these rows are
             invalid, or the error of the commit. After `CommitOutcomeUnknownError`, the rows may be
-            in the table.
+            in the table. An error that nobody reads is logged.
 
         Raises:
             InvalidInputError: the data is of an unsupported type, or the appender is closed.

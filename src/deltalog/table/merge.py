@@ -239,6 +239,16 @@ class TableMerger(SimilarNames):
             raise InvalidInputError(
                 f"cannot {action.value} with {values!r}: expected a dictionary (column: value)"
             )
+        if isinstance(predicate, Mapping):
+            raise InvalidInputError(
+                f"cannot {action.value} with the condition {predicate!r}: expected SQL or an "
+                "expression of deltalog; "
+                + (
+                    "a deletion has no new values"
+                    if action is Action.DELETE
+                    else "pass new values as the first argument"
+                )
+            )
         left_out = [except_cols] if isinstance(except_cols, str) else except_cols or ()
         clause = Clause(
             when=when,

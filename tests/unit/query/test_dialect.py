@@ -33,6 +33,8 @@ def _rows(sql: str) -> list[tuple[Any, ...]]:
         ("SELECT * FROM range(3)", [(0,), (1,), (2,)]),
         ("SELECT id FROM range(1, 7, 2) AS r", [(1,), (3,), (5,)]),
         ("SELECT r.id FROM range(0, 2, 1, 8) r", [(0,), (1,)]),
+        ("SELECT * FROM generate_series(1, 3)", [(1,), (2,), (3,)]),
+        ("SELECT n FROM generate_series(1, 5, 2) AS g(n)", [(1,), (3,), (5,)]),
         ("SELECT * FROM explode(array('a', 'b'))", [("a",), ("b",)]),
         ("SELECT x FROM VALUES (array(1, 2)) AS t(xs) LATERAL VIEW explode(xs) e AS x",
          [(1,), (2,)]),

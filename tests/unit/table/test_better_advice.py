@@ -12,9 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from deltalog import DeltaTable, convert_to_deltalake, write_deltalake
+from deltalog import DeltaTable, col, connect, convert_to_deltalake, sql, write_deltalake
 from deltalog.errors import DeltaError
-from deltalog.sharing import SharingClient
+from deltalog.sharing import HttpOptions, SharingClient
+from deltalog.sharing.server import app
 from tests.support.command_line import run
 from tests.support.facade import make, unchanged
 
@@ -54,6 +55,27 @@ def append(data: Any) -> Callable[[DeltaTable], object]:
         (lambda t: t.to_pandas(["id"]), "columns=[…] selects columns"),
         (lambda t: t.to_pyarrow_table(["id", "amount"]), "columns=[…] selects columns"),
         (lambda t: t.alter.set_key_index([]), "None removes the key"),
+        (lambda t: t.metadata().configuration.update(a="b"), "alter.set_table_properties({…})"),
+        (lambda t: t.metadata().format.options.clear(), "options of a format have no effect"),
+        (lambda t: t.schema().fields[0].metadata.pop("a", None), "alter.set_column_metadata"),
+        (lambda t: t.scan("id > 1"), "pass a condition on rows as predicate='id > 1'"),
+        (lambda t: t.scan(predicate=col("id") == [1, 2]), "is_in(values)"),
+        (lambda _: col("id") > _any(1 & col("id")) < 4, "put comparisons in brackets"),
+        (lambda _: _any(1) | col("id"), "put comparisons in brackets"),
+        (lambda t: t.merge(ROWS, "id").when_matched_delete(_any({"a": 1})), "no new values"),
+        (
+            lambda t: t.merge(ROWS, "id").when_matched_update({"id": "1"}, _any({"a": 1})),
+            "pass new values as the first argument",
+        ),
+        (lambda _: connect(schema="sales"), "expected catalog=…"),
+        (lambda _: sql("SELECT 1 WHERE 1 = :x", params={"x": 1}), "pass values as parameters=…"),
+        (lambda _: HttpOptions(retry=_any(5)), "expected a Retry, such as Retry(attempts=5)"),
+        (lambda _: write_deltalake("file://new", {"id": [1]}), "expected file:///new"),
+        (lambda _: write_deltalake("file:new", {"id": [1]}), "expected file:///new"),
+        (lambda _: write_deltalake("s3//bucket/t", {"id": [1]}), "expected s3://bucket/t"),
+        (lambda _: write_deltalake("S3:bucket/t", {"id": [1]}), "expected S3://bucket/t"),
+        (lambda _: write_deltalake("p.share#a.b.c", {"id": [1]}), "SharedTable reads it"),
+        (lambda _: app({"shares": [{"name": "${KEY}"}]}), "${KEY} is a reference"),
         (lambda t: t.alter.set_key_index(["info.zip"]), "only top-level columns"),
     ],
 )

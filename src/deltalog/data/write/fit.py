@@ -231,12 +231,27 @@ def _cast(array: Array, one: PrimitiveType, other: PrimitiveType, name: str) -> 
     from deltalog.expressions.casts import cast  # noqa: PLC0415  # most data has the table's types
 
     plain = conform_array(array, to_arrow_type(one), column=name)
+    if other == STRING and one.primitive.family is Family.FLOATING:
+        check_no_nan(plain, name)
     try:
         return cast(plain, one, other)
     except InvalidInputError as error:
         raise SchemaMismatchError(
             f"cannot store {one} values of column {name!r} as {other}: {error}"
         ) from error
+
+
+def check_no_nan(array: Array, name: str) -> None:
+    """Check that numbers for a column of strings have no NaN, which data frames use for NULL.
+
+    Raises:
+        SchemaMismatchError: a value is NaN.
+    """
+    if compute.any(compute.is_nan(array)).as_py():
+        raise SchemaMismatchError(
+            f"cannot store NaN in column {name!r}, which contains strings: use None for missing "
+            "values, or the string 'NaN'"
+        )
 
 
 def in_microseconds(array: Array) -> Array:

@@ -627,10 +627,15 @@ def check_new_location(store: Store) -> None:
         store: store of the new table.
 
     Raises:
-        InvalidInputError: the location belongs to another table.
+        InvalidInputError: the location belongs to another table, or is the name of a shared table.
 
     Cost: nothing, unless a directory of the location has such a name; then a listing for each.
     """
+    if ".share#" in store.root:
+        raise InvalidInputError(
+            f"cannot create a table at {store.root}: it is the name of a shared table, which is "
+            "read-only; deltalog.sharing.SharedTable reads it"
+        )
     names = store.root.rstrip("/").split("/")
     for number, (before, name) in enumerate(pairwise(names), 1):
         above = "/".join(names[:number])

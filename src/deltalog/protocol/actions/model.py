@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from deltalog._util.cached import frozen
+from deltalog._util.cached import FrozenDict, frozen
 from deltalog._util.json import dumps
 from deltalog.errors import InvalidInputError
 
@@ -71,6 +71,12 @@ class Format:
     provider: str = "parquet"
     options: Mapping[str, str] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        """Copy the options to an immutable dict."""
+        object.__setattr__(
+            self, "options", FrozenDict(self.options, "the options of a format have no effect")
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metadata:
@@ -96,13 +102,15 @@ class Metadata:
     created_time_ms: int | None = None
 
     def __post_init__(self) -> None:
-        """Convert the partition columns to a tuple that compares equal to a list.
+        """Convert the partition columns and the configuration to immutable values.
 
         Raises:
             InvalidInputError: the name or the description is no string. No reader could open a
                 table with such metadata.
         """
         object.__setattr__(self, "partition_columns", frozen(self.partition_columns))
+        advice = "to change properties, use table.alter.set_table_properties({…})"
+        object.__setattr__(self, "configuration", FrozenDict(self.configuration, advice))
         given: dict[str, object] = {"name": self.name, "description": self.description}
         for part, text in given.items():
             if text is not None and not isinstance(text, str):

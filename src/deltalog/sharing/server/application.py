@@ -8,10 +8,12 @@ from __future__ import annotations
 import hmac
 import logging
 import os
+import re
 import secrets
 import tempfile
 import threading
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -22,7 +24,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from deltalog._util.clock import now_ms
-from deltalog.errors import DeltaError
+from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.integrations.telemetry import watch_with_openlineage, watch_with_opentelemetry
 from deltalog.sharing.server.answers import Services
 from deltalog.sharing.server.async_queries import (
@@ -58,13 +60,15 @@ from deltalog.sharing.server.urls import UrlSigner
 from deltalog.sharing.server.views import View
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
 
     from starlette.requests import Request
     from starlette.types import ASGIApp
 
 from deltalog.storage import Store
 from deltalog.storage.http.client import is_loopback
+
+_REFERENCE: Final = re.compile(r"\$\{\w+\}|\$\{file:[^}]*\}")
 
 
 def app(
@@ -82,9 +86,25 @@ def app(
         InvalidInputError: the configuration is wrong; the message names the setting.
     """
     if not isinstance(config, ServerConfig):
+        _check_values(config)
         config = parse_config(config)
     server = make_server(config, secrets.token_bytes(32), make_store)
     return make_app(lambda: server)
+
+
+def _check_values(values: object, where: str = "") -> None:
+    """Raise for a reference, such as `${KEY}`: only configuration files have references."""
+    if isinstance(values, Mapping):
+        for key, value in values.items():
+            _check_values(value, f"{where}.{key}".lstrip("."))
+    elif isinstance(values, list | tuple):
+        for index, value in enumerate(values):
+            _check_values(value, f"{where}[{index}]")
+    elif isinstance(values, str) and (found := _REFERENCE.search(values)) is not None:
+        raise InvalidInputError(
+            f"{where}: {found[0]} is a reference, which only configuration files have; pass the "
+            "value itself, such as os.environ['KEY'], or the result of load_config(path)"
+        )
 
 
 def make_server(

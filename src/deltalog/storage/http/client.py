@@ -26,6 +26,7 @@ from urllib.request import getproxies, proxy_bypass
 
 import fsspec.asyn
 
+from deltalog._util.argument_types import checks_types
 from deltalog._util.clock import now_ms
 from deltalog._util.version import __version__
 from deltalog.errors import DeltaError, InvalidInputError
@@ -705,6 +706,7 @@ def retry_after_ms(header: str | None, now_ms: int) -> int | None:
 # --- The options of requests that users set
 
 
+@checks_types
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpOptions:
     """Options of requests and connections; picklable if `session` is.

@@ -101,6 +101,8 @@ class LocalMerge:
         before = transaction.configuration
         if plan is None:
             source = request.source.beside(before.schema)
+            if request.is_upsert:
+                source.check_numbers(before.schema)
             plan = plan_merge(request, before, source.schema, snapshot.context.session)
             if plan.configuration is not before:
                 transaction.set_configuration(plan.configuration)

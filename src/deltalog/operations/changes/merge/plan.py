@@ -157,7 +157,7 @@ def plan_merge(
         request=request,
         configuration=after,
         names=names,
-        condition=taken_apart(_resolved(names, condition, BOTH, session), names.schema),
+        condition=taken_apart(_condition(names, condition, session), names.schema),
         matched=planner.clauses(When.MATCHED),
         not_matched=planner.clauses(When.NOT_MATCHED),
         not_matched_by_source=planner.clauses(When.NOT_MATCHED_BY_SOURCE),
@@ -185,7 +185,7 @@ def plan_condition(
         InvalidInputError: the condition is invalid.
     """
     names = names_of(request, target, source)
-    found = _resolved(names, request.condition, BOTH, session, text_rules)
+    found = _condition(names, request.condition, session, text_rules)
     return taken_apart(found, names.schema)
 
 
@@ -212,6 +212,23 @@ def _resolved(
 ) -> Expression:
     parsed = names.parse(sql, sides)
     return fold(resolve_predicate(parsed, names.schema, session, text_rules=text_rules))
+
+
+def _condition(
+    names: Names,
+    condition: str | Expression,
+    session: SqlSession,
+    text_rules: TextRules = TextRules.COLLATIONS,
+) -> Expression:
+    try:
+        return _resolved(names, condition, BOTH, session, text_rules)
+    except InvalidInputError as error:
+        if isinstance(condition, str) and condition.isidentifier() and "ambiguous" in str(error):
+            both = " = ".join(names.shown(side, condition) for side in (SOURCE, TARGET))
+            raise InvalidInputError(
+                f"{error}; for rows with equal keys, write {both!r}, or upsert(data, {condition!r})"
+            ) from None
+        raise
 
 
 class _Planner:

@@ -17,21 +17,33 @@ import pyarrow as pa
 
 from deltalog._util.escaping import name_key
 from deltalog._util.kernels import Array, pc
-from deltalog.data.write.fit import in_microseconds, is_finer, tell_of_cut
+from deltalog.data.write.fit import check_no_nan, in_microseconds, is_finer, tell_of_cut
 from deltalog.data.write.source import open_batches
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import Column, map_columns, parse_sql
 from deltalog.expressions.coercion import FINE_MOMENTS
-from deltalog.schema import StructType, conform, duplicates, from_arrow_schema, to_arrow_schema
+from deltalog.schema import (
+    StructType,
+    conform,
+    conform_array,
+    duplicates,
+    from_arrow_schema,
+    to_arrow_schema,
+    to_arrow_type,
+)
 from deltalog.schema.arrow import type_of_query
+from deltalog.schema.primitives import Family
 from deltalog.schema.primitives.moments import has_nanoseconds
 from deltalog.schema.types import (
     INTEGER,
+    STRING,
     TIMESTAMP,
     TIMESTAMP_NANOS,
     TIMESTAMP_NANOS_NTZ,
     YEAR_TO_MONTH,
+    DataType,
     Field,
+    PrimitiveType,
 )
 from deltalog.storage.faults import disk_errors
 
@@ -130,6 +142,32 @@ class MergeSource:
         seen.schema = StructType(fields)
         seen._cut = frozenset(cut)  # noqa: SLF001  # also a `MergeSource`
         return seen
+
+    def check_numbers(self, target: StructType) -> None:
+        """Check that columns of a table can store the numbers: fractions, and NaN as a string.
+
+        A write refuses such values, too. A merge with conditions casts them, as Delta Spark does.
+
+        Raises:
+            SchemaMismatchError: an integer column cannot store a number as it is, or NaN is given
+                for a column of strings.
+        """
+        known = {name_key(field.name): field.type for field in target}
+        kinds: dict[str, DataType] = {}
+        for field in self.schema:
+            theirs = known.get(name_key(field.name))
+            is_integer = theirs is not None and _family(theirs) is Family.INTEGRAL
+            ours = _family(field.type)
+            if (is_integer and ours in {Family.FLOATING, Family.DECIMAL}) or (
+                theirs == STRING and ours is Family.FLOATING
+            ):
+                kinds[field.name] = theirs
+        for _, batch in self.batches(list(kinds)) if kinds else ():
+            for (name, kind), column in zip(kinds.items(), batch.columns, strict=True):
+                if kind == STRING:
+                    check_no_nan(column, name)
+                else:
+                    conform_array(column, to_arrow_type(kind), column=name)
 
     @property
     def num_rows(self) -> int:
@@ -256,6 +294,10 @@ def _held(field: pa.Field[Any], *, is_fine: bool) -> pa.Field[Any]:
     return field.with_type(pa.timestamp("ns", kind.tz)) if is_fine else field
 
 
+def _family(kind: DataType) -> Family | None:
+    return kind.primitive.family if isinstance(kind, PrimitiveType) else None
+
+
 def _position(ascending: Array, row: int) -> int:
     """Return how many of the ascending numbers are less than `row`, by binary search."""
     low, high = 0, len(ascending)
@@ -353,6 +395,10 @@ class Names:
             )
         return parts[1:]
 
+    def shown(self, side: str, name: str) -> str:
+        """Return the name of a column with the alias of its side, for messages."""
+        return f"{self._shown[side]}.{name}"
+
     def _place(self, column: Column, sides: Collection[str]) -> Column:
         path = column.path
         side = self._aliases.get(name_key(path[0]))
@@ -376,9 +422,7 @@ class Names:
         if found:
             both = [f"{self._shown[side]}.{column.name}" for side in found]
             raise InvalidInputError(
-                f"the column {column.name!r} is ambiguous: it may be "
-                f"{' or '.join(map(repr, both))}; for rows with equal keys, write "
-                f"{' = '.join(both)!r}, or upsert(data, {column.name!r})"
+                f"the column {column.name!r} is ambiguous: it may be {' or '.join(map(repr, both))}"
             )
         if len(path) > 1 and any(
             name_key(path[1]) in map(name_key, self._sides[side].names) for side in sides

@@ -1,0 +1,166 @@
+"""Rows and columns of Python values as Arrow tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import asdict, is_dataclass
+from datetime import date, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from deltalog.data.write.polars_frames import column_of_series
+from deltalog.errors import InvalidInputError
+from deltalog.schema.primitives.moments import is_missing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_NOT_A_TIME: Final = "NaT"
+_MIXED: Final = (
+    ({"dates", "timestamps"}, "pass dates only, or datetimes only"),
+    ({"timestamps", "timestamps with a time zone"}, "give all of them a tzinfo, or none"),
+)
+"""Kinds of values that Arrow would convert to one type, changing their meaning."""
+
+
+def table_of_columns(data: Mapping[Any, Any]) -> pa.Table:
+    """Return a table of a dict of columns.
+
+    Raises:
+        InvalidInputError: a column is no list or array, the columns have different lengths, or the
+            values of a column have no common type.
+    """
+    columns = {str(name): _column(name, values) for name, values in data.items()}
+    lengths = {name: len(column) for name, column in columns.items()}
+    if len(set(lengths.values())) > 1:
+        found = ", ".join(f"{name}: {length}" for name, length in lengths.items())
+        raise InvalidInputError(
+            "cannot write the data, a dict of columns: expected columns of the same length, found "
+            f"{found}"
+        )
+    return pa.table(list(columns.values()), names=list(columns))
+
+
+def table_of_rows(items: Sequence[Any]) -> pa.Table:
+    """Return dicts as a table with the keys of all rows; Arrow would use only the first row.
+
+    Raises:
+        InvalidInputError: an item is no row, or the values of a column have no common type.
+    """
+    names: dict[str, None] = {}
+    rows = []
+    for number, item in enumerate(items):
+        row = as_mapping(item)
+        if row is None:
+            raise InvalidInputError(
+                f"cannot write item {number} of the list: expected a dict, a dataclass or a "
+                f"pydantic model as the first one, found a {type(item).__name__}"
+            )
+        names.update(dict.fromkeys(row))
+        rows.append(row)
+    columns = [_column(name, [row.get(name) for row in rows]) for name in names]
+    return pa.table(columns, names=[str(name) for name in names])
+
+
+def as_mapping(row: Any) -> Mapping[str, Any] | None:
+    """Return a dict, a dataclass or a pydantic model as a mapping; None for any other type."""
+    if isinstance(row, Mapping):
+        return row
+    if is_dataclass(row) and not isinstance(row, type):
+        return asdict(row)
+    dump = getattr(row, "model_dump", None)
+    return dump() if callable(dump) and hasattr(type(row), "model_fields") else None
+
+
+def _column(name: object, values: Any) -> pa.Array[Any] | pa.ChunkedArray[Any]:
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        return values
+    if (series := column_of_series(values, str(name))) is not None:
+        return series
+    if isinstance(values, str | bytes | Mapping | AbstractSet) or not isinstance(values, Iterable):
+        advice = "to write rows, pass a list of dicts"
+        if isinstance(values, Mapping):
+            advice = "to write a DataFrame, pass the frame itself, or frame.to_dict('list')"
+        elif isinstance(values, AbstractSet):
+            advice = "a set has no order, and each value only once"
+        raise InvalidInputError(
+            f"cannot write the column {name!r} of a dict: expected a list or an array of values, "
+            f"found a {type(values).__name__}; {advice}"
+        )
+    items: Any = values if hasattr(values, "__len__") else list(values)
+    found = _array(name, items)
+    has_objects = isinstance(items, list | tuple) or str(getattr(items, "dtype", "")) == "object"
+    if has_objects and _has_moments(found.type) and _check_one_kind(name, items):
+        return pa.array(items, from_pandas=True)
+    return found
+
+
+def _array(name: object, items: Any) -> Any:
+    try:
+        return pa.array(items)
+    except (pa.ArrowException, TypeError, OverflowError, ValueError) as error:
+        try:
+            # As from pandas: NaN, NaT and NA among other values are missing values.
+            return pa.array(items, from_pandas=True)
+        except (pa.ArrowException, TypeError, OverflowError, ValueError):
+            pass
+        raise InvalidInputError(
+            f"cannot write the values of {name!r}: "
+            + (
+                "a number is too large for a long, which has 64 bits; pass values of "
+                "decimal.Decimal"
+                if isinstance(error, OverflowError)
+                else f"they have no common Arrow type: {error}"
+            )
+        ) from error
+
+
+def _has_moments(kind: pa.DataType) -> bool:
+    """Whether a type is, or contains, dates or timestamps."""
+    if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
+        return True
+    return any(_has_moments(kind.field(number).type) for number in range(kind.num_fields))
+
+
+def _check_one_kind(name: object, items: Any) -> bool:
+    """Check that a column's values are all dates, all naive or all aware timestamps.
+
+    Arrow would cut the time of timestamps after a date, take naive timestamps as UTC, and convert
+    NaT among dates to the year 1. Return whether NaT is among the values.
+    """
+    kinds: dict[tuple[str, ...], set[str]] = {}
+    for value in items:
+        for path, kind in _moments(value, ()):
+            kinds.setdefault(path, set()).add(kind)
+    for path, found in kinds.items():
+        shown = ".".join((str(name), *path))
+        if _NOT_A_TIME in found and path:
+            raise InvalidInputError(
+                f"cannot write the values of {shown!r}: NaT is in a nested value; use None"
+            )
+        for mixed, advice in _MIXED:
+            if mixed <= found:
+                raise InvalidInputError(
+                    f"cannot write the values of {shown!r}: they are {' and '.join(sorted(mixed))}"
+                    f"; {advice}"
+                )
+    return any(_NOT_A_TIME in found for found in kinds.values())
+
+
+def _moments(value: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Yield the path and the kind of each date and timestamp in a value."""
+    if isinstance(value, datetime):
+        if is_missing(value):  # NaT is a datetime
+            yield path, _NOT_A_TIME
+        else:
+            yield path, "timestamps with a time zone" if value.tzinfo else "timestamps"
+    elif isinstance(value, date):
+        yield path, "dates"
+    elif isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from _moments(inner, (*path, str(key)))
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from _moments(inner, path)

@@ -1,0 +1,151 @@
+"""Python values that Arrow or a cast would change are refused, or are NULL as in data frames."""
+
+from __future__ import annotations
+
+import gc
+import math
+from collections.abc import Callable
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import polars as pl
+import pytest
+
+from deltalog import DeltaTable, write_deltalake
+from deltalog.errors import DeltaError, InvalidInputError
+
+DAY = date(2024, 1, 31)
+NAIVE = datetime(2024, 1, 31, 5)  # noqa: DTZ001  # on purpose
+AWARE = datetime(2024, 1, 31, 5, tzinfo=UTC)
+NAN = math.nan
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ([DAY, NAIVE], "the values of 'x': they are dates and timestamps"),
+        ([NAIVE, DAY], "no common Arrow type"),
+        ([NAIVE, AWARE], "they are timestamps and timestamps with a time zone"),
+        ([AWARE, NAIVE], "they are timestamps and timestamps with a time zone"),
+        ([[DAY, NAIVE]], "they are dates and timestamps"),
+        ([{"day": DAY}, {"day": NAIVE}], "the values of 'x.day': they are dates and timestamps"),
+        ([DAY, pd.Timestamp(NAIVE)], "they are dates and timestamps"),
+        ([{"day": DAY}, {"day": pd.NaT}], "NaT is in a nested value"),
+    ],
+)
+def test_mixed_dates_and_timestamps_are_refused(
+    tmp_path: Path, values: list[Any], message: str
+) -> None:
+    for data in ([{"x": value} for value in values], {"x": values}):
+        with pytest.raises(InvalidInputError, match=message):
+            write_deltalake(tmp_path / "t", data)
+
+
+@pytest.mark.parametrize(
+    ("values", "stored"),
+    [
+        ([DAY, None, pd.NaT], [DAY, None, None]),
+        ([NAIVE, pd.NaT], [NAIVE, None]),
+        ([AWARE, pd.NaT, AWARE], [AWARE, None, AWARE]),
+        (["a", NAN], ["a", None]),
+        ([1, pd.NA], [1, None]),
+        ([1.5, NAN, None], [1.5, "NaN", None]),
+    ],
+)
+def test_missing_values_of_pandas_are_null(
+    tmp_path: Path, values: list[Any], stored: list[Any]
+) -> None:
+    write_deltalake(tmp_path / "t", [{"x": value} for value in values])
+    rows = DeltaTable(tmp_path / "t").to_pyarrow_table().column("x").to_pylist()
+    assert ["NaN" if value != value else value for value in rows] == stored  # noqa: PLR0124  # NaN
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (pd.DataFrame({"x": [1, 2]}).to_dict(), "found a dict; to write a DataFrame"),
+        ({"x": {1, 2}}, "found a set; a set has no order"),
+        ({"x": frozenset({1})}, "found a frozenset"),
+    ],
+)
+def test_a_column_is_a_list(tmp_path: Path, data: Any, message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        write_deltalake(tmp_path / "t", data)
+    assert not (tmp_path / "t").exists()
+
+
+CHANGES: list[tuple[Callable[[DeltaTable], object], str]] = [
+    (lambda t: t.upsert({"id": [1.5]}, "id"), "cannot store double values of column 'id'"),
+    (lambda t: t.upsert({"id": [Decimal("1.5")]}, "id"), "decimal.* values of column 'id'"),
+    (lambda t: t.upsert({"id": [NAN]}, "id"), "cannot store double values of column 'id'"),
+    (lambda t: t.upsert({"id": [1], "n": [2.5]}, "id"), "cannot store double values of column 'n'"),
+    (lambda t: t.upsert({"id": [1], "name": [NAN]}, "id"), "cannot store NaN in column 'name'"),
+    (lambda t: _appended(t, {"id": [5.5]}), "cannot store double values of column 'id'"),
+    (lambda t: t.update(new_values={"name": NAN}), "cannot update 'name' with NaN"),
+    (
+        lambda t: write_deltalake(t, [{"id": 1, "name": NAN}], mode="append"),
+        "cannot store NaN in column 'name'",
+    ),
+    (
+        lambda t: write_deltalake(t, pl.DataFrame({"name": [NAN]}), mode="append"),
+        "cannot store NaN in column 'name'",
+    ),
+    (lambda t: t.update({"name": "2024-01-31"}), "write a date as '2024-01-31'"),
+    (lambda t: t.delete("name = 2024-01-31"), "write a date as '2024-01-31'"),
+]
+
+
+def _appended(table: DeltaTable, rows: Any) -> int:
+    with table.appender(upsert="id") as appender:
+        future = appender.append(rows)
+    return future.result()
+
+
+@pytest.mark.parametrize(("change", "message"), CHANGES)
+def test_values_that_a_cast_would_change_are_refused(
+    tmp_path: Path, change: Callable[[DeltaTable], object], message: str
+) -> None:
+    write_deltalake(tmp_path, {"id": [1, 2], "name": ["a", "b"], "n": [1, 2]})
+    with pytest.raises(DeltaError, match=message):
+        change(DeltaTable(tmp_path))
+    table = DeltaTable(tmp_path)
+    assert table.version() == 0
+    assert table.to_pyarrow_table().column("id").to_pylist() == [1, 2]
+
+
+def test_whole_numbers_of_data_frames_are_keys(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, {"id": [1, 2], "n": [1, 2]})
+    table = DeltaTable(tmp_path)
+    table.upsert(pd.DataFrame({"id": [2.0, 3.0], "n": [5, None]}), "id")
+    rows = table.to_pyarrow_table().sort_by("id").to_pylist()
+    assert rows == [{"id": 1, "n": 1}, {"id": 2, "n": 5}, {"id": 3, "n": None}]
+
+
+@pytest.mark.parametrize(
+    "text", ["'2024-01-31'", "DATE'2024-01-31'", "concat('on 2024-01-31', `a-2024-01-31`)"]
+)
+def test_dates_in_quotes_are_values(tmp_path: Path, text: str) -> None:
+    write_deltalake(tmp_path, {"id": [1], "name": ["a"], "a-2024-01-31": ["b"]})
+    table = DeltaTable(tmp_path)
+    table.update({"name": text})
+    assert "2024-01-31" in table.to_pyarrow_table().column("name")[0].as_py()
+
+
+def test_an_error_of_an_appender_that_nobody_reads_is_logged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    write_deltalake(tmp_path, {"id": [1]})
+    with DeltaTable(tmp_path).appender() as appender:
+        appender.append({"id": ["x"]})
+        read = appender.append({"ids": [1]})
+        appender.append({"id": [2]})
+    with pytest.raises(DeltaError, match="'ids'"):
+        read.result()
+    del read
+    gc.collect()
+    (message,) = [record.getMessage() for record in caplog.records if "appender" in record.name]
+    assert message.startswith("rows of an appender were not written: ")
+    assert "column 'id' is of type long and cannot store string" in message
