@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from deltalog.errors import InvalidInputError
 from deltalog.expressions.render import to_sql
+from deltalog.expressions.simple_sql import read_simple
 from deltalog.schema.types import BY_BYTES
 
 if TYPE_CHECKING:
@@ -60,6 +61,8 @@ def parse_sql(
     _check_text(sql)
     if quotes_names:
         _check_dates(sql)
+    if not parameters and (simple := read_simple(sql)) is not None:
+        return simple
     found: Expression = _sqlglot().read(sql, parameters, columns or (), quotes_names=quotes_names)
     return found
 
