@@ -109,17 +109,14 @@ class FrozenDict(dict[str, _T]):
     """A dict that cannot be changed; copies, such as `{**frozen}` and `frozen | …`, can be.
 
     Args:
-        values: the values. Dicts in them become immutable, too.
+        values: the values.
         advice: what to call to change the table instead; the end of the error.
     """
 
     __slots__ = ("_advice",)
 
     def __init__(self, values: Mapping[str, _T], advice: str) -> None:
-        super().__init__(
-            (key, FrozenDict(value, advice) if type(value) is dict else value)  # type: ignore[misc]  # as before
-            for key, value in values.items()
-        )
+        super().__init__(values)
         self._advice = advice
 
     def _refuse(self, *_args: Any, **_options: Any) -> NoReturn:
@@ -127,8 +124,8 @@ class FrozenDict(dict[str, _T]):
             f"cannot change this dict, which describes one version of a table; {self._advice}"
         )
 
-    __setitem__ = __delitem__ = __ior__ = _refuse  # type: ignore[assignment]  # they raise
-    clear = pop = popitem = setdefault = update = _refuse  # type: ignore[assignment]  # as above
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    clear = pop = popitem = setdefault = update = _refuse
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Return the values, for pickle."""

@@ -264,7 +264,7 @@ class _Resolver:
             arrays = [kind for _, kind in (left, right) if isinstance(kind, ArrayType)]
             if len(arrays) == 1:
                 advice = "array_contains(array, value) looks into an array"
-                if isinstance(right[0], Literal):
+                if isinstance(right[0], Literal) and isinstance(right[1], ArrayType):
                     advice = "is_in(values), IN in SQL, compares with each of several values"
             raise InvalidInputError(
                 f"cannot compare {left[1]} with {right[1]} in {to_sql(node)}: {advice}"

@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from deltalog._util.escaping import name_key
 from deltalog.expressions.nodes import And, Column, Comparison, Expression, Literal
 
 _NAME: Final = r"[A-Za-z_][A-Za-z0-9_]*"
 _PATH: Final = rf"{_NAME}(?:\.{_NAME})*"
 _COMPARISON: Final = re.compile(
     rf"\s*(?P<left>{_PATH})\s*(?P<operator><=|>=|=|<|>)\s*"
-    rf"(?:(?P<right>{_PATH})|(?P<number>[0-9]{{1,9}})|'(?P<string>[^'\\]*)')(?![\w.'\"`(\[:@$#])",
+    rf"(?:(?P<right>{_PATH})|(?P<number>[0-9]{{1,9}})|'(?P<quoted>[^'\\]*)')(?![\w.'\"`(\[:@$#])",
     re.ASCII,
 )
 _AND: Final = re.compile(r"\s+and\b", re.IGNORECASE)
@@ -63,9 +64,9 @@ def _operand(found: re.Match[str]) -> Expression | None:
         return _column(found["right"])
     if found["number"] is not None:
         return Literal(int(found["number"]))
-    return Literal(found["string"])
+    return Literal(found["quoted"])
 
 
 def _column(path: str) -> Column | None:
     names = tuple(path.split("."))
-    return None if any(name.lower() in _RESERVED for name in names) else Column(names)
+    return None if any(name_key(name) in _RESERVED for name in names) else Column(names)

@@ -71,8 +71,8 @@ def _check_dates(sql: str) -> None:
     """Refuse `2024-01-01` without quotes: it is a subtraction, whose result is 2022."""
     if (found := _BARE_DATE.search(_QUOTED.sub("''", sql))) is not None:
         raise InvalidInputError(
-            f"cannot parse {sql!r}: {found[0]} without quotes is a subtraction of numbers; write "
-            f"a date as '{found[0]}'"
+            f"cannot parse {sql!r}: {found[0]} without quotes is a subtraction of numbers; write a "
+            f"date as DATE'{found[0]}', or a string as '{found[0]}'"
         )
 
 

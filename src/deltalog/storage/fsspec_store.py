@@ -27,7 +27,7 @@ from deltalog._util.paths import (
     split_location,
     store_kind,
 )
-from deltalog._util.store_kinds import LOCAL, Address, StoreKind, kind_named
+from deltalog._util.store_kinds import Address, StoreKind, kind_named
 from deltalog.errors import (
     AccessDeniedError,
     AlreadyExistsError,
@@ -101,10 +101,10 @@ def open_store(
 
 
 _LIKE_URL: Final = re.compile(
-    r"(?P<scheme>[A-Za-z][A-Za-z0-9]+)(?::(?!/)|//|(?<=file)://(?!/|localhost/|[A-Za-z]:))(?P<rest>.+)",
-    re.IGNORECASE | re.DOTALL,
+    r"(?P<scheme>[A-Za-z][A-Za-z0-9]+)(?P<sign>:(?!/)|//|://(?!/|localhost/|[A-Za-z]:))(?P<rest>.+)",
+    re.DOTALL,
 )
-"""A scheme that no colon, no slash, or a host follows, where a URL has none of them."""
+"""A scheme without a colon or slashes, or with a host after `://`, which local URLs lack."""
 
 
 class FsspecStore:
@@ -466,10 +466,10 @@ def _check_spelled(location: str) -> None:
     found = _LIKE_URL.match(location)
     if found is None or Path(location).exists():
         return
-    kind = kind_named(found["scheme"].lower())
-    if kind is LOCAL:
-        expected = f"file:///{found['rest'].lstrip('/')}, or a path without a scheme"
-    elif kind.address is Address.UNKNOWN:  # the name of no known kind
+    kind = kind_named(found["scheme"])
+    if kind.is_native:
+        expected = f"{kind.name}:///{found['rest'].lstrip('/')}, or a path without a scheme"
+    elif kind.address is Address.UNKNOWN or found["sign"] == "://":
         return
     else:
         expected = f"{found['scheme']}://{found['rest'].lstrip('/')}"

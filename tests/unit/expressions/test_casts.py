@@ -75,7 +75,7 @@ def test_values_are_converted_and_null_stays_null(
 def test_values_that_cannot_be_converted_are_an_error_or_null(
     source: str, to: str, value: object, shown: str
 ) -> None:
-    with pytest.raises(InvalidInputError, match=rf"cannot cast {shown} to .*TRY_CAST"):
+    with pytest.raises(InvalidInputError, match=rf"cannot cast {shown} to "):
         converted(source, to, None, value)
     assert converted(source, to, None, value, is_try=True) == [None, None]
 

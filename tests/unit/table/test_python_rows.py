@@ -93,8 +93,8 @@ CHANGES: list[tuple[Callable[[DeltaTable], object], str]] = [
         lambda t: write_deltalake(t, pl.DataFrame({"name": [NAN]}), mode="append"),
         "cannot store NaN in column 'name'",
     ),
-    (lambda t: t.update({"name": "2024-01-31"}), "write a date as '2024-01-31'"),
-    (lambda t: t.delete("name = 2024-01-31"), "write a date as '2024-01-31'"),
+    (lambda t: t.update({"name": "2024-01-31"}), "write a date as DATE'2024-01-31'"),
+    (lambda t: t.delete("name = 2024-01-31"), "write a date as DATE'2024-01-31'"),
 ]
 
 

@@ -90,10 +90,10 @@ def _column(name: object, values: Any) -> pa.Array[Any] | pa.ChunkedArray[Any]:
             f"found a {type(values).__name__}; {advice}"
         )
     items: Any = values if hasattr(values, "__len__") else list(values)
-    found = _array(name, items)
+    found: pa.Array[Any] | pa.ChunkedArray[Any] = _array(name, items)
     has_objects = isinstance(items, list | tuple) or str(getattr(items, "dtype", "")) == "object"
     if has_objects and _has_moments(found.type) and _check_one_kind(name, items):
-        return pa.array(items, from_pandas=True)
+        found = pa.array(items, from_pandas=True)
     return found
 
 

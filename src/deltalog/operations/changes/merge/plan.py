@@ -224,7 +224,7 @@ def _condition(
         return _resolved(names, condition, BOTH, session, text_rules)
     except InvalidInputError as error:
         if isinstance(condition, str) and condition.isidentifier() and "ambiguous" in str(error):
-            both = " = ".join(names.shown(side, condition) for side in (SOURCE, TARGET))
+            both = " = ".join(names.shown(side, condition) for side in (TARGET, SOURCE))
             raise InvalidInputError(
                 f"{error}; for rows with equal keys, write {both!r}, or upsert(data, {condition!r})"
             ) from None

@@ -158,8 +158,9 @@ class MergeSource:
             theirs = known.get(name_key(field.name))
             is_integer = theirs is not None and _family(theirs) is Family.INTEGRAL
             ours = _family(field.type)
-            if (is_integer and ours in {Family.FLOATING, Family.DECIMAL}) or (
-                theirs == STRING and ours is Family.FLOATING
+            if theirs is not None and (
+                (is_integer and ours in {Family.FLOATING, Family.DECIMAL})
+                or (theirs == STRING and ours is Family.FLOATING)
             ):
                 kinds[field.name] = theirs
         for _, batch in self.batches(list(kinds)) if kinds else ():
