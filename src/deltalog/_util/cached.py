@@ -115,7 +115,12 @@ class FrozenDict(dict[str, _T]):
 
     __slots__ = ("_advice",)
 
-    def __init__(self, values: Mapping[str, _T], advice: str) -> None:
+    # `dataclasses.asdict` passes pairs, and no advice.
+    def __init__(
+        self,
+        values: Mapping[str, _T] | Iterable[tuple[str, _T]] = (),
+        advice: str = "copy it with dict(…)",
+    ) -> None:
         super().__init__(values)
         self._advice = advice
 
