@@ -16,6 +16,7 @@ from uuid import uuid4
 import pyarrow as pa
 
 from deltalog.data.scan.rows import DtypeBackend, require_library, to_frame
+from deltalog.data.write.python_rows import check_moments
 from deltalog.errors import InvalidInputError
 from deltalog.integrations.tasks import (
     DistributedEngine,
@@ -516,6 +517,8 @@ def _batches(
 
 def _array_of(column: pd.Series[Any], kind: pa.DataType | None) -> Any:
     if column.dtype != "category":
+        if column.dtype == object and kind is not None:
+            check_moments(column.name, column, kind)
         return pa.Array.from_pandas(column, type=kind)
     values: Any = pa.Array.from_pandas(column)
     plain = values.dictionary_decode()

@@ -8,10 +8,10 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
 from decimal import Decimal
 from functools import reduce
-from math import isfinite, isnan
+from math import inf, isfinite, isnan
 from operator import and_, index
 from typing import TYPE_CHECKING, Any, Final, SupportsIndex
 
@@ -34,12 +34,14 @@ from deltalog.schema import (
 from deltalog.schema.metadata_columns import CHANGE_COLUMNS, METADATA_COLUMNS, with_metadata_columns
 from deltalog.schema.primitives import Family
 from deltalog.schema.primitives.moments import is_missing
-from deltalog.schema.types import STRING, PrimitiveType
+from deltalog.schema.types import BOOLEAN, DATE, FLOAT, STRING, PrimitiveType
 
 if TYPE_CHECKING:
     from deltalog.expressions import Expression
     from deltalog.log.snapshot import Snapshot
 
+_LARGEST_FLOAT: Final = 3.4028235677973366e38
+"""From here on, a number is infinite as a float of 32 bits."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _NOT_SQL: Final = "values are SQL, in which a string has quotes; pass Python values as new_values"
 _GONE: Final = {
@@ -474,26 +476,52 @@ def _check_updates(updates: object, new_values: object) -> None:
 
 
 def _check_new_values(new_values: Mapping[str, object], schema: StructType) -> None:
-    """Raise for a number with a fraction in an integer column, and for NaN in a string column.
+    """Raise for a value that its column cannot store as it is.
 
     SQL casts such values, as in Spark; but a Python value is stored as it is, or refused.
     """
     for name, value in new_values.items():
         column = schema.fields_named(str(name))[:1]  # a path of names is a tuple
         kind = column[0].type if column else None
-        if kind == STRING and isinstance(value, float) and isnan(value):
-            raise InvalidInputError(
-                f"cannot update {name!r} with NaN: the column contains strings; use None for a "
-                "missing value, or the string 'NaN'"
-            )
-        if not isinstance(kind, PrimitiveType) or kind.primitive.family is not Family.INTEGRAL:
+        advice = _advice_for(value, kind) if isinstance(kind, PrimitiveType) else None
+        if advice is None:
             continue
-        if isinstance(value, float | Decimal) and (not isfinite(value) or value % 1 != 0):
-            raise InvalidInputError(
-                f"cannot update {name!r} with {value!r}: the column is {kind}, which cannot store "
-                f"it; pass a whole number, or write SQL to cast it, as in "
-                f"updates={{{name!r}: 'cast({value} as {kind})'}}"
-            )
+        if isinstance(value, int | float | Decimal) and isfinite(value):
+            advice += f", or cast it with SQL: updates={{{name!r}: 'cast({value} as {kind})'}}"
+        raise InvalidInputError(
+            f"cannot update {name!r} with {value!r}: the column is {kind}, which cannot store it; "
+            f"{advice}"
+        )
+
+
+def _advice_for(value: object, kind: PrimitiveType) -> str | None:
+    """Return what to pass instead of a value that a column cannot store; None if it can."""
+    family = kind.primitive.family
+    is_number = isinstance(value, int | float | Decimal) and not isinstance(value, bool)
+    match value:
+        case float() | Decimal() if family is Family.INTEGRAL:
+            is_whole = isfinite(value) and value % 1 == 0
+            return None if is_whole else "pass a whole number"
+        case float() if kind == STRING and isnan(value):
+            return "pass None for a missing value"
+        case Decimal() if family is Family.DECIMAL and value.is_finite():
+            return f"round it to {kind.scale} digits" if _num_decimals(value) > kind.scale else None
+        case float() if kind == FLOAT:
+            return "pass a smaller number" if _LARGEST_FLOAT < abs(value) < inf else None
+        case datetime() if kind == DATE:
+            return None if value.time() == time() else "pass value.date()"
+        case _ if is_number and kind == BOOLEAN:
+            return "pass True or False"
+        case _ if is_number and family is Family.MOMENT:
+            return "pass a date or datetime"
+    return None
+
+
+def _num_decimals(value: Decimal) -> int:
+    """Return the number of digits after the point, without zeros at the end."""
+    _, digits, exponent = value.as_tuple()
+    shown = "".join(map(str, digits)).rstrip("0")
+    return -(int(exponent) + len(digits) - len(shown)) if shown else 0
 
 
 def as_constraints(given: Any, columns: Sequence[str]) -> Any:

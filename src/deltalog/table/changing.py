@@ -525,7 +525,8 @@ class ChangeableTable(ReadableTable):
         """Update the rows whose key is in the data, and insert rows with new keys.
 
         Args:
-            data: rows of any type that `write_deltalake` accepts.
+            data: rows of any type that `write_deltalake` accepts. Values are converted to the
+                table's types as in a write.
             key: the columns that identify a row.
             null_safe: whether NULL keys match each other. Otherwise rows with a NULL key are always
                 inserted.
@@ -533,6 +534,9 @@ class ChangeableTable(ReadableTable):
 
         Returns:
             The counts of a merge; see `TableMerger.execute`.
+
+        Raises:
+            SchemaMismatchError: a value cannot be stored in its column without loss.
         """
         from deltalog.operations.merge import upsert
         from deltalog.table.merge import TableMerger

@@ -12,6 +12,7 @@ from typing import Any
 
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 
 from deltalog import DeltaTable, write_deltalake
@@ -27,7 +28,7 @@ NAN = math.nan
     ("values", "message"),
     [
         ([DAY, NAIVE], "the values of 'x': they are dates and timestamps"),
-        ([NAIVE, DAY], "no common Arrow type"),
+        ([NAIVE, DAY], "no common Arrow type|cannot be converted to int"),
         ([NAIVE, AWARE], "they are timestamps and timestamps with a time zone"),
         ([AWARE, NAIVE], "they are timestamps and timestamps with a time zone"),
         ([[DAY, NAIVE]], "they are dates and timestamps"),
@@ -39,7 +40,8 @@ NAN = math.nan
 def test_mixed_dates_and_timestamps_are_refused(
     tmp_path: Path, values: list[Any], message: str
 ) -> None:
-    for data in ([{"x": value} for value in values], {"x": values}):
+    frame = pd.DataFrame({"x": pd.Series(values, dtype=object)})
+    for data in ([{"x": value} for value in values], {"x": values}, {"x": frame["x"]}, frame):
         with pytest.raises(InvalidInputError, match=message):
             write_deltalake(tmp_path / "t", data)
 
@@ -84,7 +86,7 @@ CHANGES: list[tuple[Callable[[DeltaTable], object], str]] = [
     (lambda t: t.upsert({"id": [1], "n": [2.5]}, "id"), "cannot store double values of column 'n'"),
     (lambda t: t.upsert({"id": [1], "name": [NAN]}, "id"), "cannot store NaN in column 'name'"),
     (lambda t: _appended(t, {"id": [5.5]}), "cannot store double values of column 'id'"),
-    (lambda t: t.update(new_values={"name": NAN}), "cannot update 'name' with NaN"),
+    (lambda t: t.update(new_values={"name": NAN}), "cannot update 'name' with nan"),
     (
         lambda t: write_deltalake(t, [{"id": 1, "name": NAN}], mode="append"),
         "cannot store NaN in column 'name'",
@@ -114,6 +116,89 @@ def test_values_that_a_cast_would_change_are_refused(
     table = DeltaTable(tmp_path)
     assert table.version() == 0
     assert table.to_pyarrow_table().column("id").to_pylist() == [1, 2]
+
+
+VALUES: dict[str, list[Any]] = {
+    "day": [NAIVE, AWARE, "2024-01-31", "x", 5],
+    "naive": [DAY, AWARE, "2024-01-31 05:00:00", 5],
+    "aware": [DAY, NAIVE, 5],
+    "number": [1.505, "1.505", Decimal("1.505"), Decimal("1.50"), Decimal("1e30"), True, 5],
+    "single": [1.1, 2**30 + 1, "1.5", Decimal("1.1"), 1e300],
+    "flag": [0, 1, "true", 1.5],
+    "name": [5, 1.5, True, DAY, NAIVE, b"x", Decimal("1.0"), NAN],
+    "small": [300, 1.0, 1.5, "1", True, -129],
+    "data": ["x", 5],
+}
+
+
+@pytest.mark.parametrize("column", VALUES)
+def test_upserts_store_values_as_writes_do(tmp_path: Path, column: str) -> None:
+    rows = pa.table(
+        {
+            "id": [1],
+            "day": [DAY],
+            "naive": [NAIVE],
+            "aware": pa.array([AWARE]),
+            "number": [Decimal("1.50")],
+            "single": pa.array([1.5], pa.float32()),
+            "flag": [True],
+            "name": ["x"],
+            "small": pa.array([1], pa.int8()),
+            "data": [b"x"],
+        }
+    )
+    calls: list[Callable[[str, Any], object]] = [
+        lambda path, data: write_deltalake(path, data, mode="append"),
+        lambda path, data: DeltaTable(path).upsert(data, "id"),
+        lambda path, data: _appended(DeltaTable(path), data),
+    ]
+    for value in VALUES[column]:
+        found = []
+        for number, call in enumerate(calls):
+            path = str(tmp_path / f"{number}-{value!r}".replace("/", ""))
+            write_deltalake(path, rows)
+            try:
+                call(path, {"id": [2], column: [value]})
+            except DeltaError as error:
+                found.append(type(error))
+                assert DeltaTable(path).version() == 0
+            else:
+                stored = DeltaTable(path).scan(predicate="id = 2").to_table().column(column)
+                found.append(stored.to_pylist())
+        assert found[0] == found[1] == found[2], value
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "advice"),
+    [
+        ("day", NAIVE, r"pass value\.date\(\)"),
+        ("naive", 5, "pass a date or datetime"),
+        ("number", Decimal("1.505"), "round it to 2 digits"),
+        ("number", Decimal("1.5000000000000000000000000000000000001"), "round it to 2 digits"),
+        ("single", 1e300, "pass a smaller number"),
+        ("flag", 2, "pass True or False"),
+        ("name", NAN, "pass None for a missing value"),
+        ("small", 1.5, "pass a whole number"),
+    ],
+)
+def test_new_values_that_a_column_cannot_store(
+    tmp_path: Path, column: str, value: Any, advice: str
+) -> None:
+    rows = {"day": [DAY], "naive": [NAIVE], "number": [Decimal("1.50")], "flag": [True]}
+    types = {"single": pa.array([1.5], pa.float32()), "small": pa.array([1], pa.int8())}
+    write_deltalake(tmp_path, pa.table({**rows, **types, "name": ["x"]}))
+    table = DeltaTable(tmp_path)
+    with pytest.raises(InvalidInputError, match=f"cannot update '{column}' with .*{advice}"):
+        table.update(new_values={column: value})
+    assert table.version() == 0
+
+
+@pytest.mark.parametrize("value", ["1.500", "100", "0.00", "-0.10", "1E+2"])
+def test_decimals_without_more_digits_are_stored(tmp_path: Path, value: str) -> None:
+    write_deltalake(tmp_path, {"x": [Decimal("123.45")]})
+    table = DeltaTable(tmp_path)
+    table.update(new_values={"x": Decimal(value)})
+    assert table.to_pyarrow_table().column("x").to_pylist() == [Decimal(value)]
 
 
 def test_whole_numbers_of_data_frames_are_keys(tmp_path: Path) -> None:

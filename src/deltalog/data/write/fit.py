@@ -232,7 +232,7 @@ def _cast(array: Array, one: PrimitiveType, other: PrimitiveType, name: str) -> 
 
     plain = conform_array(array, to_arrow_type(one), column=name)
     if other == STRING and one.primitive.family is Family.FLOATING:
-        check_no_nan(plain, name)
+        _check_no_nan(plain, name)
     try:
         return cast(plain, one, other)
     except InvalidInputError as error:
@@ -241,7 +241,7 @@ def _cast(array: Array, one: PrimitiveType, other: PrimitiveType, name: str) -> 
         ) from error
 
 
-def check_no_nan(array: Array, name: str) -> None:
+def _check_no_nan(array: Array, name: str) -> None:
     """Check that numbers for a column of strings have no NaN, which data frames use for NULL.
 
     Raises:

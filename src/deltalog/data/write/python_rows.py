@@ -74,6 +74,46 @@ def as_mapping(row: Any) -> Mapping[str, Any] | None:
     return dump() if callable(dump) and hasattr(type(row), "model_fields") else None
 
 
+def check_moments(name: object, items: Any, kind: pa.DataType) -> bool:
+    """Check that Python values are all dates, all naive or all aware timestamps.
+
+    Arrow would cut the time of timestamps after a date, take naive timestamps as UTC, and convert
+    NaT among dates to the year 1.
+
+    Args:
+        name: the name of the column.
+        items: the values.
+        kind: the type that Arrow gives to them.
+
+    Returns:
+        Whether NaT is among the values.
+
+    Raises:
+        InvalidInputError: values of two kinds are mixed, or NaT is in a nested value.
+
+    Cost: nothing if the type has neither dates nor timestamps.
+    """
+    if not _has_moments(kind):
+        return False
+    kinds: dict[tuple[str, ...], set[str]] = {}
+    for value in items:
+        for path, what in _moments(value, ()):
+            kinds.setdefault(path, set()).add(what)
+    for path, found in kinds.items():
+        shown = ".".join((str(name), *path))
+        if _NOT_A_TIME in found and path:
+            raise InvalidInputError(
+                f"cannot write the values of {shown!r}: NaT is in a nested value; use None"
+            )
+        for mixed, advice in _MIXED:
+            if mixed <= found:
+                raise InvalidInputError(
+                    f"cannot write the values of {shown!r}: they are {' and '.join(sorted(mixed))}"
+                    f"; {advice}"
+                )
+    return any(_NOT_A_TIME in found for found in kinds.values())
+
+
 def _column(name: object, values: Any) -> pa.Array[Any] | pa.ChunkedArray[Any]:
     if isinstance(values, pa.Array | pa.ChunkedArray):
         return values
@@ -92,7 +132,7 @@ def _column(name: object, values: Any) -> pa.Array[Any] | pa.ChunkedArray[Any]:
     items: Any = values if hasattr(values, "__len__") else list(values)
     found: pa.Array[Any] | pa.ChunkedArray[Any] = _array(name, items)
     has_objects = isinstance(items, list | tuple) or str(getattr(items, "dtype", "")) == "object"
-    if has_objects and _has_moments(found.type) and _check_one_kind(name, items):
+    if has_objects and check_moments(name, items, found.type):
         found = pa.array(items, from_pandas=True)
     return found
 
@@ -122,31 +162,6 @@ def _has_moments(kind: pa.DataType) -> bool:
     if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
         return True
     return any(_has_moments(kind.field(number).type) for number in range(kind.num_fields))
-
-
-def _check_one_kind(name: object, items: Any) -> bool:
-    """Check that a column's values are all dates, all naive or all aware timestamps.
-
-    Arrow would cut the time of timestamps after a date, take naive timestamps as UTC, and convert
-    NaT among dates to the year 1. Return whether NaT is among the values.
-    """
-    kinds: dict[tuple[str, ...], set[str]] = {}
-    for value in items:
-        for path, kind in _moments(value, ()):
-            kinds.setdefault(path, set()).add(kind)
-    for path, found in kinds.items():
-        shown = ".".join((str(name), *path))
-        if _NOT_A_TIME in found and path:
-            raise InvalidInputError(
-                f"cannot write the values of {shown!r}: NaT is in a nested value; use None"
-            )
-        for mixed, advice in _MIXED:
-            if mixed <= found:
-                raise InvalidInputError(
-                    f"cannot write the values of {shown!r}: they are {' and '.join(sorted(mixed))}"
-                    f"; {advice}"
-                )
-    return any(_NOT_A_TIME in found for found in kinds.values())
 
 
 def _moments(value: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:

@@ -20,7 +20,12 @@ from deltalog.data.write.polars_frames import (
     open_frame,
     open_lazy_frame,
 )
-from deltalog.data.write.python_rows import as_mapping, table_of_columns, table_of_rows
+from deltalog.data.write.python_rows import (
+    as_mapping,
+    check_moments,
+    table_of_columns,
+    table_of_rows,
+)
 from deltalog.errors import InvalidInputError, SchemaMismatchError
 
 if TYPE_CHECKING:
@@ -223,7 +228,7 @@ def _table_of_pandas(frame: Any) -> pa.Table:
             f"cannot write the DataFrame: several columns have the name {twice[0]!r}; rename them"
         )
     try:
-        return pa.Table.from_pandas(frame, preserve_index=_has_keys(frame.index))
+        table = pa.Table.from_pandas(frame, preserve_index=_has_keys(frame.index))
     except (pa.ArrowException, TypeError, ValueError) as error:
         problem = "; ".join(str(one).rstrip(".") for one in error.args)
         advice = "cast the column to one type, as with .astype(str)"
@@ -232,6 +237,11 @@ def _table_of_pandas(frame: Any) -> pa.Table:
         elif "complex" in problem:
             advice = "Delta tables have no complex numbers; write .real and .imag as two columns"
         raise InvalidInputError(f"cannot write the DataFrame: {problem}; {advice}") from error
+    for name, dtype in zip(names, frame.dtypes, strict=True):
+        if str(dtype) == "object":
+            column = frame.iloc[:, names.index(name)]
+            check_moments(name, column, table.schema.field(name).type)
+    return table
 
 
 def _shown(schema: pa.Schema) -> str:

@@ -45,7 +45,11 @@ from deltalog.operations.changes.merge.match import (
     MergeReach,
     reach_of_merge,
 )
-from deltalog.operations.changes.merge.plan import first_true, plan_merge
+from deltalog.operations.changes.merge.plan import (
+    configuration_after,
+    first_true,
+    plan_merge,
+)
 from deltalog.operations.changes.merge.source import SOURCE, TARGET, MergeSource
 from deltalog.operations.changes.request import Action, ChangeMetrics, ChangeRequest, RowCounts
 from deltalog.protocol.deletion_vectors import DeletionBitmap, keep_mask
@@ -102,7 +106,8 @@ class LocalMerge:
         if plan is None:
             source = request.source.beside(before.schema)
             if request.is_upsert:
-                source.check_numbers(before.schema)
+                after = configuration_after(request, before, source.schema)
+                source = source.fitted(after.schema, snapshot.context.session.time_zone)
             plan = plan_merge(request, before, source.schema, snapshot.context.session)
             if plan.configuration is not before:
                 transaction.set_configuration(plan.configuration)

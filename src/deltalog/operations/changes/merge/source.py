@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from deltalog._util.escaping import name_key
 from deltalog._util.kernels import Array, pc
-from deltalog.data.write.fit import check_no_nan, in_microseconds, is_finer, tell_of_cut
+from deltalog.data.write.fit import Fit, in_microseconds, is_finer, tell_of_cut
 from deltalog.data.write.source import open_batches
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import Column, map_columns, parse_sql
@@ -25,23 +25,19 @@ from deltalog.expressions.coercion import FINE_MOMENTS
 from deltalog.schema import (
     StructType,
     conform,
-    conform_array,
     duplicates,
     from_arrow_schema,
     to_arrow_schema,
     to_arrow_type,
 )
 from deltalog.schema.arrow import type_of_query
-from deltalog.schema.primitives import Family
 from deltalog.schema.primitives.moments import has_nanoseconds
 from deltalog.schema.types import (
     INTEGER,
-    STRING,
     TIMESTAMP,
     TIMESTAMP_NANOS,
     TIMESTAMP_NANOS_NTZ,
     YEAR_TO_MONTH,
-    DataType,
     Field,
     PrimitiveType,
 )
@@ -143,32 +139,56 @@ class MergeSource:
         seen._cut = frozenset(cut)  # noqa: SLF001  # also a `MergeSource`
         return seen
 
-    def check_numbers(self, target: StructType) -> None:
-        """Check that columns of a table can store the numbers: fractions, and NaN as a string.
+    def fitted(self, target: StructType, time_zone: str) -> MergeSource:
+        """Return the source with its values converted to a table's types, as a write converts them.
 
-        A write refuses such values, too. A merge with conditions casts them, as Delta Spark does.
+        Nested columns, and timestamps with nanoseconds, are not converted.
+
+        Args:
+            target: schema of the table, including columns that the merge adds.
+            time_zone: the zone for converting `timestamp_ntz` values to `timestamp` columns.
 
         Raises:
-            SchemaMismatchError: an integer column cannot store a number as it is, or NaN is given
-                for a column of strings.
+            SchemaMismatchError: a value cannot be converted without loss.
+
+        Cost: one pass over the columns of other types.
         """
-        known = {name_key(field.name): field.type for field in target}
-        kinds: dict[str, DataType] = {}
-        for field in self.schema:
-            theirs = known.get(name_key(field.name))
-            is_integer = theirs is not None and _family(theirs) is Family.INTEGRAL
-            ours = _family(field.type)
-            if theirs is not None and (
-                (is_integer and ours in {Family.FLOATING, Family.DECIMAL})
-                or (theirs == STRING and ours is Family.FLOATING)
-            ):
-                kinds[field.name] = theirs
-        for _, batch in self.batches(list(kinds)) if kinds else ():
-            for (name, kind), column in zip(kinds.items(), batch.columns, strict=True):
-                if kind == STRING:
-                    check_no_nan(column, name)
-                else:
-                    conform_array(column, to_arrow_type(kind), column=name)
+        known = {name_key(field.name): field for field in target}
+        fields = {
+            field.name: replace(field, type=theirs.type)
+            for field in self.schema
+            if (theirs := known.get(name_key(field.name))) is not None
+            and field.name not in self._fine
+            and field.type != theirs.type
+            and isinstance(field.type, PrimitiveType)
+            and isinstance(theirs.type, PrimitiveType)
+        }
+        if not fields:
+            return self
+        names = list(fields)
+        fit = Fit(
+            pa.schema([self._arrow.field(name) for name in names]),
+            StructType(list(fields.values())),
+            time_zone=time_zone,
+            casts=True,
+        )
+        seen = copy(self)
+        seen.schema = StructType([fields.get(field.name, field) for field in self.schema])
+        batches = _Batches()
+        for batch in self._batches:
+            found = fit.apply(batch.select(names))
+            columns = [found.get(name, batch.column(name)) for name in batch.schema.names]
+            batches.append(pa.RecordBatch.from_arrays(columns, names=batch.schema.names))
+        seen._batches = batches  # noqa: SLF001  # also a `MergeSource`
+        seen._arrow = pa.schema(  # noqa: SLF001  # as above
+            [
+                part.with_type(to_arrow_type(fields[part.name].type))
+                if part.name in fields
+                else part
+                for part in self._arrow
+            ]
+        )
+        return seen
 
     @property
     def num_rows(self) -> int:
@@ -293,10 +313,6 @@ class _Directory(tempfile.TemporaryDirectory[str]):
 def _held(field: pa.Field[Any], *, is_fine: bool) -> pa.Field[Any]:
     kind: Any = field.type
     return field.with_type(pa.timestamp("ns", kind.tz)) if is_fine else field
-
-
-def _family(kind: DataType) -> Family | None:
-    return kind.primitive.family if isinstance(kind, PrimitiveType) else None
 
 
 def _position(ascending: Array, row: int) -> int:

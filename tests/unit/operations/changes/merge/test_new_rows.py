@@ -88,7 +88,7 @@ def test_values_are_cast_to_the_columns_types() -> None:
     table = StatedTable({"id": "int", "x": "byte"}, having(1, 2, x=0))
     table.run_merge(having(1, x="7"), upsert(None, "id"))
     assert table.values("x") == [0, 7]
-    with pytest.raises(InvalidInputError):
+    with pytest.raises(SchemaMismatchError):
         table.run_merge(having(1, x=300), upsert(None, "id"))
     table.merge(having(1, x=300), "t.id = s.id", matched_update(), error_on_type_mismatch=False)
     assert table.values("x") == [None, 0]

@@ -121,7 +121,7 @@ def test_plain_types_are_cast_as_without_new_columns() -> None:
     table = StatedTable(NUMBERS, rows(1, x=0))
     table.run_merge(rows(1, 2, x="7", y=1), upsert(None, "id", merge_schema=True))
     assert table.rows() == rows(1, 2, x=7, y=1)
-    with pytest.raises(InvalidInputError, match="cannot cast 'text' to long"):
+    with pytest.raises(SchemaMismatchError, match="cannot cast 'text' to long"):
         table.run_merge(rows(1, x="text"), upsert(None, "id", merge_schema=True))
 
 
