@@ -184,7 +184,8 @@ def test_upserts_store_values_as_writes_do(tmp_path: Path, column: str) -> None:
 def test_new_values_that_a_column_cannot_store(
     tmp_path: Path, column: str, value: Any, advice: str
 ) -> None:
-    rows = {"day": [DAY], "naive": [NAIVE], "number": [Decimal("1.50")], "flag": [True]}
+    rows: dict[str, Any] = {"day": [DAY], "naive": [NAIVE], "flag": [True]}
+    rows["number"] = [Decimal("1.50")]
     types = {"single": pa.array([1.5], pa.float32()), "small": pa.array([1], pa.int8())}
     write_deltalake(tmp_path, pa.table({**rows, **types, "name": ["x"]}))
     table = DeltaTable(tmp_path)

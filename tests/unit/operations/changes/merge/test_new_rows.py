@@ -6,7 +6,11 @@ from typing import Any
 
 import pytest
 
-from deltalog.errors import ConstraintViolationError, SchemaMismatchError
+from deltalog.errors import (
+    ConstraintViolationError,
+    InvalidInputError,
+    SchemaMismatchError,
+)
 from deltalog.expressions import parse_type
 from deltalog.operations.changes.request import Action, Clause, When
 from deltalog.operations.merge import upsert
