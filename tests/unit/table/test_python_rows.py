@@ -186,7 +186,10 @@ def test_new_values_that_a_column_cannot_store(
 ) -> None:
     rows: dict[str, Any] = {"day": [DAY], "naive": [NAIVE], "flag": [True]}
     rows["number"] = [Decimal("1.50")]
-    types: dict[str, Any] = {"single": pa.array([1.5], pa.float32()), "small": pa.array([1], pa.int8())}
+    types: dict[str, Any] = {
+        "single": pa.array([1.5], pa.float32()),
+        "small": pa.array([1], pa.int8()),
+    }
     write_deltalake(tmp_path, pa.table({**rows, **types, "name": ["x"]}))
     table = DeltaTable(tmp_path)
     with pytest.raises(InvalidInputError, match=f"cannot update '{column}' with .*{advice}"):
