@@ -15,7 +15,7 @@ import pyarrow as pa
 from deltalog._util.escaping import name_key, path_key
 from deltalog.catalogs.table_uri import named_table, open_table_store
 from deltalog.data.write.fit import in_microseconds, is_finer, tell_of_cut
-from deltalog.data.write.polars_frames import exportable
+from deltalog.data.write.polars_frames import exportable, frame_kind
 from deltalog.data.write.source import RereadableRows, open_batches
 from deltalog.errors import InvalidInputError, SchemaMismatchError, TableNotFoundError
 from deltalog.expressions.coercion import FINE_MOMENTS
@@ -311,7 +311,7 @@ class LocalSession:
     def columns(self, source: Any) -> Sequence[str]:
         """Return the column names of a result of `source`."""
         rows = source.opened() if isinstance(source, RereadableRows) else source
-        if not isinstance(getattr(rows, "schema", None), pa.Schema):
+        if frame_kind(rows) or not isinstance(getattr(rows, "schema", None), pa.Schema):
             rows = open_batches(rows)  # the source is, for example, a data frame
         found: list[str] = rows.schema.names
         return found

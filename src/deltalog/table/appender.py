@@ -109,10 +109,10 @@ class _Request:
     admitted: Future[None] = field(default_factory=Future)
     answer: Future[int] = field(default_factory=_Answer)
     waited: Stopwatch = field(default_factory=Stopwatch)
+    num_bytes: int = field(init=False)
 
-    @property
-    def num_bytes(self) -> int:
-        return self.rows.nbytes
+    def __post_init__(self) -> None:
+        self.num_bytes = self.rows.nbytes
 
     def take_back(self) -> None:
         """Withdraw the rows, unless their commit has begun, because the caller no longer waits."""
@@ -162,7 +162,7 @@ class Appender(SimilarNames):
             )
         self._table = table
         self._window = window
-        self._file_options = FileOptions(writer_properties=writer_properties)
+        self._file_options = FileOptions(writer_properties=writer_properties, casts=True)
         self._options = options
         schema = table.snapshot.configuration.schema
         self._key = tuple(find_field(schema, (name,)) for name in key)
@@ -321,11 +321,28 @@ class Appender(SimilarNames):
     # --- methods that run in the committer's thread
 
     def _run(self) -> None:
-        """Commit one window after the other until the appender is closed and no rows are queued."""
+        """Commit one window after the other until no rows are queued."""
         self._committer_thread = threading.get_ident()
-        while self._take():
-            self._commit(self._committing)
-            self._let_in()
+        try:
+            while self._take():
+                self._commit(self._committing)
+                self._let_in()
+        except BaseException as failure:
+            self._fail_all(failure)
+            raise
+
+    def _fail_all(self, failure: BaseException) -> None:
+        """Close the appender after an error of its own; no caller may wait for ever."""
+        with self._changed:
+            self._is_closed = True
+            left = [*self._committing, *self._inside, *self._outside]
+            for queue in (self._committing, self._inside, self._outside):
+                queue.clear()
+        for request in left:
+            if not request.admitted.done() and request.admitted.set_running_or_notify_cancel():
+                request.admitted.set_exception(failure)
+            if not request.answer.done():
+                request.answer.set_exception(failure)
 
     def _take(self) -> bool:
         """Move the queued rows of the next version to `_committing`; False if none are queued."""

@@ -183,7 +183,7 @@ def create_table(
     operation: Operation[Any] = (
         made
         if source is None
-        else WithRows(made, Write(data=data, file_options=file_options or FileOptions()))
+        else WithRows(made, Write(data=data, file_options=file_options or FileOptions(casts=True)))
     )
     if exists:
         ran = execute(operation, lambda: load_snapshot(context), engine, options)

@@ -147,7 +147,9 @@ class StagedOperations:
         **options: Any,
     ) -> None:
         files = FileOptions(
-            target_file_size_bytes=target_file_size, writer_properties=writer_properties
+            target_file_size_bytes=target_file_size,
+            writer_properties=writer_properties,
+            casts=True,
         )
         self.do(Write(data=data, schema_mode=schema_mode, file_options=files, logged={}, **options))
 

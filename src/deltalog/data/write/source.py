@@ -10,7 +10,7 @@ import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeGuard
 
 import pyarrow as pa
 
@@ -83,7 +83,10 @@ def open_batches(data: object) -> pa.RecordBatchReader:
 
     Cost: reads the first batch of an iterable immediately; converts a list of dicts completely.
     """
-    data = native_frame(data)
+    return _without_views(_opened(native_frame(data)))
+
+
+def _opened(data: Any) -> pa.RecordBatchReader:
     if (opened := _opened_frame(data)) is not None:
         return opened
     if isinstance(data, RereadableRows):
@@ -109,6 +112,44 @@ def open_batches(data: object) -> pa.RecordBatchReader:
     if isinstance(data, Iterable) and not isinstance(data, str | bytes | bytearray):
         return _read_items(data)
     raise _unknown(data)
+
+
+def _without_views(reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
+    """Convert string views, which Polars uses, because few of Arrow's functions support them."""
+    fields = [field.with_type(_without_view(field.type)) for field in reader.schema]
+    schema = pa.schema(fields, reader.schema.metadata)
+    if schema.equals(reader.schema):
+        return reader
+    return pa.RecordBatchReader.from_batches(schema, (batch.cast(schema) for batch in reader))
+
+
+_PLAIN: Final = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
+
+
+def _without_view(kind: Any) -> Any:
+    """Return a type with strings instead of string views, at any depth."""
+    if kind in _PLAIN:
+        return _PLAIN[kind]
+    if isinstance(kind, pa.DictionaryType):
+        return pa.dictionary(kind.index_type, _without_view(kind.value_type), kind.ordered)
+    if isinstance(kind, pa.BaseExtensionType):
+        return kind
+    parts = [kind.field(number) for number in range(kind.num_fields)]
+    plain = [part.with_type(_without_view(part.type)) for part in parts]
+    match kind:
+        case pa.StructType():
+            return pa.struct(plain)
+        case pa.MapType():
+            key, item = plain[0].type.fields
+            return pa.map_(key, item)
+        case pa.FixedSizeListType():
+            return pa.list_(plain[0], kind.list_size)
+        case pa.ListType():
+            return pa.list_(plain[0])
+        case pa.LargeListType():
+            return pa.large_list(plain[0])
+        case _:
+            return kind
 
 
 def is_rereadable(data: object) -> bool:
