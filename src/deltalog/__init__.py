@@ -177,6 +177,10 @@ if not TYPE_CHECKING:  # type checkers must not see it, so that they report wron
         _ORIGINS,
         _MODULES,
         meant={
+            **dict.fromkeys(
+                ("read_deltalake", "open_table", "load_table", "read_table"),
+                "DeltaTable(location), and its to_pandas(), to_polars() or scan()",
+            ),
             "read_delta": "DeltaTable(location).to_polars() or .to_pandas()",
             "scan_delta": "DeltaTable(location).to_polars(lazy=True)",
             "write_delta": "write_deltalake(location, data)",

@@ -292,6 +292,8 @@ _MORE: Final = {
     ("connect", "tables"): "a dictionary, name to table, such as {'t': table}",
     ("DeltaTable.sql", "parameters"): "a dictionary of values for :name, such as {'name': 1}; "
     "deltalog.sql(query, parameters, t=table) also takes a list for ?",
+    ("DeltaTable.alter.add_constraint", "constraints"): "a dictionary, name to condition, such as "
+    "{'positive': 'amount > 0'}",
     ("CatalogTransactions.branch", "tables"): "a list of names, such as ['schema.table']",
     ("CatalogBranch.publish", "checks"): "a dictionary, such as {'schema.table': ['id > 0']}",
 }

@@ -254,7 +254,10 @@ class _Resolver:
         if node.operator not in {"=", "<>", "<", "<=", ">", ">=", "<=>"}:
             raise InvalidInputError(f"there is no comparison operator {node.operator!r}")
         left, right = self.typed(node.left), self.typed(node.right)
-        met = self._casts.unify_comparison([left, right])
+        try:
+            met = self._casts.unify_comparison([left, right])
+        except InvalidInputError as error:  # a constant cannot be cast
+            raise InvalidInputError(f"{error}, in {to_sql(node)}") from None
         if met is None:
             constants = [side.value for side, _ in (left, right) if isinstance(side, Literal)]
             is_nan = any(isinstance(value, float) and isnan(value) for value in constants)
@@ -283,9 +286,11 @@ class _Resolver:
         return nodes.IsNull(self.typed(node.operand)[0]), BOOLEAN
 
     def membership(self, node: nodes.In) -> Typed:
-        met = self._casts.unify_comparison(
-            [self.typed(node.operand), *map(self.typed, node.options)]
-        )
+        typed = [self.typed(node.operand), *map(self.typed, node.options)]
+        try:
+            met = self._casts.unify_comparison(typed)
+        except InvalidInputError as error:  # a constant cannot be cast
+            raise InvalidInputError(f"{error}, in {to_sql(node)}") from None
         if met is None:
             arrays = any(isinstance(self.typed(one)[1], ArrayType) for one in node.options)
             advice = "; array_contains(array, value) looks into an array" if arrays else ""

@@ -56,6 +56,13 @@ _WRITE: Final = "deltalog.write_deltalake(table, rows, mode=…)"
 _MEANT: Final = {
     **dict.fromkeys(("forPath", "for_path", "forName", "open", "load"), "DeltaTable(location)"),
     **dict.fromkeys(("createOrReplace", "replace"), 'create(location, schema, mode="overwrite")'),
+    **dict.fromkeys(("checkpoint", "checkpoints"), "create_checkpoint()"),
+    **dict.fromkeys(("latest_version", "get_latest_version"), "version() of DeltaTable(location)"),
+    **dict.fromkeys(
+        ("restore_to_version", "restoreToVersion", "restoreToTimestamp"), "restore(version)"
+    ),
+    **dict.fromkeys(("write_deltalake", "write_delta"), "deltalog.write_deltalake(table, rows)"),
+    **dict.fromkeys(("drop", "drop_table", "destroy"), "delete() for rows, or the store's tools"),
     "createIfNotExists": 'create(location, schema, mode="ignore")',
     **dict.fromkeys(("exists", "isDeltaTable", "is_delta_table"), "is_deltatable(location)"),
     **dict.fromkeys(("convertToDelta", "convert"), "deltalog.convert_to_deltalake(location)"),
@@ -117,10 +124,10 @@ def as_timestamp_ms(moment: object) -> int:
         InvalidInputError: the string is not a timestamp.
     """
     if isinstance(moment, str):
-        if moment.strip().isdigit():
+        if (digits := moment.strip().lower().removeprefix("v")).isdecimal():
             raise InvalidInputError(
                 f"{moment!r} is not a timestamp: expected ISO 8601, such as 2024-01-31; a version "
-                f"is a number, {int(moment)}"
+                f"is a number, {int(digits)}"
             )
         is_newest = moment.lower() in {"latest", "newest", "current", "head", "now"}
         try:
@@ -183,10 +190,10 @@ def explain_missing(name: str, names: Sequence[str]) -> str:
 
 
 def as_columns(columns: Sequence[str] | None) -> Sequence[str] | None:
-    """Check a list of column names, and return it.
+    """Check column names, and return them as a list. A string is one name.
 
     Raises:
-        InvalidInputError: the argument is a string or an expression instead of a list.
+        InvalidInputError: the argument is neither a name nor a list of names.
     """
     if columns is None:
         return None
@@ -201,13 +208,14 @@ def as_columns(columns: Sequence[str] | None) -> Sequence[str] | None:
             "as predicate=…"
         )
     names = [columns] if isinstance(columns, str) else list(columns)
-    if isinstance(columns, str) or not all(isinstance(name, str) for name in names):
+    if isinstance(columns, str) and any(sign in columns for sign in "<>="):
+        raise InvalidInputError(
+            f"cannot take columns={columns!r}: expected a list of names; pass a condition on rows "
+            f"as predicate={columns!r}"
+        )
+    is_list = isinstance(columns, str) and "," in columns
+    if is_list or not all(isinstance(name, str) for name in names):
         parts = columns.split(",") if isinstance(columns, str) else map(str, names)
-        if isinstance(columns, str) and any(sign in columns for sign in "<>="):
-            raise InvalidInputError(
-                f"cannot take columns={columns!r}: expected a list of names; pass a condition on "
-                f"rows as predicate={columns!r}"
-            )
         raise InvalidInputError(
             f"cannot take columns={columns!r}: expected a list of names, such as "
             f"{[part.strip() for part in parts]!r}"

@@ -396,8 +396,12 @@ def add_column(
     """
 
     def add(struct: StructType) -> StructType:
-        if name_key(field.name) in {name_key(known.name) for known in struct.fields}:
-            raise InvalidInputError(f"cannot add the column {field.name!r}: it exists already")
+        if known := struct.fields_named(field.name):
+            name = known[0].name
+            problem = "it exists already"
+            if name != field.name:
+                problem = f"the column {name!r} exists already, and differs only in case"
+            raise InvalidInputError(f"cannot add the column {field.name!r}: {problem}")
         return StructType(_insert(struct.fields, new_field(field), where))
 
     return _edit_struct(schema, parent, add)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from deltalog._util.cached import name_methods_after
+from deltalog._util.similar_names import SimilarNames
 from deltalog.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -34,10 +35,18 @@ FORMS: Final[dict[str, Form]] = {}
 """Name → form: `json`, `arrow` and `card`. The module that implements a form adds it."""
 
 
-class SchemaPart:
+_MEANT: Final = {
+    **dict.fromkeys(("to_pyarrow", "to_pandas", "to_polars", "arrow", "as_arrow"), "to_arrow()"),
+    **dict.fromkeys(("from_pyarrow", "of_arrow"), "from_arrow(schema)"),
+    **dict.fromkeys(("json", "to_dict", "as_dict", "simpleString"), "to_json()"),
+}
+
+
+class SchemaPart(SimilarNames):
     """Base class of types, fields and schemas: conversion to and from JSON and Arrow."""
 
     __slots__ = ()
+    _meant = _MEANT
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Show the name of the subclass in errors about arguments."""

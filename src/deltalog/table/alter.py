@@ -319,7 +319,7 @@ class TableAlterer(SimilarNames):
 
     def set_key_index(
         self,
-        names: Sequence[str] | None,
+        names: str | Sequence[str] | None,
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
@@ -333,6 +333,7 @@ class TableAlterer(SimilarNames):
         Args:
             names: the key columns, usually one; None removes the key, and deletes the index.
         """
+        names = [names] if isinstance(names, str) else names
         self._do(alter.SetKeyIndex(names), commit_properties, post_commithook_properties)
         store = self._table.snapshot.store
         if names is None and branch_of(store) is None:  # main may have the key

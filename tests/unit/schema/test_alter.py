@@ -59,7 +59,7 @@ def test_adding_columns() -> None:
     assert add_column(schema, field).fields[2].nullable
     nested = add_column(schema, field, parent="l.element", where="first")
     assert str(nested) == "struct<a:long,l:array<struct<n:date,x:long>>>"
-    with pytest.raises(InvalidInputError, match="it exists already"):
+    with pytest.raises(InvalidInputError, match="exists already"):
         add_column(schema, Field("A", "date"))
     with pytest.raises(InvalidInputError, match="expected a struct"):
         add_column(schema, field, parent="a")

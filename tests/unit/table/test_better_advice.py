@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from deltalog import DeltaTable, col, connect, convert_to_deltalake, sql, write_deltalake
+from deltalog import DeltaTable, Field, col, connect, convert_to_deltalake, sql, write_deltalake
 from deltalog.errors import DeltaError
 from deltalog.sharing import HttpOptions, SharingClient
 from deltalog.sharing.server import app
@@ -58,6 +58,14 @@ def append(data: Any) -> Callable[[DeltaTable], object]:
         (lambda t: t.metadata().configuration.update(a="b"), "alter.set_table_properties({…})"),
         (lambda t: t.metadata().format.options.clear(), "options of a format have no effect"),
         (lambda t: t.schema().fields[0].metadata.pop("a", None), "alter.set_column_metadata"),
+        (lambda t: t.scan(predicate="id = 'one'"), "or out of range, in id = 'one'"),
+        (lambda t: t.scan(predicate="id IN ('one', '2')"), "in id IN ('one', '2')"),
+        (lambda t: t.alter.add_columns(Field("ID", "long")), "the column 'id' exists already, and"),
+        (lambda t: t.alter.add_constraint(_any("id > 0")), "{'positive': 'amount > 0'}"),
+        (lambda t: t.merge(ROWS, "id").execute(), "such as when_matched_update_all()"),
+        (lambda t: t.restore("v0"), "a version is a number, 0"),
+        (lambda _: DeltaTable("s4://bucket/t"), "known are file, local, memory, s3,"),
+        (lambda _: SharingClient({"endpoint": "x"}), "cannot read the profile: profile.share"),
         (lambda t: t.scan("id > 1"), "pass a condition on rows as predicate='id > 1'"),
         (lambda t: t.scan(predicate=col("id") == [1, 2]), "is_in(values)"),
         (lambda _: col("id") > _any(1 & col("id")) < 4, "put comparisons in brackets"),
@@ -136,3 +144,39 @@ def test_a_version_in_a_location(tmp_path: Path) -> None:
         DeltaTable(f"{tmp_path}/t@0")
     with pytest.raises(DeltaError, match="check the location"):
         DeltaTable(f"{tmp_path}/u@0")
+
+
+def test_a_misspelt_column_of_a_merge_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    table = make([{"id": 1, "amount": 5}])
+    for rows in (
+        [{"id": 1, "amuont": 6}],
+        [{"id": 1, "amount": 7, "op": "u"}],
+        [{"id": 1, "x": 2}],
+    ):
+        merger = table.merge(rows, "target.id = source.id")
+        merger.when_matched_update_all().execute()
+    found = [one.getMessage() for one in caplog.records if "ignores" in one.getMessage()]
+    assert found == [
+        "the merge ignores the column 'amuont', which the table lacks: did you mean 'amount'?"
+    ]
+
+
+def test_properties_are_a_mapping() -> None:
+    table = make([{"id": 1}])
+    table.alter.set_table_properties({"delta.appendOnly": "true"})
+    properties = table.properties
+    assert dict(properties)["delta.appendOnly"] == properties["delta.appendOnly"] == "true"
+    assert dict(properties.items()) == table.metadata().configuration
+    assert ("delta.appendOnly" in properties, len(properties)) == (True, len(list(properties)))
+    assert (properties.get("x"), properties.get("x", "y"), bool(properties)) == (None, "y", True)
+    with pytest.raises(KeyError):
+        properties["x"]
+
+
+def test_one_column_is_a_string(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, [{"id": 1, "name": "a"}])
+    table = DeltaTable(tmp_path)
+    table.alter.set_key_index("id")
+    assert table.scan(columns="id").to_table().to_pylist() == [{"id": 1}]
+    assert table.head(columns="name").to_pylist() == [{"name": "a"}]
+    assert table.to_polars("id").columns == ["id"]

@@ -159,4 +159,5 @@ def test_an_error_of_the_appender_itself_reaches_every_caller(
     with pytest.raises(DeltaError, match="the appender is closed"):
         appender.append({"id": [4]})
     appender.close()
-    assert sorted(DeltaTable(tmp_path).to_pyarrow_table()["id"].to_pylist()) == [1, 2]
+    ids: list[Any] = DeltaTable(tmp_path).to_pyarrow_table()["id"].to_pylist()
+    assert sorted(ids) == [1, 2]

@@ -117,7 +117,7 @@ def _opened(data: Any) -> pa.RecordBatchReader:
 def _without_views(reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
     """Convert string views, which Polars uses, because few of Arrow's functions support them."""
     fields = [field.with_type(_without_view(field.type)) for field in reader.schema]
-    schema = pa.schema(fields, reader.schema.metadata)
+    schema = pa.schema(fields).with_metadata(reader.schema.metadata)
     if schema.equals(reader.schema):
         return reader
     return pa.RecordBatchReader.from_batches(schema, (batch.cast(schema) for batch in reader))

@@ -311,7 +311,10 @@ class ChangeRequest:
                 allowed for its rows, such as INSERT for matched rows.
         """
         if not self.clauses:
-            raise InvalidInputError("a merge needs at least one WHEN clause")
+            raise InvalidInputError(
+                "a merge needs at least one WHEN clause, such as when_matched_update_all() or "
+                "when_not_matched_insert_all()"
+            )
         for clause in self.clauses:
             inserts = clause.action is Action.INSERT
             if inserts is not (clause.when is When.NOT_MATCHED):

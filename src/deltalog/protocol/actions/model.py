@@ -10,10 +10,11 @@ Protocol: Actions
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from deltalog._util.cached import FrozenDict, frozen
 from deltalog._util.json import dumps
+from deltalog._util.similar_names import SimilarNames
 from deltalog.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -78,8 +79,15 @@ class Format:
         )
 
 
+_MEANT: Final = {
+    "schema": "DeltaTable.schema(), or schema_string",
+    **dict.fromkeys(("properties", "options", "table_properties"), "configuration"),
+    **dict.fromkeys(("partitions", "partition_by"), "partition_columns"),
+}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Metadata:
+class Metadata(SimilarNames):
     """Schema, partitioning and properties of the table.
 
     Args:
@@ -92,6 +100,7 @@ class Metadata:
     Protocol: Change Metadata
     """
 
+    _meant: ClassVar[Mapping[str, str]] = _MEANT
     id: str
     schema_string: str = field(repr=False)
     partition_columns: tuple[str, ...] = ()

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, TypeVar, overlo
 from deltalog.errors import InvalidInputError, InvalidMetadataError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping
 
 
 # --- Parsers for the values of table properties
@@ -500,6 +500,44 @@ class TableProperties:
         "delta.compatibility.symlinkFormatManifest.enabled",
         "Write symlink manifests after commits.",
     )
+
+    # --- The properties that are set, as a mapping from keys to strings
+
+    def __getitem__(self, key: str) -> str:
+        """Return the string of a property that is set, such as `delta.appendOnly`.
+
+        Raises:
+            KeyError: the table does not set the property.
+        """
+        return self.configuration[key]
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over the keys of the properties that are set."""
+        return iter(self.configuration)
+
+    def __len__(self) -> int:
+        """Return the number of properties that are set."""
+        return len(self.configuration)
+
+    def __contains__(self, key: object) -> bool:
+        """Return whether the table sets a property."""
+        return key in self.configuration
+
+    def __bool__(self) -> bool:
+        """Return True, also if no property is set, because defaults exist."""
+        return True
+
+    def keys(self) -> KeysView[str]:
+        """Return the keys of the properties that are set."""
+        return self.configuration.keys()
+
+    def items(self) -> ItemsView[str, str]:
+        """Return the properties that are set: key and string."""
+        return self.configuration.items()
+
+    def get(self, key: str, default: str | None = None) -> str | None:
+        """Return the string of a property, or a default if the table does not set it."""
+        return self.configuration.get(key, default)
 
     @property
     def constraints(self) -> dict[str, str]:

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 from urllib.parse import quote
 
 from deltalog._util.json import dumps
 from deltalog._util.paths import encode_path
-from deltalog.errors import MalformedMessageError, SharingError
+from deltalog.errors import InvalidInputError, MalformedMessageError, SharingError
 from deltalog.protocol.actions.codec import action_to_json
 from deltalog.protocol.actions.model import Metadata, Protocol
 from deltalog.protocol.actions.properties import TableProperties
@@ -64,6 +64,17 @@ class VersionHead:
     metadata: Metadata
     size_bytes: int | None = None
     num_files: int | None = None
+
+    def __call__(self, *_args: object, **_options: object) -> NoReturn:
+        """Refuse a call: `DeltaTable.head()` returns rows, but `SharedTable.head` is this object.
+
+        Raises:
+            InvalidInputError: always.
+        """
+        raise InvalidInputError(
+            "cannot call SharedTable.head: it is the version, protocol and metadata of a table; "
+            "scan(limit=5) returns rows"
+        )
 
     @property
     def configuration(self) -> TableConfiguration:

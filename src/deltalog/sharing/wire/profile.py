@@ -112,7 +112,10 @@ def parse_profile(data: bytes) -> Profile:
     node = parse_object(data, "profile")
     version = whole_number(node, "shareCredentialsVersion")
     if version is None:
-        raise MalformedMessageError("profile.shareCredentialsVersion: required number is missing")
+        raise MalformedMessageError(
+            "cannot read the profile: profile.shareCredentialsVersion is missing; expected a "
+            'number, as in {"shareCredentialsVersion": 1, "endpoint": "…", "bearerToken": "…"}'
+        )
     if version < 1:
         raise InvalidInputError(
             f"cannot use a profile of version {version}: this release supports versions 1 to "

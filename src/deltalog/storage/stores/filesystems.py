@@ -17,7 +17,7 @@ from inspect import Parameter, signature
 from typing import Any, Final
 
 from deltalog._util.paths import LOG_DIRECTORY
-from deltalog._util.store_kinds import LOCAL, Address, StoreKind, kind_named
+from deltalog._util.store_kinds import KINDS, LOCAL, Address, StoreKind, kind_named
 from deltalog.errors import InvalidInputError, StorageError, UnsafePathError
 from deltalog.storage.options import check_spelling, translate
 from deltalog.storage.store import Store, is_local, native_home
@@ -129,7 +129,8 @@ def make_filesystem(kind: StoreKind, arguments: Mapping[str, Any], location: str
         advice = package if kind.extra else "install its fsspec package"
         raise StorageError(f"cannot open {kind.name!r} locations: {error}; {advice}") from error
     except ValueError:
-        advice = f"; {_ADVICE[kind.name]}" if kind.name in _ADVICE else ""
+        known = ", ".join(name for name, one in KINDS.items() if one.put_if_absent is not None)
+        advice = f"; {_ADVICE.get(kind.name, f'known are {known}, and the schemes of fsspec')}"
         message = f"cannot open {location!r}: no file system is known for {kind.name!r} locations"
         raise InvalidInputError(message + advice) from None
     scheme, colon, rest = location.partition(":")

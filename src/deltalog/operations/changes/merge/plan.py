@@ -7,6 +7,7 @@ Protocol: none
 
 from __future__ import annotations
 
+import logging
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
@@ -15,6 +16,7 @@ import pyarrow as pa
 
 from deltalog._util.escaping import name_key
 from deltalog._util.kernels import Array, compute
+from deltalog._util.similar_names import similar_to
 from deltalog.errors import InvalidInputError, SchemaMismatchError
 from deltalog.expressions import (
     Expression,
@@ -61,6 +63,7 @@ if TYPE_CHECKING:
 
 Path = tuple[str, ...]
 
+logger: logging.Logger = logging.getLogger(__name__)
 _SIDES: dict[When, tuple[str, ...]] = {
     When.MATCHED: BOTH,
     When.NOT_MATCHED: (SOURCE,),
@@ -406,6 +409,7 @@ def configuration_after(
                 f"cannot upsert: the data has column(s) {shown} that the table lacks; "
                 "upsert(…, merge_schema=True) adds them to the table, and merge(…) ignores them"
             )
+        _tell_of_misspelt(extra, configuration.schema, source)
         return configuration
     widens = configuration.is_active("typeWidening")
     merged = _with_fields(
@@ -421,6 +425,20 @@ def configuration_after(
     if merged == configuration.schema:
         return configuration
     return changed_table(configuration, schema=merged)
+
+
+def _tell_of_misspelt(extra: Sequence[str], target: StructType, source: StructType) -> None:
+    """Log columns that a `*` clause ignores, if the table has a similar one that the source lacks.
+
+    Other columns of the source may be there for the conditions of clauses.
+    """
+    given = {name_key(name) for name in source.names}
+    missing = [name for name in target.names if name_key(name) not in given]
+    for name in extra:
+        if similar := similar_to(name, missing):
+            logger.warning(
+                "the merge ignores the column %r, which the table lacks%s", name, similar
+            )
 
 
 def star_columns(clause: Clause, source: StructType) -> list[str]:
