@@ -105,8 +105,21 @@ def for_arrow(expression: pc.Expression) -> pc.Expression:
     return pickled.expression(root)
 
 
+def filter_text(expression: pc.Expression) -> str | None:
+    """Return a pyarrow expression as a string; None if pyarrow cuts a long string in a character.
+
+    pyarrow shortens lists of long strings without regard to the bytes of a character.
+    """
+    try:
+        return str(expression)
+    except UnicodeDecodeError:
+        return None
+
+
 def _shown(expression: pc.Expression) -> str:
-    text = str(expression)
+    text = filter_text(expression)
+    if text is None:
+        return "with long strings"
     return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
 
 
@@ -120,7 +133,8 @@ class _Filter:
             self._pickled = Pickled(expression)
         except InvalidInputError as error:
             self.root = FilterPart()
-            if str(expression).count("(") > _MOST_NESTED:
+            text = filter_text(expression)
+            if text is None or text.count("(") > _MOST_NESTED:
                 raise InexactPartError(f"a filter that is nested so deeply ({error})") from error
             self._leaves[id(self.root)] = converted([expression], schema)[0]
             return
@@ -323,7 +337,7 @@ class Pickled:
             self.root: FilterPart = _tree(_pairs(self._constants.schema))
         except (pa.ArrowException, NotImplementedError, struct.error, IndexError) as error:
             raise InvalidInputError(
-                f"cannot read the pyarrow expression {expression}: {error}"
+                f"cannot read the pyarrow expression {_shown(expression)}: {error}"
             ) from error
 
     def constant(self, part: FilterPart) -> pa.Scalar[Any]:

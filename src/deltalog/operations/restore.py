@@ -24,13 +24,18 @@ from deltalog.operations.operation import Operation
 from deltalog.operations.vacuum import existing, vector_path
 from deltalog.protocol.actions.arrow import FILE_SCHEMA
 from deltalog.protocol.actions.properties import TableProperties
-from deltalog.protocol.column_mapping import HAS_DROPPED_OR_RENAMED_PROPERTY, Mode, has_lost_names
+from deltalog.protocol.column_mapping import (
+    HAS_DROPPED_OR_RENAMED_PROPERTY,
+    Mode,
+    has_lost_names,
+    physical_name,
+)
 from deltalog.protocol.configuration import TableConfiguration
 from deltalog.protocol.features.clustering import CLUSTERING_DOMAIN
 from deltalog.protocol.features.identity_columns import identity_columns, with_high_water_marks
 from deltalog.protocol.features.protocol_change import merge, supported_features
 from deltalog.protocol.table_change.drop import with_row_ids_of
-from deltalog.schema import StructType, encode_schema
+from deltalog.schema import StructType, encode_schema, find_field
 
 if TYPE_CHECKING:
     from deltalog._util.cards import ProgressCount
@@ -275,12 +280,16 @@ def _risen(now: Protocol, then: Protocol) -> Protocol:
 
 
 def _with_marks_of(schema: StructType, newer: StructType) -> StructType:
-    columns = {column.name for column in identity_columns(schema)}
-    marks = {
-        column.name: column.high_water_mark
+    """Return a schema with the marks of identity columns, which may have been renamed since."""
+    newest = {
+        physical_name(find_field(newer, (column.name,))): column.high_water_mark
         for column in identity_columns(newer)
-        if column.name in columns and column.high_water_mark is not None
     }
+    marks: dict[str, int] = {}
+    for column in identity_columns(schema):
+        mark = newest.get(physical_name(find_field(schema, (column.name,))))
+        if mark is not None:
+            marks[column.name] = mark
     return with_high_water_marks(schema, marks)
 
 

@@ -37,6 +37,7 @@ from deltalog.query.query_trees import (
     ASKED,
     BY_NAME,
     ROWS_FROM_ONE,
+    WRITTEN,
     ResultType,
     children_of,
     core_of,
@@ -45,6 +46,7 @@ from deltalog.query.query_trees import (
     is_input,
     is_large,
     is_of_other_type,
+    is_random,
     is_recursive,
     is_structure,
     is_whole_constant,
@@ -238,12 +240,38 @@ class _Parts:
             raise SyntaxProblem(start_of(node), "expected a condition, found a constant")
         if isinstance(node, exp.And | exp.Or) and may_fail(node):
             return self._guard(node)
+        if isinstance(node, exp.Ordered):
+            return self._key(node)
         if is_structure(node):
             return self._structure(node)
         return self._compute(node)
 
+    def _key(self, node: exp.Ordered) -> Expr:
+        """Replace a sort key by a mark, because its type decides how it is written."""
+        self._structure(node)
+        query = node.parent.parent if node.parent is not None else None
+        # Without a mark: the keys of such queries must be columns of the result; a number is the
+        # position of a column.
+        is_result = isinstance(query, exp.SetOperation) or (
+            isinstance(query, exp.Select) and query.args.get("distinct") is not None
+        )
+        if is_result or isinstance(node.this, exp.Literal | exp.Null | exp.Placeholder):
+            return node
+        # Inside an expression, DuckDB prefers a column of the tables to one of the result.
+        meant = _named_result(query, node.this) or node.this
+        if any(map(is_random, meant.walk())):
+            return node
+        number = len(self.found)
+        mark = f"{_ARGUMENT}{number}_"
+        texts = (_duckdb(exp.column(mark)), _duckdb(node.this))
+        self.found.append(Aggregated(ResultType.KEY, texts, _duckdb(meant), mark))
+        self._marked(node.this, number)
+        return node
+
     def _compute(self, node: Expr) -> Expr:
         """Replace an expression over one row by a mark."""
+        if node.meta.get(WRITTEN):
+            return self._compute_written(node)
         span = span_of(node)
         if span is None:
             raise SyntaxProblem(start_of(node), "this expression is not supported here")
@@ -257,14 +285,27 @@ class _Parts:
                 raise SyntaxProblem(start, "this expression is not supported here")
             kept = self.visit(one.copy())
             shown = _duckdb(kept)
-            if shown not in columns:
-                own = kept.name if has_names and isinstance(kept, exp.Column) else ""
-                is_free = own and name_key(own) not in map(name_key, columns.values())
-                columns[shown] = own if is_free else f"{INPUT}{len(columns)}"
+            _name_input(kept, shown, columns, has_names=has_names)
             replaced(one, kept)
             text += self._source.text[copied : place[0]] + quote_name(columns[shown])
             copied = place[1]
         text += self._source.text[copied:end]
+        return self._found(node, text, columns, start)
+
+    def _compute_written(self, node: Expr) -> Expr:
+        """Replace an expression by a mark that is not part of the user's text."""
+        written = node.copy()
+        columns = dict[str, str]()
+        for one, place in zip([*inputs_of(node)], [*inputs_of(written)], strict=True):
+            kept = self.visit(one.copy())
+            shown = _duckdb(kept)
+            _name_input(kept, shown, columns, has_names=True)
+            replaced(one, kept)
+            replaced(place, exp.column(columns[shown], quoted=True))
+        return self._found(node, written.sql(dialect="spark"), columns, start_of(node))
+
+    def _found(self, node: Expr, text: str, columns: dict[str, str], start: int) -> Expr:
+        """Note an expression over the columns in a text, and replace it by a mark."""
         names = frozenset(
             one.name for one in node.find_all(exp.Placeholder) if isinstance(one.this, str)
         )
@@ -445,6 +486,22 @@ class _Parts:
     @staticmethod
     def _marked(node: Expr, number: int) -> Expr:
         return replaced(node, exp.column(f"{_MARK}{number}_"))
+
+
+def _named_result(query: Expr | None, key: Expr) -> Expr | None:
+    """Return the expression of a query's result whose alias is a sort key; None without one."""
+    if not isinstance(query, exp.Select) or not isinstance(key, exp.Column) or key.table:
+        return None
+    named = [one for one in query.expressions if isinstance(one, exp.Alias)]
+    return next((one.this for one in named if name_key(one.alias) == name_key(key.name)), None)
+
+
+def _name_input(kept: Expr, shown: str, columns: dict[str, str], *, has_names: bool) -> None:
+    """Give an input of an expression a name, unless an equal input has one."""
+    if shown not in columns:
+        own = kept.name if has_names and isinstance(kept, exp.Column) else ""
+        is_free = own and name_key(own) not in map(name_key, columns.values())
+        columns[shown] = own if is_free else f"{INPUT}{len(columns)}"
 
 
 def _kind_of_constant(node: Expr) -> str:

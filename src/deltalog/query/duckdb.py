@@ -551,7 +551,7 @@ _ERRORS: Final[tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]
     ),
     (
         re.compile(r"UNNEST\(\) can only be applied to lists, structs and NULL, not (.*)"),
-        r"explode expects an array or a map, found \1",
+        r"explode expects an array, found \1; for a map, use LATERAL VIEW explode(m) e AS k, v",
     ),
     (
         re.compile(_MANY_ROWS + ".*", re.DOTALL),

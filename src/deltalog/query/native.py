@@ -80,7 +80,11 @@ def is_same_by_duckdb(parsed: Expression, resolved: Expression, schema: StructTy
         resolved: the same expression with resolved names, types and casts.
         schema: the schema of the columns in the expression.
     """
-    return _is_plain(parsed) and _means_the_same(resolved, schema)
+    return (
+        _is_plain(parsed)
+        and _has_usual_strings(parsed, resolved, schema)
+        and _means_the_same(resolved, schema)
+    )
 
 
 def check_aggregated(what: ResultType, kind: DataType, shown: str) -> None:
@@ -162,6 +166,64 @@ def _is_lost(node: Expression) -> bool:
         sides = (node.left, node.right)
         return any(isinstance(one, Literal) and isinstance(one.value, str | None) for one in sides)
     return isinstance(node, Literal) and node.type == FLOAT
+
+
+# Type of a column → the strings that DuckDB converts to this type, in a comparison with the column,
+# with the same result as Spark's conversion. Other strings may be rounded, or be an error.
+_USUAL_STRINGS: Final[Mapping[DataType, re.Pattern[str]]] = {
+    **{
+        kind: re.compile(rf"-?[0-9]{{1,{digits}}}")
+        for kind, digits in zip(INTEGRALS, (2, 4, 9, 18), strict=True)
+    },
+    DOUBLE: re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,15})?"),
+    BOOLEAN: re.compile("true|false"),
+    DATE: re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}"),
+    **dict.fromkeys(
+        (TIMESTAMP, TIMESTAMP_NTZ),
+        re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?)?"),
+    ),
+}
+
+
+def _has_usual_strings(parsed: Expression, resolved: Expression, schema: StructType) -> bool:
+    """Return whether DuckDB converts the strings of comparisons to other types as Spark does."""
+    written, found = _compared(parsed), _compared(resolved)
+    if len(written) != len(found):
+        return False
+    for sides, typed in zip(written, found, strict=True):
+        texts = [one.value for one in sides if isinstance(one, Literal) and _is_text(one)]
+        kinds = {
+            type_of(_without_casts(other), schema)
+            for one, other in zip(sides, typed, strict=True)
+            if not _is_text(one)
+        } - {STRING}
+        usual = [_USUAL_STRINGS.get(kind) for kind in kinds]
+        if texts and not all(
+            pattern is not None and pattern.fullmatch(text) for pattern in usual for text in texts
+        ):
+            return False
+    return True
+
+
+def _compared(node: Expression) -> list[tuple[Expression, ...]]:
+    """Return the operands of each comparison in an expression."""
+    found: list[tuple[Expression, ...]] = []
+    for one in walk(node):
+        if isinstance(one, nodes.Comparison):
+            found.append((one.left, one.right))
+        elif isinstance(one, nodes.In):
+            found.append((one.operand, *one.options))
+    return found
+
+
+def _is_text(node: Expression) -> bool:
+    return isinstance(node, Literal) and isinstance(node.value, str) and node.type is None
+
+
+def _without_casts(node: Expression) -> Expression:
+    while isinstance(node, nodes.Cast):
+        node = node.operand
+    return node
 
 
 def _means_the_same(resolved: Expression, schema: StructType) -> bool:
@@ -383,6 +445,35 @@ def type_text(kind: DataType) -> str:
             if kind not in _TYPES:
                 raise InvalidInputError(f"a query cannot return values of the type {kind}")
             return _TYPES[kind]
+
+
+def sort_key(text: str, kind: DataType, depth: int = 0) -> str:
+    """Return SQL that DuckDB sorts as Spark sorts values of a type: NULL first at every depth.
+
+    Args:
+        text: the SQL of the value.
+        kind: its type.
+        depth: the number of arrays around the value.
+
+    Raises:
+        InvalidInputError: values of the type have no order.
+    """
+    match kind:
+        case MapType():
+            raise InvalidInputError(f"cannot sort by values of the type {kind}: maps have no order")
+        case StructType() if kind.fields:
+            members = []
+            for number, field in enumerate(kind):
+                value = f"struct_extract({text}, {quoted_string(field.name)})"
+                inner = sort_key(value, field.type, depth)
+                members.append(f"'p{number}': {value} IS NOT NULL, 'v{number}': {inner}")
+            return f"CASE WHEN {text} IS NOT NULL THEN {{{', '.join(members)}}} END"
+        case ArrayType():
+            one = f"deltalog_item_{depth}"
+            inner = sort_key(one, kind.element_type, depth + 1)
+            return f"list_transform({text}, lambda {one}: {{'p': {one} IS NOT NULL, 'v': {inner}}})"
+        case _:
+            return text
 
 
 def quoted_name(name: str) -> str:

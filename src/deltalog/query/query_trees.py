@@ -44,8 +44,10 @@ _SIMPLE: Final = (
 ROWS_FROM_ONE: Final = (exp.Explode, exp.Posexplode, exp.Inline, exp.Unnest, exp.Stack)
 _MAX_LONG: Final = 2**63 - 1
 _WHOLE: Final = (exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT)
-_OWN_FUNCTIONS: Final = frozenset({"unnest", "range", "generate_series"})
+_OWN_FUNCTIONS: Final = frozenset({"unnest", "range", "generate_series", "map_entries"})
 _SECRET: Final = uuid4().hex
+WRITTEN: Final = "deltalog_written"
+"""The key in the `meta` of a node that deltalog has added, so that the query's text lacks it."""
 
 
 def mark_named(word: str) -> str:
@@ -285,6 +287,8 @@ class ResultType(StrEnum):
     """The type of the second argument. DuckDB sorts NULL in structs and arrays differently."""
     TEXT = "text"
     """A string. The argument may have any type that DuckDB converts to strings as Spark does."""
+    KEY = "key"
+    """An expression of ORDER BY. DuckDB sorts NULL inside structs and arrays differently."""
     SUM = "sum"
     """The type of a sum, which depends on the type of the argument."""
     AVERAGE = "average"
@@ -292,7 +296,14 @@ class ResultType(StrEnum):
 
 
 ASKED: Final = frozenset(
-    {ResultType.ORDERED, ResultType.BY, ResultType.TEXT, ResultType.SUM, ResultType.AVERAGE}
+    {
+        ResultType.ORDERED,
+        ResultType.BY,
+        ResultType.TEXT,
+        ResultType.KEY,
+        ResultType.SUM,
+        ResultType.AVERAGE,
+    }
 )
 """The kinds for which the type of the argument must be known."""
 

@@ -65,11 +65,12 @@ from deltalog.query.native import (
     is_widened_by_duckdb,
     nullable_type,
     problem_of_pair,
+    sort_key,
     type_named,
     type_text,
 )
 from deltalog.query.query_trees import ASKED, ResultType
-from deltalog.schema import DataType, Field, StructType
+from deltalog.schema import DataType, Field, PrimitiveType, StructType
 from deltalog.schema.arrow import to_arrow_type
 from deltalog.schema.primitives.moments import (
     calendar_intervals,
@@ -84,6 +85,7 @@ from deltalog.schema.types import (
     TIMESTAMP_NANOS,
     TIMESTAMP_NANOS_NTZ,
     TIMESTAMP_NTZ,
+    VOID,
     YEAR_TO_MONTH,
     decimal_type,
 )
@@ -179,6 +181,8 @@ def query_translated(
         shown,
         fine,
         is_of_values,
+        has_nested=_NESTED.search(shown) is not None
+        or any(map(_has_nested_columns, tables.values())),
         key=None if parameters else _key_of(found, tables),
     )
     reader = query_duckdb(database, prefix, tables, parameters, shown=shown, run=run)
@@ -200,6 +204,7 @@ class _Run:
         shown: the query, for errors.
         fine: whether a table has timestamps in nanoseconds.
         is_of_values: whether the query is the VALUES of an INSERT.
+        has_nested: whether an expression may be a struct or an array.
         chosen: the number of a part → its replacement in DuckDB's dialect, which may contain marks
             of earlier parts.
         failure: the error that a Python function raised.
@@ -223,6 +228,7 @@ class _Run:
     shown: str
     fine: bool
     is_of_values: bool
+    has_nested: bool = True
     chosen: dict[int, str] = field(default_factory=dict)
     failure: DeltaError | None = None
     gives_spans: bool = False
@@ -247,8 +253,8 @@ class _Run:
         for number, part in enumerate(parts):
             if isinstance(part, Computed) and not part.inputs:
                 self._compute(connection, number, part, [])
-            elif isinstance(part, Aggregated) and not part.argument:
-                self._typed(number, part, [])
+            elif isinstance(part, Aggregated):
+                self._type_early(number, part)
         known = (None if self.key is None else _KNOWN_TYPES.get(self.key)) or ()
         for number, types in known:
             if number not in self.chosen:
@@ -261,6 +267,14 @@ class _Run:
             if not self.functions and not self.uses_clock:
                 _KNOWN_SQL.keep(self.key, self._rendered(self.query.sql))
         return relation
+
+    def _type_early(self, number: int, part: Aggregated) -> None:
+        """Decide a part for which DuckDB need not be asked."""
+        if part.kind is ResultType.KEY:
+            if not self.has_nested:
+                self.chosen[number] = part.texts[1]
+        elif not part.argument:
+            self._typed(number, part, [])
 
     def _bound(self, connection: Any, prefix: str, text: str) -> Any:
         """Return DuckDB's relation of a query with marks; its errors determine the next part."""
@@ -330,8 +344,9 @@ class _Run:
                 text = self.chosen.get(number) or f"{probe})"
             else:
                 text = self.chosen.get(number) or part.texts[0]
-                inner = f"{probe}, {part.argument})"
-                text = ARGUMENTS.sub(part.argument if number in self.chosen else inner, text)
+                inner = part.argument if number in self.chosen else f"{probe}, {part.argument})"
+                # `re` interprets backslashes in a string, such as those of column names.
+                text = ARGUMENTS.sub(inner.replace("\\", r"\\"), text)
             done.append(marked(text))
         return without_marks(marked(text_of_query), self.crossed)
 
@@ -513,11 +528,15 @@ class _Run:
             self.chosen[number] = f"CAST({text} AS {part.kind.value})"
             return
         kind = self._type(connection, types[0])
+        if part.kind is ResultType.KEY:
+            is_plain = isinstance(kind, PrimitiveType)
+            self.chosen[number] = part.texts[1] if is_plain else sort_key(text, kind)
+            return
         check_aggregated(part.kind, kind, self.shown)
         if part.kind in {ResultType.ORDERED, ResultType.BY, ResultType.TEXT}:
             self.chosen[number] = text
             return
-        if kind == STRING:
+        if kind in {STRING, VOID}:
             text = ARGUMENTS.sub(lambda mark: f"CAST({mark[0]} AS DOUBLE)", text)
         decimal = decimal_of(kind)
         if decimal is not None and part.kind is ResultType.AVERAGE:
@@ -547,6 +566,20 @@ class _Run:
         function = RunFunction(compute, self)
         self.functions.append(function)
         return function.call_in(self.database, types, result)
+
+
+# Functions of Spark that return structs or arrays, and brackets around several values.
+_NESTED: Final = re.compile(
+    r"\b(array|collect|struct|named_struct|split|sequence|map|transform|filter|from_|window|zip"
+    r"|flatten|histogram|sentences|regexp_extract_all|percentile|approx|aggregate|shuffle|slice"
+    r"|sort_array|str_to|variant|try_|coalesce|max_by|min_by|first|last|any_value)|,[^()]*\)",
+    re.IGNORECASE,
+)
+
+
+def _has_nested_columns(rows: Any) -> bool:
+    schema: Any = getattr(rows, "schema", None)
+    return not isinstance(schema, pa.Schema) or any(map(pa.types.is_nested, schema.types))
 
 
 def _plain(value: object) -> object:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import product
 from typing import TYPE_CHECKING, Any, Final
 
 from sqlglot import exp
@@ -23,9 +24,10 @@ from deltalog.query.lexer import SyntaxProblem, error_at
 from deltalog.query.names import QualifiedName, VersionExpression
 from deltalog.query.native import EVERYTHING, TableRead, names_in, names_looked_into, read_of
 from deltalog.query.parse import FAILURES, OPTIONS, TOO_DEEP, read_query, span_of, start_of
+from deltalog.query.query_trees import WRITTEN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from sqlglot.expressions import Expr
 
@@ -354,6 +356,8 @@ _LATERAL: Final = (
     exp.Subquery, exp.Values, exp.Explode, exp.Inline, exp.Posexplode, exp.Unnest,
 )  # fmt: skip
 _RANGE_ARGUMENTS: Final = 4
+_VIEW_COLUMNS: Final = {exp.Explode: ("col",), exp.Posexplode: ("pos", "col")}
+"""Function of LATERAL VIEW → the names of its columns."""
 _SERIES: Final = {"range": "id", "generate_series": "generate_series"}
 """By the name of a function that generates numbers, the name of its column."""
 
@@ -368,14 +372,22 @@ def as_duckdb_does(tree: Expr) -> Expr:
         match node:
             case exp.Select():
                 node.set("hint", None)
+                _join_views(node)
             case exp.Values():
                 _name_columns(node)
+            case exp.Aliases() if isinstance(node.this, exp.Explode | exp.Inline):
+                raise SyntaxProblem(
+                    start_of(node), "several names: use LATERAL VIEW explode(m) e AS k, v"
+                )
             case exp.Lateral():
                 _check_lateral(node)
+                _name_view(node)
             case exp.Anonymous() if node.name.lower() in _REFUSED:
                 raise SyntaxProblem(start_of(node), f"a query cannot call {node.name.lower()}(…)")
             case exp.Table() if isinstance(node.this, exp.Func):
                 _generate(node)
+            case exp.Table() | exp.Subquery() if node.args.get("pivots"):
+                _group_pivots(node)
             case _:
                 pass
     if isinstance(tree, exp.Values):
@@ -407,6 +419,124 @@ def _check_lateral(node: exp.Lateral) -> None:
         raise SyntaxProblem(
             start_of(node), "after LATERAL, expected a query in brackets, or explode(…)"
         )
+
+
+def _name_view(node: exp.Lateral) -> None:
+    """Name the columns of LATERAL VIEW as Spark does; `explode` with two names reads a map."""
+    alias = node.args.get("alias")
+    if not node.args.get("view") or alias is None:
+        return
+    call, names = node.this, alias.args.get("columns") or []
+    if type(call) is exp.Explode and len(names) == len(("key", "value")):
+        entries = exp.Anonymous(this="map_entries", expressions=[call.this])
+        node.set("this", exp.Inline(this=entries))
+    elif not names and type(call) in _VIEW_COLUMNS:
+        columns = [exp.to_identifier(name) for name in _VIEW_COLUMNS[type(call)]]
+        alias.set("columns", columns)
+
+
+def _join_views(node: exp.Select) -> None:
+    """Replace LATERAL VIEW by joins, if one of them is OUTER, which DuckDB's form does not have."""
+    views = node.args.get("laterals") or []
+    if not any(view.args.get("outer") for view in views):
+        return
+    for view in views:
+        rows = _rows_of_view(view) if isinstance(view.this, exp.Inline) else exp.select(view.this)
+        lateral = exp.Lateral(this=exp.Subquery(this=rows), alias=view.args["alias"])
+        is_outer = bool(view.args.get("outer"))
+        kind = {"side": "LEFT", "on": exp.true()} if is_outer else {"kind": "CROSS"}
+        node.append("joins", exp.Join(this=lateral, **kind))
+    node.set("laterals", None)
+
+
+def _rows_of_view(view: exp.Lateral) -> exp.Select:
+    """Return the rows of `inline` as a query; a select list cannot contain `inline`.
+
+    Raises:
+        SyntaxProblem: the columns have no names.
+    """
+    names = [one.name for one in view.args["alias"].args.get("columns") or []]
+    if not names:
+        raise SyntaxProblem(start_of(view), "LATERAL VIEW OUTER inline(…) needs names: e AS a, b")
+    alias = exp.TableAlias(
+        this=exp.to_identifier("deltalog_view"),
+        columns=[exp.to_identifier(name, quoted=True) for name in names],
+    )
+    row = exp.select(exp.alias_(exp.Literal.number(1), "deltalog_row")).subquery("deltalog_rows")
+    columns = [exp.column(name, "deltalog_view", quoted=True) for name in names]
+    query = exp.select(*columns).from_(row)
+    query.set("laterals", [exp.Lateral(this=view.this.copy(), view=True, alias=alias)])
+    return query
+
+
+def _group_pivots(node: Expr) -> None:
+    """Replace PIVOT by aggregates with conditions. DuckDB's PIVOT compares values as strings."""
+    pivots = node.args["pivots"]
+    if any(one.args.get("unpivot") or len(one.args["fields"]) != 1 for one in pivots):
+        return
+    node.set("pivots", None)
+    joins = node.args.get("joins")
+    node.set("joins", None)
+    rows: Expr = node.copy()
+    for pivot in pivots:
+        (listed,) = pivot.args["fields"]
+        by = listed.this.expressions if isinstance(listed.this, exp.Tuple) else [listed.this]
+        values = [_pivot_value(one) for one in listed.expressions]
+        calls = [one.this if isinstance(one, exp.Alias) else one for one in pivot.expressions]
+        names = [
+            # sqlglot gives no name to a row of values without an alias.
+            f"{_row_name(one)}{name.name}"
+            for (one, _), name in zip(
+                product(listed.expressions, calls), pivot.args["columns"], strict=True
+            )
+        ]
+        used = [one.name for part in (*by, *calls) for one in part.find_all(exp.Column)]
+        star = exp.Star(
+            except_=[exp.to_identifier(name, quoted=True) for name in dict.fromkeys(used)]
+        )
+        columns = [
+            exp.alias_(_pivoted(call, by, value), name, quoted=True)
+            for (value, call), name in zip(product(values, calls), names, strict=True)
+        ]
+        query = exp.Select(expressions=[star, *columns]).from_(rows)
+        query.set("group", exp.Group(all=True))
+        alias = pivot.args.get("alias") or exp.TableAlias(this=exp.to_identifier("deltalog_pivot"))
+        rows = exp.Subquery(this=query, alias=alias)
+    rows.set("joins", joins)
+    node.replace(rows)
+
+
+def _row_name(node: Expr) -> str:
+    """Return Spark's name for a row of values, which is a struct; empty for other values."""
+    if not isinstance(node, exp.Tuple):
+        return ""
+    return f"{{{', '.join(one.name or one.sql('spark') for one in node.expressions)}}}"
+
+
+def _pivot_value(node: Expr) -> list[Expr]:
+    value = node.this if isinstance(node, exp.PivotAlias | exp.Alias) else node
+    return value.expressions if isinstance(value, exp.Tuple) else [value]
+
+
+def _pivoted(call: Expr, by: Sequence[Expr], value: Sequence[Expr]) -> Expr:
+    """Return an aggregate over the rows with a value; NULL if there are no such rows."""
+    pairs = [
+        exp.NullSafeEQ(this=column.copy(), expression=one.copy())
+        for column, one in zip(by, value, strict=True)
+    ]
+    condition = exp.and_(*pairs, wrap=False)
+    for one in condition.walk():
+        one.meta[WRITTEN] = True
+    where = exp.Where(this=condition)
+    found = call.copy()
+    for one in [*found.find_all(exp.AggFunc)]:
+        filtered = exp.Filter(this=one.copy(), expression=where.copy())
+        found = filtered if one is found else (one.replace(filtered), found)[1]
+    count = exp.Filter(this=exp.Count(this=exp.Star()), expression=where)
+    has_rows = exp.GT(this=count, expression=exp.Literal.number(0))
+    case = exp.Case(ifs=[exp.If(this=has_rows, true=found)])
+    case.meta[WRITTEN] = True
+    return case
 
 
 def _generate(node: exp.Table) -> None:

@@ -10,7 +10,7 @@ from typing import Final
 
 from pyspark.errors import PySparkException
 
-from deltalog.errors import DeltaError, InvalidInputError
+from deltalog.errors import DeltaError, InvalidInputError, SchemaMismatchError
 from deltalog.spark.session.failures import WrongTypeError
 
 TOLD_BY_SPARK: Final[Mapping[type[DeltaError], tuple[str, ...]]] = {
@@ -23,6 +23,8 @@ TOLD_BY_SPARK: Final[Mapping[type[DeltaError], tuple[str, ...]]] = {
         "DATATYPE_MISMATCH",
         "UNRESOLVED_COLUMN",
     ),
+    # An upsert converts values as a write does; Spark's MERGE casts them.
+    SchemaMismatchError: ("CAST_INVALID_INPUT", "CAST_OVERFLOW"),
 }
 
 OTHER_ERRORS: Final[Mapping[str, tuple[type[Exception], str]]] = {

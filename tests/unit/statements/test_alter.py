@@ -157,8 +157,8 @@ def test_names_and_locations_are_the_sessions(table: SqlTables) -> None:
 @pytest.mark.parametrize(
     ("sql", "problem"),
     [
-        ("ADD COLUMN v INT", "it exists already"),
-        ("ADD COLUMN V INT", "it exists already"),
+        ("ADD COLUMN v INT", "exists already"),
+        ("ADD COLUMN V INT", "exists already"),
         ("ADD COLUMN x INT NOT NULL", "NOT NULL"),
         ("ADD COLUMN x INT DEFAULT 5", "add it, then set the default"),
         ("ADD COLUMN x INT AFTER nothing", "nothing"),

@@ -29,6 +29,7 @@ from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.expressions import columns as columns_of
 from deltalog.expressions import resolve_predicate
 from deltalog.expressions.arrow_filters import (
+    filter_text,
     for_arrow,
     from_arrow_expression,
     weaker_than_arrow_expression,
@@ -424,8 +425,8 @@ def _rebuild(*parts: Any) -> DeltaDataset:
 
 def _field_names(wanted: ds.Expression, every: list[str]) -> set[str]:
     """Return the columns that a pyarrow filter uses; the result may contain other columns, too."""
-    text = str(wanted)
-    if "FieldPath(" in text:  # the filter refers to columns by position
+    text = filter_text(wanted)
+    if text is None or "FieldPath(" in text:  # the filter refers to columns by position
         return set(every)
     return {name for name in every if name in text}
 

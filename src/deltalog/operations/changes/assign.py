@@ -258,7 +258,7 @@ def canonical_path(schema: StructType, key: str | Path) -> Path:
     names = {name_key(name) for name in schema.names}
     is_name = isinstance(key, str) and name_key(key) in names
     parts = key if isinstance(key, tuple) else (key,) if is_name else col(key).path
-    if len(parts) == 1 and "[" in parts[0] and not is_name:
+    if len(parts) == 1 and "[" in parts[0] and name_key(parts[0]) not in names:
         raise InvalidInputError(
             f"cannot assign {parts[0]!r}: an element cannot be assigned; assign the whole column "
             f"{parts[0].partition('[')[0]!r}"

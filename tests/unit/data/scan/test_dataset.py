@@ -301,3 +301,19 @@ def test_the_nearest_row_is_joined(table: DataTable) -> None:
 def test_it_is_no_dataset_of_files(table: DataTable, name: str) -> None:
     with pytest.raises(AttributeError, match=name):
         getattr(dataset(table), name)
+
+
+def test_filters_with_long_lists_of_strings_that_pyarrow_cannot_show(tmp_path: Path) -> None:
+    """pyarrow cuts a list of strings for messages, perhaps inside a character."""
+    long = "東京都" * 12
+    rows = pa.table({"id": [1, 2], "s": [long, "b"], "t": [{"y": long}, {"y": "b"}]})
+    write_deltalake(tmp_path, rows)
+    dataset = DeltaTable(tmp_path).to_pyarrow_dataset()
+    assert dataset.to_table(filter=pc.field("t", "y").isin([long])).num_rows == 1
+    assert dataset.to_table(filter=pc.field("s").isin([long, "q"])).num_rows == 1
+    query = "SELECT id FROM dataset WHERE t.y IN ($long, 'q')"
+    found: Any = duckdb.sql(query, params={"long": long})
+    assert found.fetchall() == [(1,)]
+    inexact = pc.field("s").isin([long]) & (pc.utf8_length(pc.field("s")) > 1)
+    with pytest.raises(InvalidInputError, match="with long strings"):
+        DeltaTable(tmp_path).to_pyarrow_table(filters=inexact)
