@@ -129,11 +129,11 @@ def test_what_people_search_for_is_in_a_title(term: str) -> None:
     assert any(term in title for title in titles)
 
 
-def test_decisions_are_apart_from_guides() -> None:
+def test_pages_for_developers_are_apart_from_guides() -> None:
     trees = _TOCTREE.findall((DOCS / "index.md").read_text("utf-8"))
     groups = {
         re.findall(r":caption: (.+)", tree)[0]: re.findall(r"^[\w/-]+$", tree, re.MULTILINE)
         for tree in trees
     }
-    assert groups["Decisions"] == ["adr/index"]
+    assert groups["Development"] == ["explanation", "extending", "adr/index"]
     assert list(groups)[:5] == ["Tutorial", "How-to", "Cookbook", "Reference", "Explanation"]
