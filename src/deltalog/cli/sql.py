@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from deltalog.cli.advice import in_shell
 from deltalog.cli.application import (
     As,
     Options,
@@ -124,7 +125,7 @@ def _ask(connection: Connection, form: OutputFormat) -> None:
                 try:
                     _run_statement(connection, statement, form)
                 except DeltaError as error:
-                    typer.echo(f"error: {error}", err=True)
+                    typer.echo(f"error: {in_shell(str(error))}", err=True)
                 except KeyboardInterrupt:
                     typer.echo("interrupted", err=True)
     finally:
