@@ -27,7 +27,8 @@ def test_text_is_no_markup(page: str) -> None:
 
 
 def test_empty_columns_are_omitted_if_wanted() -> None:
-    rows, names = [[1, None, ""], [0, "", None]], ["a", "b", "c"]
+    rows: list[list[object]] = [[1, None, ""], [0, "", None]]
+    names = ["a", "b", "c"]
     page = grid(rows, names, omits_empty=True)
     assert ">a</th>" in page
     assert ">0</td>" in page
