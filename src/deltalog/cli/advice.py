@@ -44,6 +44,18 @@ _ADVICE: Final[tuple[tuple[str, Replacement], ...]] = (
     (r"; DeltaTable\.create creates an empty table.*", ""),
     (r"source_format='iceberg' \(in SQL: [^)]*\)", "the SQL statement CONVERT TO DELTA"),
     # read
+    (
+        (
+            r"(?:a|the) parameter (\?|:\w+) (?:needs a list of values as|has no value in) "
+            r"`parameters`(?:, and :name a dictionary)?"
+        ),
+        r"the command line has no parameters: write the value instead of \1",
+    ),
+    (
+        r"no value was given for the parameter (:\w+); pass a dictionary, such as \S+ value}",
+        r"the command line has no parameters: write the value instead of \1",
+    ),
+    (r"; a parameter is written :x, with parameters=\{'x': value\}", ""),
     (r"; allow_out_of_range=True reads the versions that exist", ""),
     (r"table\.alter\.set_table_properties\([^)]*\) or (deltalog properties)", r"\1"),
     (r"(?:otherwise, )?update_incremental\(\) loads", "TABLE without @VERSION means"),
@@ -53,6 +65,7 @@ _ADVICE: Final[tuple[tuple[str, Replacement], ...]] = (
     (r"\ballows_local_files=True", "-o unity_allow_local_files=true is given"),
     (r"deltalog\.enable_preview\(([^)]*)\)", lambda f: f"set DELTALOG_PREVIEWS={_names(f)}"),
     (r"connect\(catalog=…\)", "--catalog"),
+    (r"\bin connect\(catalog='glue'\)", "with deltalog sql --catalog glue"),
     (r"connect\(schema=…\)", "--schema"),
     (r"pass it, as in sql\(.*? or (deltalog sql)", r"name it with \1"),
     # branches
@@ -89,7 +102,10 @@ _ADVICE: Final[tuple[tuple[str, Replacement], ...]] = (
         ),
     ),
     # What has no command. The last lines: those above have replaced what has one.
-    (r"\bignore_missing_files=True restores", "in Python, ignore_missing_files=True restores"),
+    (
+        r"\. (ignore_missing_files=True) restores",
+        r"; in Python, restore(version, \1) restores",
+    ),
     (rf"(?<![\w.])(?:table\.)?({_METHODS}\((?:[^()]|\([^()]*\))*\))", r"the Python method \1"),
 )
 """Pattern of an advice in Python → the same advice for the shell, in the order of use."""

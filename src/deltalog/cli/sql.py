@@ -77,21 +77,9 @@ def sql(  # noqa: PLR0917  # callers need each parameter
             return
         statements = statements_of(text)
         for one in statements:
-            _check_statement(parse_statement, one)
+            parse_statement(one)  # so that no statement runs if a later one is invalid
         for one in statements:
             _run_statement(connection, one, form)
-
-
-def _check_statement(parse: Callable[[str], object], statement: str) -> None:
-    """Parse a statement, so that no statement runs if a later one is invalid."""
-    try:
-        parse(statement)
-    except InvalidInputError as error:
-        if "`parameters`" not in str(error):
-            raise
-        raise InvalidInputError(
-            f"{error}, which the command line does not have; write the value in the statement"
-        ) from None
 
 
 def _tables(given: list[str] | None) -> dict[str, str]:

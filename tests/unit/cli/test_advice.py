@@ -32,6 +32,11 @@ IN_PYTHON = re.compile(r"\w+=(True|False|None|['\[{])|\b\w+\(['…)]|DeltaTable|
         ("branch {t} b", 3, ": it exists; TABLE@NAME opens it"),
         ("vacuum {t} --retention-hours nan", 2, "with --retention-hours nan: expected"),
         ("vacuum {t} --retention-hours 0", 2, "; if there are none, add --force"),
+        ("count {t} --where|id = ?", 2, "has no parameters: write the value instead of ?"),
+        ("count {t} --where|id = :x", 2, "has no parameters: write the value instead of :x"),
+        ("count {t} --where|id = $1", 2, "'$' has no meaning in an expression\n"),
+        ("sql|SELECT ?", 2, "has no parameters: write the value instead of ?"),
+        ("sql|SELECT :x", 2, "has no parameters: write the value instead of :x"),
         ("sql|USE s", 2, ": this session has no catalog; --catalog provides one"),
         ("sql|SELECT * FROM t", 3, "deltalog sql -t t=LOCATION"),
         ("sql --catalog {t}/nope|SHOW TABLES", 2, "there is no such directory"),
@@ -83,6 +88,14 @@ def test_advice_of_the_doctor(tmp_path: Path) -> None:
         (
             "open the table with storage_options={'trusted_locations': ['s3://b/t']}",
             "open the table with -o trusted_locations=s3://b/t",
+        ),
+        (
+            "the name schema.table in connect(catalog='glue')",
+            "the name schema.table with deltalog sql --catalog glue",
+        ),
+        (
+            "vacuum has deleted them. ignore_missing_files=True restores the files",
+            "; in Python, restore(version, ignore_missing_files=True) restores the files",
         ),
         ("cleanup_metadata() deletes them", "the Python method cleanup_metadata() deletes them"),
         (
