@@ -387,8 +387,8 @@ def command(name: str) -> Callable[[Callable[P, None]], Callable[P, None]]:
                 function(*args, **options)
             except DeltaError as error:
                 for line in [f"error: {error}", *_indented(getattr(error, "__notes__", ()))]:
-                    told = in_shell(line)
-                    typer.echo("\n".join(map(printable, told.split("\n"))), err=True)
+                    text = in_shell(line)
+                    typer.echo("\n".join(map(printable, text.split("\n"))), err=True)
                 code = 2 if isinstance(error, InvalidInputError) else 3
                 raise typer.Exit(code) from None
             except BrokenPipeError:

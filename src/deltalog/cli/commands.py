@@ -325,11 +325,11 @@ def doctor(
             num_samples=samples,
             progress=progress,
         )
-    told = [
+    findings = [
         replace(one, message=in_shell(one.message), advice=one.advice and in_shell(one.advice))
         for one in report.findings
     ]
-    report = replace(report, findings=tuple(told))
+    report = replace(report, findings=tuple(findings))
     if form is OutputFormat.TABLE:
         print_text(repr(report))
     else:

@@ -100,12 +100,12 @@ def _naming_variables() -> Iterator[None]:
     try:
         yield
     except InvalidInputError as error:
-        told = str(error)
+        text = str(error)
         for pattern, replacement in _MISSING:
-            told = pattern.sub(replacement, told)
-        if told == str(error):
+            text = pattern.sub(replacement, text)
+        if text == str(error):
             raise
-        raise InvalidInputError(told) from None
+        raise InvalidInputError(text) from None
 
 
 def _tables_of(names: Mapping[str, Any]) -> dict[str, Any]:
