@@ -79,6 +79,7 @@ _ADVICE: Final[tuple[tuple[str, Replacement], ...]] = (
     (r"drop_branch\('([^']*)'\)", r"deltalog branch TABLE \1 --drop"),
     # maintain
     (r"\bretention_hours=", "--retention-hours "),
+    (r"\bretention_hours\b", "--retention-hours"),
     (r"\bpass enforce_retention_duration=False", "add --force"),
     (r"\bvacuum\(full=True, dry_run=False\)", "deltalog vacuum TABLE --full --delete"),
     (r"\boptimize\.purge\(\)", "deltalog optimize TABLE --purge"),

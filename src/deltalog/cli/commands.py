@@ -536,7 +536,8 @@ def _rows_of(file: str, kind: SourceKind) -> Iterator[Any]:
 def _unreadable(file: str, kind: SourceKind, error: Exception) -> InvalidInputError:
     """Return an error with the reason only, without Arrow's description of what it did."""
     reason = _ARROW_PREFIX.sub("", str(error)).strip().rstrip(".")
-    return InvalidInputError(f"cannot read {file!r} as {kind.value}: {reason}")
+    name = "standard input" if file == "-" else repr(file)
+    return InvalidInputError(f"cannot read {name} as {kind.value}: {reason}")
 
 
 @command("convert")
@@ -590,7 +591,7 @@ def branch(  # noqa: PLR0917  # callers need each parameter
         int | None, typer.Option(help="The version at which it starts; default: the latest.")
     ] = None,
     expires_days: Annotated[
-        int | None, typer.Option(help="Days after which vacuum deletes it; default: never.")
+        int | None, typer.Option(help="Days after which vacuum deletes it; default: never.", min=1)
     ] = None,
     drop: Annotated[bool, typer.Option("--drop", help="Delete the branch.")] = False,  # noqa: FBT002  # typer's signature
     form: As = OutputFormat.TABLE,

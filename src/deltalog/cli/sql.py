@@ -37,7 +37,8 @@ def sql(  # noqa: PLR0917  # callers need each parameter
         str | None, typer.Argument(help="Statements, separated by semicolons. - reads stdin.")
     ] = None,
     file: Annotated[
-        Path | None, typer.Option("--file", "-i", help="A file with statements.", exists=True)
+        Path | None,
+        typer.Option("--file", "-i", help="A file with statements.", exists=True, dir_okay=False),
     ] = None,
     table: Annotated[
         list[str] | None,
@@ -69,7 +70,7 @@ def sql(  # noqa: PLR0917  # callers need each parameter
     with connect(
         _tables(table), catalog=catalog, schema=schema, storage_options=options
     ) as connection:
-        text = file.read_text("utf-8") if file is not None else statement
+        text = _content(file) if file is not None else statement
         if text == "-" or (text is None and not sys.stdin.isatty()):
             text = sys.stdin.read()
         if text is None:
@@ -80,6 +81,13 @@ def sql(  # noqa: PLR0917  # callers need each parameter
             parse_statement(one)  # so that no statement runs if a later one is invalid
         for one in statements:
             _run_statement(connection, one, form)
+
+
+def _content(file: Path) -> str:
+    try:
+        return file.read_text("utf-8")
+    except UnicodeDecodeError:
+        raise InvalidInputError(f"cannot read {str(file)!r}: it is not a text in UTF-8") from None
 
 
 def _tables(given: list[str] | None) -> dict[str, str]:

@@ -8,8 +8,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from typer.testing import CliRunner
 
 from deltalog import DeltaTable, write_deltalake
+from deltalog.cli import app
 from deltalog.cli.advice import in_shell
 from tests.support.command_line import run
 
@@ -31,6 +33,7 @@ IN_PYTHON = re.compile(r"\w+=(True|False|None|['\[{])|\b\w+\(['…)]|DeltaTable|
         ("optimize {t}@v0", 2, "; TABLE without @VERSION means the latest version"),
         ("branch {t} b", 3, ": it exists; TABLE@NAME opens it"),
         ("vacuum {t} --retention-hours nan", 2, "with --retention-hours nan: expected"),
+        ("vacuum {t} --retention-hours -1", 2, ": --retention-hours must not be negative"),
         ("vacuum {t} --retention-hours 0", 2, "; if there are none, add --force"),
         ("count {t} --where|id = ?", 2, "has no parameters: write the value instead of ?"),
         ("count {t} --where|id = :x", 2, "has no parameters: write the value instead of :x"),
@@ -136,6 +139,7 @@ def test_a_feature_is_added_as_the_advice_says(tmp_path: Path) -> None:
         ("scan t --limit x", "'--limit' / '-n': expected a whole number"),
         ("scan t --limit -1", "expected a number greater than or equal to 0"),
         ("vacuum t --hours x", "expected a number"),
+        ("branch t b --expires-days 0", "expected a number greater than or equal to 1"),
         ("completion powershell", "'shell': 'powershell' is not one of 'bash', 'zsh', 'fish'."),
         ("properties t --set a", "cannot use --set 'a': expected key=value, with a value after ="),
         ("properties t --set =3", "cannot use --set: expected key=value, with a key before ="),
@@ -162,6 +166,29 @@ def test_a_file_that_cannot_be_read(tmp_path: Path, name: str, content: str, rea
     file = tmp_path / name
     file.write_text(content)
     assert f"cannot read '{file}' {reason}" in run("write", tmp_path / "t", file, code=2).stderr
+
+
+def test_standard_input_that_cannot_be_read(tmp_path: Path) -> None:
+    found = CliRunner().invoke(app, ["write", str(tmp_path / "t"), "-", "--from", "csv"], input="")
+    assert found.exit_code == 2
+    assert found.stderr.startswith(
+        "error: cannot read standard input as csv: CSV parse error: Empty CSV file"
+    )
+
+
+def test_files_of_statements_that_cannot_be_read(tmp_path: Path) -> None:
+    (tmp_path / "image.sql").write_bytes(b"SELECT '\xff'")
+    found = run("sql", "--file", tmp_path / "image.sql", code=2)
+    assert found.stderr == f"error: cannot read '{tmp_path}/image.sql': it is not a text in UTF-8\n"
+    assert "directory" in run("sql", "--file", tmp_path, code=2).stderr
+
+
+def test_an_archive_in_a_directory_that_does_not_exist(tmp_path: Path) -> None:
+    place = tmp_path / "no" / "a.tar.gz"
+    shown = run("spark-archive", place, code=2).stderr
+    assert shown == (
+        f"error: cannot write the archive '{place}': there is no directory '{place.parent}'\n"
+    )
 
 
 def test_a_configuration_that_does_not_exist(
