@@ -87,6 +87,20 @@ def test_python_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.Monke
     assert not any(wrong), "\n".join(one for one in wrong if one)
 
 
+def test_only_what_needs_something_else_is_not_run() -> None:
+    """A reader does not see the comment, so a block that fails as typed needs other lines."""
+    reasons = {
+        (_name(page), reason)
+        for page in PAGES
+        if "adr" not in page.parts
+        for reason in re.findall(
+            r"^ *<!-- not run: (.*?) -->$", page.read_text("utf-8"), re.MULTILINE
+        )
+    }
+    assert len(reasons) > 20
+    assert not [one for one in reasons if not re.search(r"\bneeds\b|^starting|^an excerpt", one[1])]
+
+
 _CONSOLE = re.compile(
     r"(<!-- not run: .*? -->\n)?^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL
 )
