@@ -20,7 +20,7 @@ _HEADER = """\
 """
 _WORDS = {
     Support.FULL: "yes",
-    Support.PREVIEW: "if switched on",
+    Support.PREVIEW: "in preview",
     Support.PLANNED: "planned",
     Support.NONE: "refused",
 }

@@ -13,6 +13,9 @@ from __future__ import annotations
 
 import io
 import os
+import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, redirect_stdout
 from pathlib import Path
@@ -82,6 +85,43 @@ def test_python_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.Monke
         return
     wrong = [disagreement(block, output) for block, output in zip(blocks, printed, strict=True)]
     assert not any(wrong), "\n".join(one for one in wrong if one)
+
+
+def test_only_what_needs_something_else_is_not_run() -> None:
+    """A reader does not see the comment, so a block that fails as typed needs other lines."""
+    reasons = {
+        (_name(page), reason)
+        for page in PAGES
+        if "adr" not in page.parts
+        for reason in re.findall(
+            r"^ *<!-- not run: (.*?) -->$", page.read_text("utf-8"), re.MULTILINE
+        )
+    }
+    assert len(reasons) > 20
+    assert not [one for one in reasons if not re.search(r"\bneeds\b|^starting|^an excerpt", one[1])]
+
+
+_CONSOLE = re.compile(
+    r"(<!-- not run: .*? -->\n)?^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL
+)
+
+
+def test_the_commands_of_the_command_line_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reader can type the page from top to bottom; completion scripts are not installed."""
+    monkeypatch.chdir(tmp_path)
+    _make_flights()
+    text = (DOCS / "how-to" / "cli.md").read_text("utf-8")
+    blocks = [block for reason, block in _CONSOLE.findall(text) if not reason]
+    commands = re.findall(r"^\$ (.*)", "".join(blocks), re.MULTILINE)
+    commands = [command for command in commands if "~/" not in command]
+    assert len(commands) > 20
+    script = f"set -e\ndeltalog() {{ '{sys.executable}' -m deltalog \"$@\"; }}\n"
+    done = subprocess.run(  # noqa: S603 - what a reader types
+        ["/bin/sh", "-c", script + "\n".join(commands)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
 
 
 FIRST, SECOND = "0a1b2c3d-1111-4222-8333-0123456789ab", "ffffffff-9999-4888-b777-abcdefabcdef"

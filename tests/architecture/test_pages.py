@@ -48,7 +48,14 @@ def test_pages_are_complete_without_a_build() -> None:
 def test_a_guide_says_where_its_table_comes_from(name: str) -> None:
     text = (DOCS / "how-to" / name).read_text("utf-8")
     if name not in _MAKE_THEIR_OWN and _USES_FLIGHTS.search(text):
-        assert "[These lines](index.md) create the table `flights`" in text
+        beginning = text.split("\n## ")[0]
+        assert "[These lines](index.md) create the table `flights`" in " ".join(beginning.split())
+
+
+@pytest.mark.parametrize("name", sorted(page.name for page in (DOCS / "how-to").glob("*.md")))
+def test_a_guide_says_first_what_it_is_about(name: str) -> None:
+    paragraph = (DOCS / "how-to" / name).read_text("utf-8").split("\n\n")[1]
+    assert not paragraph.startswith(("[These lines]", "```", "<!--", "## "))
 
 
 def test_each_public_error_has_meaning_cause_and_action() -> None:
@@ -122,11 +129,11 @@ def test_what_people_search_for_is_in_a_title(term: str) -> None:
     assert any(term in title for title in titles)
 
 
-def test_decisions_are_apart_from_guides() -> None:
+def test_pages_for_developers_are_apart_from_guides() -> None:
     trees = _TOCTREE.findall((DOCS / "index.md").read_text("utf-8"))
     groups = {
         re.findall(r":caption: (.+)", tree)[0]: re.findall(r"^[\w/-]+$", tree, re.MULTILINE)
         for tree in trees
     }
-    assert groups["Decisions"] == ["adr/index"]
+    assert groups["Development"] == ["explanation", "extending", "adr/index"]
     assert list(groups)[:5] == ["Tutorial", "How-to", "Cookbook", "Reference", "Explanation"]

@@ -1055,9 +1055,10 @@ DIFFERENCES: Final = (
     ),
     Difference(
         what="`polars.scan_delta`, `polars.read_delta`, `DataFrame.write_delta`",
-        there="accept the table, because Polars calls deltalake",
+        there="accept a `DeltaTable` of deltalake, because Polars calls deltalake",
         here=(
-            "do not accept it; use `deltalog.polars.scan_delta`, `to_polars()`, "
+            "read and write a table of deltalog by its location, but do not accept a `DeltaTable` "
+            "of deltalog; for that, use `deltalog.polars.scan_delta`, `to_polars()`, "
             "`write_deltalake(table, frame)`"
         ),
         why="Polars imports deltalake, with private names",

@@ -34,12 +34,23 @@ def card(title: str, *pieces: CardPiece) -> str:
     return f'<div style="{_SHEET}">{head}{"".join(pieces)}</div>'
 
 
-def grid(rows: Iterable[Sequence[object]], names: Sequence[str] = ()) -> CardPiece:
+def grid(
+    rows: Iterable[Sequence[object]], names: Sequence[str] = (), *, omits_empty: bool = False
+) -> CardPiece:
     """Return a table of cells, with column names in the first line if there are any.
 
     A cell is a string, a piece, or any other object, which is converted by `str`. None is a blank
     cell.
+
+    Args:
+        rows: the cells.
+        names: the names of the columns.
+        omits_empty: whether to omit columns whose cells are all blank.
     """
+    if omits_empty:
+        rows = list(rows)
+        kept = [n for n in range(len(names)) if any(row[n] not in {None, ""} for row in rows)]
+        rows, names = [[row[n] for n in kept] for row in rows], [names[n] for n in kept]
     head = "".join(f'<th style="{_HEAD}">{_text(name)}</th>' for name in names)
     lines = [f"<tr>{head}</tr>"] if names else []
     lines += [

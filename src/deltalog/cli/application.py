@@ -21,11 +21,13 @@ from typing import Annotated, Any, Final, ParamSpec
 import pyarrow as pa
 import typer
 from rich.cells import cell_len, set_cell_size
+from typer.core import TyperGroup
 
 from deltalog._util.cards import progress_bar
 from deltalog._util.escaping import printable, printable_json, printable_lines
 from deltalog._util.json import dumps
 from deltalog._util.version import __version__
+from deltalog.cli.advice import in_shell, options_of, plain_usage
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.expressions.string_forms import has_far_years
 from deltalog.schema.check import readable_moment, readable_rows, readable_tuples, readable_values
@@ -95,7 +97,7 @@ def print_batches(schema: pa.Schema, batches: Iterable[pa.RecordBatch], form: Ou
                     typer.echo(printable_json(dumps(_plain(row)).decode()))
         case OutputFormat.TABLE:
             rows = [
-                [as_text(value) for value in row]
+                [_shown(value) for value in row]
                 for batch in batches
                 for row in readable_tuples(batch)
             ]
@@ -246,6 +248,15 @@ def as_text(value: object) -> str | None:
     return str(value)
 
 
+def _shown(value: object) -> str | None:
+    """Return a value of a row for people: a time in UTC as in `_moment_text`, with its fraction."""
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        at = value.astimezone(UTC)
+        fraction = f".{at.microsecond:06}".removesuffix("000") if at.microsecond else ""
+        return f"{at:%Y-%m-%d %H:%M:%S}{fraction}Z"
+    return as_text(value)
+
+
 def _plain(value: Any) -> Any:
     """Convert a value to one that JSON can represent."""
     match value:
@@ -285,6 +296,10 @@ _HUMANE: Final[dict[str, Callable[[Any], str]]] = {
     "timestamp": _moment_text,
     "createdAt": _moment_text,
     "lastModified": _moment_text,
+    "created": _moment_text,
+    "expires": _moment_text,
+    "restoredBytes": _size_text,
+    "removedBytes": _size_text,
 }
 """Name of a value that a command prints → the function that formats the value for people."""
 
@@ -310,7 +325,26 @@ Columns = Annotated[
 ]
 Where = Annotated[str | None, typer.Option("--where", "-w", help="A condition in Spark SQL.")]
 
+
+class _Commands(TyperGroup):
+    """The commands. Their usage errors say what to use instead."""
+
+    def make_context(self, *args: Any, **extra: Any) -> Any:
+        """Parse what is before the command."""
+        with plain_usage(self._options):
+            return super().make_context(*args, **extra)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Parse the options of the command, and run it."""
+        with plain_usage(self._options):
+            return super().invoke(ctx)
+
+    def _options(self) -> set[str]:
+        return set().union(*map(options_of, self.commands.values()))
+
+
 app: typer.Typer = typer.Typer(
+    cls=_Commands,
     help="Inspect and maintain Delta tables.",
     no_args_is_help=True,
     add_completion=False,
@@ -353,7 +387,8 @@ def command(name: str) -> Callable[[Callable[P, None]], Callable[P, None]]:
                 function(*args, **options)
             except DeltaError as error:
                 for line in [f"error: {error}", *_indented(getattr(error, "__notes__", ()))]:
-                    typer.echo("\n".join(map(printable, line.split("\n"))), err=True)
+                    text = in_shell(line)
+                    typer.echo("\n".join(map(printable, text.split("\n"))), err=True)
                 code = 2 if isinstance(error, InvalidInputError) else 3
                 raise typer.Exit(code) from None
             except BrokenPipeError:
@@ -418,7 +453,11 @@ def pairs(texts: Iterable[str], name: str) -> dict[str, str]:
     for text in texts:
         key, equals, value = text.partition("=")
         if not equals or not key:  # the error does not contain the value, which may be a secret
-            raise InvalidInputError(f"cannot use {name} {key!r}…: expected key=value")
+            raise InvalidInputError(
+                f"cannot use {name} {key!r}: expected key=value, with a value after ="
+                if not equals
+                else f"cannot use {name}: expected key=value, with a key before ="
+            )
         found[key] = value
     return found
 

@@ -5,9 +5,11 @@ Each command calls a few methods of `DeltaTable`.
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
@@ -20,6 +22,7 @@ import typer
 from deltalog._util.clock import utc_moment
 from deltalog._util.escaping import printable
 from deltalog.catalogs.table_uri import open_table_context
+from deltalog.cli.advice import in_shell
 from deltalog.cli.application import (
     As,
     Columns,
@@ -62,7 +65,10 @@ Limit = Annotated[int | None, _LIMIT]
 
 @command("schema")
 def schema(table: Location, option: Options = None, form: As = OutputFormat.TABLE) -> None:
-    """Show the columns as a tree, or for programs as one line per column at every depth."""
+    """Show the columns as a tree.
+
+    For programs, print one line per column at every depth.
+    """
     found = open_table(table, option).schema()
     if form is OutputFormat.TABLE:
         print_text("\n".join(schema_tree(found)))
@@ -79,7 +85,10 @@ def scan(
     limit: Limit = None,
     form: As = OutputFormat.TABLE,
 ) -> None:
-    """Show rows of the table; the table format shows 50 unless a limit is given."""
+    """Show rows of the table.
+
+    The table format shows 50 rows unless a limit is given.
+    """
     opened = open_table(table, option)
     rows = opened.scan(columns_of(opened, column), where, limit=_read(limit, form))
     _print_some(rows.schema, rows.to_batches(), limit, form)
@@ -120,7 +129,10 @@ def explain(
     where: Where = None,
     form: As = OutputFormat.TABLE,
 ) -> None:
-    """Explain which files a condition reads and which it skips; reads no data."""
+    """Explain which files a condition reads, and why.
+
+    The command reads no data.
+    """
     opened = open_table(table, option)
     planned = opened.scan(columns_of(opened, column), where)
     if form is OutputFormat.TABLE:
@@ -140,7 +152,10 @@ def cdf(  # noqa: PLR0917  # callers need each parameter
     limit: Limit = None,
     form: As = OutputFormat.TABLE,
 ) -> None:
-    """Show the change data feed of a range of versions; the table format shows 50 rows."""
+    """Show the change data feed of a range of versions.
+
+    The table format shows 50 rows unless a limit is given.
+    """
     opened = open_table(table, option)
     first, last = as_version(start), None if end is None else as_version(end)
     rows = opened.load_cdf(
@@ -294,7 +309,10 @@ def doctor(
     samples: Annotated[int, typer.Option(help="Number of data files to read.", min=0)] = 8,
     form: As = OutputFormat.TABLE,
 ) -> None:
-    """Find problems of the table and how to fix them, even if it cannot be opened."""
+    """Find problems of the table, and how to solve them.
+
+    The command also examines a table that cannot be opened.
+    """
     from deltalog.table.inspect.doctor import examine  # noqa: PLC0415  # only this command needs it
 
     context, at = open_table_context(table, storage_options(option), None, time_zone="UTC")
@@ -307,6 +325,11 @@ def doctor(
             num_samples=samples,
             progress=progress,
         )
+    findings = [
+        replace(one, message=in_shell(one.message), advice=one.advice and in_shell(one.advice))
+        for one in report.findings
+    ]
+    report = replace(report, findings=tuple(findings))
     if form is OutputFormat.TABLE:
         print_text(repr(report))
     else:
@@ -362,17 +385,19 @@ def vacuum(  # noqa: PLR0917  # callers need each parameter
     ] = False,
     form: As = OutputFormat.TABLE,
 ) -> None:
-    """List the files that no version needs any more, or delete them."""
+    """List or delete the files that no version needs.
+
+    The command deletes files only with --delete.
+    """
     opened = open_table(table, option)
     if not delete:
-        with _naming_force():
-            report = opened.vacuum_report(
-                retention_hours, full=full, enforce_retention_duration=not force
-            )
+        report = opened.vacuum_report(
+            retention_hours, full=full, enforce_retention_duration=not force
+        )
         print_facts(report, form)
         _tell(form, f"{report.num_rows} files can be deleted: add --delete")
         return
-    with bar("deleting") as progress, _naming_force():
+    with bar("deleting") as progress:
         paths = opened.vacuum(
             retention_hours,
             dry_run=False,
@@ -382,18 +407,6 @@ def vacuum(  # noqa: PLR0917  # callers need each parameter
         )
     print_rows([{"path": path} for path in paths], form)
     _tell(form, f"{len(paths)} files deleted")
-
-
-@contextmanager
-def _naming_force() -> Iterator[None]:
-    """Name the option of the command line instead of the argument of `DeltaTable.vacuum`."""
-    try:
-        yield
-    except InvalidInputError as error:
-        from deltalog.operations.vacuum import UNCHECKED  # noqa: PLC0415  # only for errors
-
-        text = str(error).replace(UNCHECKED, "add --force")
-        raise InvalidInputError(text) from None
 
 
 def _tell(form: OutputFormat, text: str) -> None:
@@ -418,6 +431,24 @@ _KINDS: Final = {
     "parquet": SourceKind.PARQUET,
 }
 """Suffix of a file's name → the format."""
+_ARROW_PREFIX: Final = re.compile(r"^.*?(?:input source '[^']*'|<Buffer>): |\bInvalid: ", re.DOTALL)
+"""What Arrow says before the reason why it cannot read a file."""
+
+
+class WriteMode(StrEnum):
+    """What `deltalog write` does if the table exists."""
+
+    ERROR = "error"
+    APPEND = "append"
+    OVERWRITE = "overwrite"
+    IGNORE = "ignore"
+
+
+class SchemaMode(StrEnum):
+    """How `deltalog write` changes the schema of an existing table."""
+
+    MERGE = "merge"
+    OVERWRITE = "overwrite"
 
 
 @command("write")
@@ -425,13 +456,14 @@ def write(  # noqa: PLR0917  # callers need each parameter
     table: Location,
     file: Annotated[str, typer.Argument(help="A CSV, JSON or Parquet file. - reads stdin.")],
     mode: Annotated[
-        str, typer.Option("--mode", "-m", help="error, append, overwrite or ignore.")
-    ] = "error",
+        WriteMode, typer.Option("--mode", "-m", help="What to do if the table exists.")
+    ] = WriteMode.ERROR,
     partition_by: Annotated[
         str | None, typer.Option("--partition-by", "-p", help="Columns, with commas.")
     ] = None,
     schema_mode: Annotated[
-        str | None, typer.Option("--schema-mode", help="merge or overwrite.")
+        SchemaMode | None,
+        typer.Option("--schema-mode", help="Add new columns, or replace the schema."),
     ] = None,
     kind: Annotated[
         SourceKind | None, typer.Option("--from", help="The file's format; default: its suffix.")
@@ -439,8 +471,11 @@ def write(  # noqa: PLR0917  # callers need each parameter
     option: Options = None,
     form: As = OutputFormat.TABLE,
 ) -> None:
-    """Write the rows of a file to a new or an existing table. JSON has one object per line."""
-    from deltalog.table import write_deltalake  # noqa: PLC0415  # only this command writes rows
+    """Write the rows of a file to a new or an existing table.
+
+    A JSON file has one object per line.
+    """
+    from deltalog.table.write import write_by  # noqa: PLC0415  # only this command writes rows
 
     if kind is None:
         suffix = file.rpartition(".")[2].lower()
@@ -449,17 +484,24 @@ def write(  # noqa: PLR0917  # callers need each parameter
             raise InvalidInputError(
                 f"cannot write {file!r}: its format is unknown; add --from csv, json or parquet"
             )
-    options: Any = {"mode": mode, "schema_mode": schema_mode}
+    options: Any = {
+        "mode": mode.value,
+        "schema_mode": None if schema_mode is None else schema_mode.value,
+    }
     with _rows_of(file, kind) as rows:
-        write_deltalake(
+        committed = write_by(
+            None,
             table,
             rows,
             partition_by=None if partition_by is None else partition_by.split(","),
             storage_options=storage_options(option),
             **options,
         )
-    opened = open_table(table, option)
-    print_record({"version": opened.version(), "rows": opened.count()}, form)
+    if committed is None:  # the table exists, and the mode is ignore
+        print_record({"version": open_table(table, option).version(), "rows": 0}, form)
+        return
+    rows_written = int(committed.metrics.get("numOutputRows", 0))
+    print_record({"version": committed.version, "rows": rows_written}, form)
 
 
 @contextmanager
@@ -484,11 +526,18 @@ def _rows_of(file: str, kind: SourceKind) -> Iterator[Any]:
         try:
             found = kinds.dataset(path, format=kind.value)
         except (pa.ArrowInvalid, OSError) as error:
-            raise InvalidInputError(f"cannot read {file!r} as {kind.value}: {error}") from error
+            raise _unreadable(file, kind, error) from error
         try:
             yield found
         except pa.ArrowInvalid as error:
-            raise InvalidInputError(f"cannot read {file!r} as {kind.value}: {error}") from error
+            raise _unreadable(file, kind, error) from error
+
+
+def _unreadable(file: str, kind: SourceKind, error: Exception) -> InvalidInputError:
+    """Return an error with the reason only, without Arrow's description of what it did."""
+    reason = _ARROW_PREFIX.sub("", str(error)).strip().rstrip(".")
+    name = "standard input" if file == "-" else repr(file)
+    return InvalidInputError(f"cannot read {name} as {kind.value}: {reason}")
 
 
 @command("convert")
@@ -497,7 +546,10 @@ def convert(
     option: Options = None,
     form: As = OutputFormat.TABLE,
 ) -> None:
-    """Make a Delta table of a directory of Parquet files, or of an Iceberg table, in place."""
+    """Make a Delta table of Parquet files or an Iceberg table.
+
+    The Delta table uses the existing data files.
+    """
     from deltalog.table.convert import convert_to_deltalake  # noqa: PLC0415  # as above
 
     with bar("reading") as progress:
@@ -514,7 +566,20 @@ def restore(
     form: As = OutputFormat.TABLE,
 ) -> None:
     """Restore an earlier version of the table."""
-    print_record(open_table(table, option).restore(as_version(target)), form)
+    opened = open_table(table, option)
+    found = opened.restore(as_version(target))
+    shown = {name: found[member] for name, member in _RESTORED.items()}
+    print_record({"version": opened.version(), **shown}, form)
+
+
+_RESTORED: Final = {
+    "numRestoredFiles": "numRestoredFile",
+    "numRemovedFiles": "numRemovedFile",
+    "numMissingFiles": "num_missing_files",
+    "restoredBytes": "restored_bytes",
+    "removedBytes": "removed_bytes",
+}
+"""Name that `deltalog restore` prints → the name in deltalake."""
 
 
 @command("branch")
@@ -526,12 +591,15 @@ def branch(  # noqa: PLR0917  # callers need each parameter
         int | None, typer.Option(help="The version at which it starts; default: the latest.")
     ] = None,
     expires_days: Annotated[
-        int | None, typer.Option(help="Days after which vacuum deletes it; default: never.")
+        int | None, typer.Option(help="Days after which vacuum deletes it; default: never.", min=1)
     ] = None,
     drop: Annotated[bool, typer.Option("--drop", help="Delete the branch.")] = False,  # noqa: FBT002  # typer's signature
     form: As = OutputFormat.TABLE,
 ) -> None:
-    """Create a branch of the table, which TABLE@NAME then opens, or delete it (preview)."""
+    """Create or delete a branch of the table (preview).
+
+    TABLE@NAME opens the branch.
+    """
     opened = open_table(table, option)
     if drop:
         opened.drop_branch(name)
@@ -571,7 +639,10 @@ def publish(
     ] = None,
     form: As = OutputFormat.TABLE,
 ) -> None:
-    """Commit the changes of a branch to its table, after checks (preview)."""
+    """Commit the changes of a branch to its table (preview).
+
+    If a check fails, nothing is committed.
+    """
     try:
         branch = table if name is None else f"{table}@{name}"
         found = open_table(branch, option).publish(check or ())

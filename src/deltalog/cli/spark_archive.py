@@ -63,13 +63,17 @@ def write_spark_archive(path: Path, extras: Iterable[str]) -> list[ArchivedPacka
         extras: deltalog's extras that tasks need, such as `s3`.
 
     Raises:
-        InvalidInputError: the path has another ending; deltalog has no such extra; a requirement is
-            not installed, or its files are not known.
+        InvalidInputError: the path has another ending, or its directory does not exist; deltalog
+            has no such extra; a requirement is not installed, or its files are not known.
     """
     if not path.name.endswith((".tar.gz", ".tgz")):
         raise InvalidInputError(
             f"cannot write the archive {str(path)!r}: Spark needs a name that ends with .tar.gz "
             "or .tgz"
+        )
+    if not path.parent.is_dir():
+        raise InvalidInputError(
+            f"cannot write the archive {str(path)!r}: there is no directory {str(path.parent)!r}"
         )
     contents = [(found, list(_files_of(found))) for found in _required(set(extras))]
     partial = path.with_name(f".{path.name}.partial")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from deltalog.cli.advice import in_shell
 from deltalog.cli.application import (
     As,
     Options,
@@ -36,7 +37,8 @@ def sql(  # noqa: PLR0917  # callers need each parameter
         str | None, typer.Argument(help="Statements, separated by semicolons. - reads stdin.")
     ] = None,
     file: Annotated[
-        Path | None, typer.Option("--file", "-i", help="A file with statements.", exists=True)
+        Path | None,
+        typer.Option("--file", "-i", help="A file with statements.", exists=True, dir_okay=False),
     ] = None,
     table: Annotated[
         list[str] | None,
@@ -68,7 +70,7 @@ def sql(  # noqa: PLR0917  # callers need each parameter
     with connect(
         _tables(table), catalog=catalog, schema=schema, storage_options=options
     ) as connection:
-        text = file.read_text("utf-8") if file is not None else statement
+        text = _content(file) if file is not None else statement
         if text == "-" or (text is None and not sys.stdin.isatty()):
             text = sys.stdin.read()
         if text is None:
@@ -76,21 +78,16 @@ def sql(  # noqa: PLR0917  # callers need each parameter
             return
         statements = statements_of(text)
         for one in statements:
-            _check_statement(parse_statement, one)
+            parse_statement(one)  # so that no statement runs if a later one is invalid
         for one in statements:
             _run_statement(connection, one, form)
 
 
-def _check_statement(parse: Callable[[str], object], statement: str) -> None:
-    """Parse a statement, so that no statement runs if a later one is invalid."""
+def _content(file: Path) -> str:
     try:
-        parse(statement)
-    except InvalidInputError as error:
-        if "`parameters`" not in str(error):
-            raise
-        raise InvalidInputError(
-            f"{error}, which the command line does not have; write the value in the statement"
-        ) from None
+        return file.read_text("utf-8")
+    except UnicodeDecodeError:
+        raise InvalidInputError(f"cannot read {str(file)!r}: it is not a text in UTF-8") from None
 
 
 def _tables(given: list[str] | None) -> dict[str, str]:
@@ -124,7 +121,7 @@ def _ask(connection: Connection, form: OutputFormat) -> None:
                 try:
                     _run_statement(connection, statement, form)
                 except DeltaError as error:
-                    typer.echo(f"error: {error}", err=True)
+                    typer.echo(f"error: {in_shell(str(error))}", err=True)
                 except KeyboardInterrupt:
                     typer.echo("interrupted", err=True)
     finally:

@@ -96,7 +96,10 @@ def spark_archive(
     ] = None,
     form: As = OutputFormat.TABLE,
 ) -> None:
-    """Archive deltalog and its requirements for the workers of a Spark cluster."""
+    """Archive deltalog for the workers of a Spark cluster.
+
+    The archive also contains the requirements of deltalog.
+    """
     from deltalog.cli.spark_archive import write_spark_archive  # noqa: PLC0415  # as in `doctor`
 
     names = [name.strip() for text in extras or () for name in text.split(",")]
@@ -120,10 +123,10 @@ def simulate(
     seed: Annotated[int, typer.Option(help="Seed of the first history.", min=0)] = 0,
     histories: Annotated[int, typer.Option(help="Number of histories and seeds.", min=1)] = 1,
 ) -> None:
-    """Simulate many writers on a failing store, and compare the table with a model.
+    """Test deltalog with simulated writers and failures.
 
-    With one history, print its trace. The same seed always gives the same history. The exit code is
-    1 if the table of a history is wrong.
+    The simulation compares the table with a model. With one history, print its trace. The same seed
+    always gives the same history. The exit code is 1 if the table of a history is wrong.
     """
     from deltalog.testing import simulation  # noqa: PLC0415  # only this command needs it
 
@@ -179,7 +182,10 @@ class Shell(StrEnum):
 
 @command("completion")
 def completion(shell: Annotated[Shell, typer.Argument(help="The shell.")]) -> None:
-    """Print a script that lets a shell complete commands and options."""
+    """Print a completion script for a shell.
+
+    With the script, the shell completes commands and options.
+    """
     script = get_completion_script(
         prog_name="deltalog", complete_var="_DELTALOG_COMPLETE", shell=shell
     )

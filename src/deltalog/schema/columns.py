@@ -318,7 +318,7 @@ def schema_card(schema: StructType) -> str:
     if more:
         shown.append((indented(f"… {more} more", 0), "", "", ""))
     columns = "1 column" if len(schema) == 1 else f"{len(schema)} columns"
-    return card(columns, grid(shown, ("column", "type", "", "about")))
+    return card(columns, grid(shown, ("column", "type", "", "about"), omits_empty=True))
 
 
 FORMS["card"] = Form(schema_card)

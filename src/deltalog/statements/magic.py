@@ -5,8 +5,10 @@ Protocol: none
 
 from __future__ import annotations
 
+import re
+from contextlib import contextmanager
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.errors import InvalidInputError
 from deltalog.query.lexer import split
@@ -16,7 +18,7 @@ from deltalog.statements.results import SqlResult
 from deltalog.table import DeltaTable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 
 def load(shell: Any) -> None:
@@ -52,7 +54,8 @@ class _Magics:
             raise InvalidInputError(f"%%sql: expected a name for the result, found {name!r}")
         statements = statements_of(text)
         for one in statements:  # check all statements before the first one runs
-            parse_statement(one, _parameters_of(one, self._shell.user_ns))
+            with _naming_variables():
+                parse_statement(one, _parameters_of(one, self._shell.user_ns))
         results = [self._run(one) for one in statements]
         if not results:
             return None
@@ -66,7 +69,43 @@ class _Magics:
             self._connection = connect()
         for name, value in _tables_of(self._shell.user_ns).items():
             self._connection.register(name, value)
-        return self._connection.sql(statement, _parameters_of(statement, self._shell.user_ns))
+        with _naming_variables():
+            return self._connection.sql(statement, _parameters_of(statement, self._shell.user_ns))
+
+
+_MISSING: Final = (
+    (
+        re.compile(
+            r"the parameter :(\w+) has no value in `parameters`"
+            r"|no value was given for the parameter :(\w+); pass a dictionary[^}]*\}"
+        ),
+        lambda found: (
+            f"the parameter :{found[1] or found[2]} has no value: define the variable "
+            f"{found[1] or found[2]}"
+        ),
+    ),
+    (
+        re.compile(r"the parameter \? needs a list of values as `parameters`"),
+        lambda _: (
+            "a notebook has no values for ?: write :name, with the value in the variable name"
+        ),
+    ),
+)
+"""What an error says about missing parameters → what to do in a notebook."""
+
+
+@contextmanager
+def _naming_variables() -> Iterator[None]:
+    """Let errors about missing parameters name the notebook's variables."""
+    try:
+        yield
+    except InvalidInputError as error:
+        text = str(error)
+        for pattern, replacement in _MISSING:
+            text = pattern.sub(replacement, text)
+        if text == str(error):
+            raise
+        raise InvalidInputError(text) from None
 
 
 def _tables_of(names: Mapping[str, Any]) -> dict[str, Any]:

@@ -114,6 +114,9 @@ class TableMerger(SimilarNames):
     ) -> Self:
         """Update rows of the table that match a source row, with all values of the source row.
 
+        Columns are assigned by name. Columns that the source lacks keep their values. Columns that
+        the table lacks are ignored, unless the merge has `merge_schema=True`.
+
         Args:
             predicate: condition on both rows. The clause applies only to rows for which it is true.
             except_cols: columns of the source that are not updated.
@@ -147,6 +150,9 @@ class TableMerger(SimilarNames):
         except_cols: str | Sequence[str] | None = None,
     ) -> Self:
         """Insert rows of the source that match no row of the table, with all their values.
+
+        Columns are assigned by name. Columns that the source lacks get their default value, or
+        NULL. Columns that the table lacks are ignored, unless the merge has `merge_schema=True`.
 
         Args:
             predicate: condition on the source row. The clause applies only to rows for which it is

@@ -26,6 +26,17 @@ def test_text_is_no_markup(page: str) -> None:
     assert ESCAPED in page
 
 
+def test_empty_columns_are_omitted_if_wanted() -> None:
+    rows: list[list[object]] = [[1, None, ""], [0, "", None]]
+    names = ["a", "b", "c"]
+    page = grid(rows, names, omits_empty=True)
+    assert ">a</th>" in page
+    assert ">0</td>" in page
+    assert ">b</th>" not in page
+    assert page.count("<td") == 2
+    assert grid(rows, names).count("<td") == 6
+
+
 def test_null_is_blank_and_nothing_has_a_colour() -> None:
     page = card("t", folding("more", grid([[None, 0]], ["a", "b"])))
     assert "None" not in page

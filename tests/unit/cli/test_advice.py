@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from typer.testing import CliRunner
 
 from deltalog import DeltaTable, write_deltalake
+from deltalog.cli import app
+from deltalog.cli.advice import in_shell
 from tests.support.command_line import run
 
-if TYPE_CHECKING:
-    from pathlib import Path
+IN_PYTHON = re.compile(r"\w+=(True|False|None|['\[{])|\b\w+\(['…)]|DeltaTable|write_deltalake")
 
 
 @pytest.mark.parametrize(
@@ -18,7 +23,24 @@ if TYPE_CHECKING:
     [
         ("head {t} --columns|id name", 2, "commas separate names, as in id,name"),
         ("cdf {t} 0", 3, "deltalog properties TABLE --set delta.enableChangeDataFeed=true"),
-        ("publish {t}", 2, "@NAME')"),
+        ("publish {t}", 2, "{t}@NAME; deltalog branch {t} NAME creates one"),
+        ("write {t} {d}/new.csv", 3, "use --mode append or --mode overwrite"),
+        ("write {t} {d}/new.csv --mode append", 3, "; --schema-mode merge adds new columns"),
+        ("write {t} {d}/new.csv --mode overwrite -p x", 2, "with --partition-by x: the table's"),
+        ("show {d}/nothing", 3, "; deltalog write makes a new table"),
+        ("show {d}", 3, "; deltalog write makes a table"),
+        ("show {d}/files", 3, "; deltalog convert converts them to a table"),
+        ("optimize {t}@v0", 2, "; TABLE without @VERSION means the latest version"),
+        ("branch {t} b", 3, ": it exists; TABLE@NAME opens it"),
+        ("vacuum {t} --retention-hours nan", 2, "with --retention-hours nan: expected"),
+        ("vacuum {t} --retention-hours -1", 2, ": --retention-hours must not be negative"),
+        ("vacuum {t} --retention-hours 0", 2, "; if there are none, add --force"),
+        ("count {t} --where|id = ?", 2, "has no parameters: write the value instead of ?"),
+        ("count {t} --where|id = :x", 2, "has no parameters: write the value instead of :x"),
+        ("count {t} --where|id = $1", 2, "'$' has no meaning in an expression\n"),
+        ("sql|SELECT ?", 2, "has no parameters: write the value instead of ?"),
+        ("sql|SELECT :x", 2, "has no parameters: write the value instead of :x"),
+        ("sql|USE s", 2, ": this session has no catalog; --catalog provides one"),
         ("sql|SELECT * FROM t", 3, "deltalog sql -t t=LOCATION"),
         ("sql --catalog {t}/nope|SHOW TABLES", 2, "there is no such directory"),
         ("sql -t t={t}|SELECT TOP 5 * FROM t", 2, "write LIMIT n at the end"),
@@ -28,10 +50,161 @@ if TYPE_CHECKING:
 def test_advice(tmp_path: Path, command: str, code: int, words: str) -> None:
     place = str(tmp_path / "t")
     write_deltalake(place, {"id": [1], "name": ["n1"]})
-    options, _, last = command.format(t=place).partition("|")
+    DeltaTable(place).branch("b")
+    (tmp_path / "new.csv").write_text("id,other\n1,2\n")
+    (tmp_path / "files").mkdir()
+    pq.write_table(pa.table({"id": [1]}), tmp_path / "files" / "a.parquet")
+    options, _, last = command.format(t=place, d=tmp_path).partition("|")
     found = run(*options.split(), *([last] if last else []), code=code)
-    assert words in found.stderr
+    assert words.format(t=place) in found.stderr
+    assert not IN_PYTHON.search(found.stderr)
     assert DeltaTable(place).version() == 0
+
+
+def test_advice_of_the_doctor(tmp_path: Path) -> None:
+    place = tmp_path / "t"
+    write_deltalake(place, {"id": [1]}, configuration={"delta.appendOnly": "false"})
+    commit = place / "_delta_log" / f"{0:020}.json"
+    commit.write_text(commit.read_text("utf-8").replace("delta.appendOnly", "delta.nonsense"))
+    commit.with_suffix(".crc").unlink()
+    write_deltalake(place, {"id": [2]}, mode="append")
+    for file in DeltaTable(place).file_uris()[:1]:
+        Path(file).unlink()
+    for arguments in ((), ("--json",)):
+        told = run("doctor", place, *arguments, code=1).stdout.replace('\\"', '"')
+        assert 'or deltalog sql -t t=TABLE "FSCK REPAIR TABLE t" removes such files' in told
+        assert "remove it: deltalog properties TABLE --unset delta.nonsense" in told
+        assert not IN_PYTHON.search(told)
+    run("sql", "-t", f"t={place}", "FSCK REPAIR TABLE t")
+    run("properties", place, "--unset", "delta.nonsense")
+    run("doctor", place)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            "add it with alter.add_feature('typeWidening', allow_protocol_versions_increase=True)",
+            "add it with deltalog properties TABLE --set delta.feature.typeWidening=supported",
+        ),
+        ("it is a preview: deltalog.enable_preview('a', 'b')", "set DELTALOG_PREVIEWS=a,b"),
+        (
+            "open the table with storage_options={'trusted_locations': ['s3://b/t']}",
+            "open the table with -o trusted_locations=s3://b/t",
+        ),
+        (
+            "the name schema.table in connect(catalog='glue')",
+            "the name schema.table with deltalog sql --catalog glue",
+        ),
+        (
+            "vacuum has deleted them. ignore_missing_files=True restores the files",
+            "; in Python, restore(version, ignore_missing_files=True) restores the files",
+        ),
+        ("cleanup_metadata() deletes them", "the Python method cleanup_metadata() deletes them"),
+        (
+            "files: update(updates={'size(a)': '`size(a)`'})",
+            "files: the Python method update(updates={'size(a)': '`size(a)`'})",
+        ),
+        (
+            "alter.upgrade_protocol(3, 7): they",
+            "--set delta.minReaderVersion=3 --set delta.minWriterVersion=7: they",
+        ),
+    ],
+)
+def test_advice_in_the_words_of_the_shell(text: str, told: str) -> None:
+    assert in_shell(text).endswith(told)
+
+
+def test_a_feature_is_added_as_the_advice_says(tmp_path: Path) -> None:
+    place = str(tmp_path / "t")
+    write_deltalake(place, {"id": [1]})
+    run("properties", place, "--set", "delta.feature.typeWidening=supported")
+    assert "typeWidening" in (DeltaTable(place).protocol().writer_features or ())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("--json count t", "No such option: --json before the command; give it after the command"),
+        ("--nothing count t", "No such option: --nothing"),
+        ("vacuum t --retain 0", "No such option: --retain; use --retention-hours"),
+        ("vacuum t --dry-run", "without --delete, the command only lists files"),
+        ("write t f --append", "use --mode append"),
+        (
+            "write t f --mode merge",
+            "'merge' is not one of 'error', 'append', 'overwrite', 'ignore'",
+        ),
+        ("scan t --filter x", "No such option: --filter; use --where"),
+        ("history t --filter x", "No such option: --filter"),
+        ("scan t --limit x", "'--limit' / '-n': expected a whole number"),
+        ("scan t --limit -1", "expected a number greater than or equal to 0"),
+        ("vacuum t --hours x", "expected a number"),
+        ("branch t b --expires-days 0", "expected a number greater than or equal to 1"),
+        ("completion powershell", "'shell': 'powershell' is not one of 'bash', 'zsh', 'fish'."),
+        ("properties t --set a", "cannot use --set 'a': expected key=value, with a value after ="),
+        ("properties t --set =3", "cannot use --set: expected key=value, with a key before ="),
+    ],
+)
+def test_invalid_arguments(tmp_path: Path, arguments: str, words: str) -> None:
+    place = str(tmp_path / "t")
+    write_deltalake(place, {"id": [1]})
+    given = [place if word == "t" else word for word in arguments.split()]
+    shown = run(*given, code=2).stderr
+    assert words in shown
+    assert not re.search("Value error|Input should|possible", shown, re.IGNORECASE)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "reason"),
+    [
+        ("bad.jsonl", '{"a":', "as json: JSON parse error: Invalid value. in row 0"),
+        ("bad.csv", "a,b\n1\n", "as csv: CSV parse error: Row #2: Expected 2 columns, got 1: 1"),
+        ("bad.parquet", "PAR", "as parquet: Parquet file size is 3 bytes"),
+    ],
+)
+def test_a_file_that_cannot_be_read(tmp_path: Path, name: str, content: str, reason: str) -> None:
+    file = tmp_path / name
+    file.write_text(content)
+    assert f"cannot read '{file}' {reason}" in run("write", tmp_path / "t", file, code=2).stderr
+
+
+def test_standard_input_that_cannot_be_read(tmp_path: Path) -> None:
+    found = CliRunner().invoke(app, ["write", str(tmp_path / "t"), "-", "--from", "csv"], input="")
+    assert found.exit_code == 2
+    assert found.stderr.startswith(
+        "error: cannot read standard input as csv: CSV parse error: Empty CSV file"
+    )
+
+
+def test_files_of_statements_that_cannot_be_read(tmp_path: Path) -> None:
+    (tmp_path / "image.sql").write_bytes(b"SELECT '\xff'")
+    found = run("sql", "--file", tmp_path / "image.sql", code=2)
+    assert found.stderr == f"error: cannot read '{tmp_path}/image.sql': it is not a text in UTF-8\n"
+    assert "directory" in run("sql", "--file", tmp_path, code=2).stderr
+
+
+def test_an_archive_in_a_directory_that_does_not_exist(tmp_path: Path) -> None:
+    place = tmp_path / "no" / "a.tar.gz"
+    shown = run("spark-archive", place, code=2).stderr
+    assert shown == (
+        f"error: cannot write the archive '{place}': there is no directory '{place.parent}'\n"
+    )
+
+
+def test_a_configuration_that_does_not_exist(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown = run("share", "check", tmp_path / "no.yaml", code=2).stderr + capsys.readouterr().err
+    assert shown == (
+        f"error: cannot read the configuration {tmp_path}/no.yaml: No such file or directory\n"
+    )
+
+
+def test_the_list_of_commands_fits_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = run("--help").stdout
+    assert "checkpoint" in shown
+    assert "..." not in shown.partition("Commands:")[2]
 
 
 def test_a_version_may_begin_with_v(tmp_path: Path) -> None:

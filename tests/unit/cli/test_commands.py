@@ -101,7 +101,7 @@ def test_write(tmp_path: Path, name: str) -> None:
     file.write_text(FILES[name])
     assert lines("write", uri, str(file), "-p", "id") == [{"version": 0, "rows": 2}]
     assert "already exists" in run("write", uri, str(file), code=3).stderr
-    assert lines("write", uri, str(file), "--mode", "append") == [{"version": 1, "rows": 4}]
+    assert lines("write", uri, str(file), "--mode", "append") == [{"version": 1, "rows": 2}]
     assert lines("scan", uri, "-w", "id = 1") == [{"id": 1, "name": "x"}] * 2
     assert DeltaTable(uri).metadata().partition_columns == ("id",)
 
@@ -147,8 +147,17 @@ def test_convert(tmp_path: Path) -> None:
 
 
 def test_restore(table: str) -> None:
+    sizes = [add["size_bytes"] for add in DeltaTable(table).get_add_actions().to_pylist()]
+    removed = sum(sizes) - DeltaTable(table, version=0).get_add_actions()["size_bytes"][0].as_py()
     (metrics,) = lines("restore", table, 0)
-    assert metrics["numRemovedFile"] == 1
+    assert metrics == {
+        "version": 2,
+        "numRestoredFiles": 0,
+        "numRemovedFiles": 1,
+        "numMissingFiles": 0,
+        "restoredBytes": 0,
+        "removedBytes": removed,
+    }
     assert DeltaTable(table).count() == 3
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -128,3 +130,26 @@ def test_wide_letters_take_two_places() -> None:
     shown, _ = lay_out(["a", "b"], [["日本語" * 10, "x"]], 30)
     assert [line.index("b") for line in shown[:1]] == [29]
     assert shown[1].endswith("…  x")
+
+
+@pytest.mark.parametrize(
+    ("moment", "shown"),
+    [
+        (datetime(2024, 1, 2, 3, 4, 5, tzinfo=UTC), "2024-01-02 03:04:05Z"),
+        (datetime(2024, 1, 2, 3, 4, 5, 678000, tzinfo=UTC), "2024-01-02 03:04:05.678Z"),
+        (datetime(2024, 1, 2, 3, 4, 5, 6, tzinfo=UTC), "2024-01-02 03:04:05.000006Z"),
+        (datetime(2024, 1, 2, 3, 4, 5), "2024-01-02 03:04:05"),  # noqa: DTZ001 - has no time zone
+    ],
+)
+def test_times_of_rows_are_shown_as_those_of_the_history(
+    tmp_path: Path, moment: datetime, shown: str
+) -> None:
+    place = str(tmp_path / "t")
+    write_deltalake(place, {"at": [moment]})
+    assert run("scan", place).stdout.split("\n")[1] == shown
+
+
+def test_times_of_branches(table: str) -> None:
+    DeltaTable(table).branch("b")
+    created = run("branches", table).stdout.splitlines()[1].split("  ")[-2].strip()
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ", created)

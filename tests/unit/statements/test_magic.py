@@ -65,8 +65,14 @@ def test_variables_are_tables_and_parameters(shell: Shell, db: SqlTables) -> Non
     assert result.to_pylist() == [{"n": 9}]
     with pytest.raises(TableNotFoundError):
         shell.line("SELECT * FROM _hidden")
-    with pytest.raises(InvalidInputError, match="the parameter :most has no value"):
-        shell.line("SELECT :most")
+    message = "the parameter :most has no value: define the variable most"
+    for statement in ("SELECT :most", "DELETE FROM delta WHERE x = :most"):
+        with pytest.raises(InvalidInputError, match=message):
+            shell.line(statement)
+        with pytest.raises(InvalidInputError, match=message):
+            shell.cell("", statement)
+    with pytest.raises(InvalidInputError, match="write :name, with the value in the variable name"):
+        shell.line("SELECT ?")
 
 
 def test_a_variable_that_changes_is_the_new_table(shell: Shell) -> None:

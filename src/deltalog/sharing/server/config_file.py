@@ -273,7 +273,8 @@ def read_document(path: Path) -> Any:
     try:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInputError(f"cannot read the configuration {path}: {error}") from None
+        reason = (isinstance(error, OSError) and error.strerror) or str(error)
+        raise InvalidInputError(f"cannot read the configuration {path}: {reason}") from None
     parse = _parse_toml if path.suffix.lower() == ".toml" else _parse_yaml
     try:
         return parse(path, text)

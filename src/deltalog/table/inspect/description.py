@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from deltalog._util.cards import card, grid
+from deltalog._util.cards import card, folding, grid
 from deltalog._util.escaping import printable
 from deltalog._util.json import dumps
 from deltalog._util.kernels import compute, exact_sum
@@ -126,7 +126,7 @@ class TableDescription(Rows):
     def _repr_html_(self) -> str:
         """Return the notebook card."""
         rows = [tuple(row.values()) for row in self.to_table().to_pylist()]
-        return card(self._title, grid(rows, _SCHEMA.names))
+        return card(self._title, grid(rows, _SCHEMA.names, omits_empty=True))
 
     @property
     def _title(self) -> str:
@@ -337,7 +337,7 @@ class CommitHistory(list[dict[str, Any]]):
                 readable_moment(row["timestamp"]),
                 row.get("operation"),
                 _listed(row.get("operationParameters")),
-                _listed(row.get("operationMetrics")),
+                _folded(row.get("operationMetrics")),
             )
             for row in self[:_MOST_SHOWN]
         ]
@@ -345,7 +345,17 @@ class CommitHistory(list[dict[str, Any]]):
         title = f"{len(self)} commits" + (
             f", of which {more} older ones are not shown" * (more > 0)
         )
-        return card(title, grid(rows, names))
+        return card(title, grid(rows, names, omits_empty=True))
+
+
+def _folded(metrics: object) -> object:
+    """Return the numbers of rows of a commit, and all its metrics to unfold."""
+    if not isinstance(metrics, dict) or not metrics:
+        return _listed(metrics)
+    rows = {
+        name: value for name, value in metrics.items() if "Rows" in name and value not in {"0", 0}
+    }
+    return folding(_listed(rows) or f"{len(metrics)} metrics", grid(metrics.items()), is_open=False)
 
 
 def _listed(members: object) -> str:

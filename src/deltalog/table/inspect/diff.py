@@ -19,13 +19,13 @@ from deltalog._util.cached import cached_property
 from deltalog._util.cards import card, folding, grid
 from deltalog._util.escaping import name_key, printable
 from deltalog._util.json import dumps
-from deltalog._util.kernels import compute
+from deltalog._util.kernels import compute, exact_sum
 from deltalog._util.paths import canonical_paths
 from deltalog.data.scan.plan import TASK_COLUMNS, check_rows_readable, descriptor_of, make_task
 from deltalog.data.scan.reader import ScanTask, read_tasks
 from deltalog.data.scan.rows import Rows
 from deltalog.data.scan.task import ReadSpec, read_spec
-from deltalog.errors import InvalidInputError, VersionNotFoundError
+from deltalog.errors import DeltaError, InvalidInputError, VersionNotFoundError
 from deltalog.log.replay import file_keys
 from deltalog.operations.changes.row_diff import (
     AFTER,
@@ -50,6 +50,8 @@ if TYPE_CHECKING:
 
 _MEMORY_BYTES: Final = 256 << 20
 _SHOWN: Final = 8
+_MOST_COMPARED_BYTES: Final = 32 << 20
+"""The card of a difference compares the rows of files up to this size in total."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,7 +195,10 @@ class TableDiff(Rows):
         return "\n".join(map(printable, lines))
 
     def _repr_html_(self) -> str:
-        """Return the notebook card. Cost: see `__repr__`."""
+        """Return the notebook card.
+
+        Cost: see `__repr__`. If the files that differ are small, their rows are compared, too.
+        """
         *facts, _ = repr(self).split("\n", 1)
         pieces = [
             folding(
@@ -206,7 +211,19 @@ class TableDiff(Rows):
             if found.num_rows
         ]
         counts = [(name.replace("_", " "), count) for name, count in self.file_counts.items()]
-        return card(facts[0], *pieces, folding("files", grid(counts)))
+        shown = [folding("rows", grid(self._row_counts())), folding("files", grid(counts))]
+        return card(facts[0], *pieces, *shown)
+
+    def _row_counts(self) -> list[tuple[str, object]]:
+        """Return the numbers of rows for the card, or why they are not counted."""
+        gone, come, _ = self._files
+        num_bytes = sum(exact_sum(compute.fill_null(files["size"], 0)) for files in (gone, come))
+        if num_bytes > _MOST_COMPARED_BYTES:
+            return [("not compared", "the files are large: summary() compares their rows")]
+        try:
+            return list(self.summary().items())
+        except DeltaError as error:  # show the card without these numbers
+            return [("not compared", str(error))]
 
     @cached_property
     def _files(self) -> tuple[pa.Table, pa.Table, frozenset[str]]:

@@ -212,7 +212,7 @@ def _facts(snapshot: Snapshot) -> dict[str, str]:
     facts = {
         "description": snapshot.metadata.description or "",
         "location": snapshot.store.root,
-        "version": f"{snapshot.version}, of {_moment(snapshot.commit_timestamp_ms)}",
+        "version": f"{snapshot.version} ({_moment(snapshot.commit_timestamp_ms)})",
         "rows": _num_rows(snapshot),
         "files": f"{snapshot.num_files:,}, {readable_size(total_size_bytes(snapshot))}",
         "partitioned by": ", ".join(configuration.partition_columns),

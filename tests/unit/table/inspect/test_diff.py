@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import Any
 
@@ -195,3 +196,20 @@ def test_a_diff_is_the_difference_of_the_rows_of_two_versions(
         assert then - gone + come == now
     else:
         assert (gone, come) == (then - now, now - then)
+
+
+def test_the_card_counts_rows_of_small_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = make()
+    rewrite(table, {"id": [1, 2, 4], "p": [0, 7, 4]})
+    page = diff(table, 0, 2, key=["id"])._repr_html_()
+    cells = re.findall(r"<td[^>]*>([^<]*)</td>", page.partition("<summary>rows</summary>")[2])
+    # The rows of `make` are 1, 2 and 3 with p = 0, 0 and 1.
+    assert cells[:6] == ["added", "1", "removed", "1", "changed", "1"]
+    monkeypatch.setattr("deltalog.table.inspect.diff._MOST_COMPARED_BYTES", 10)
+    snapshots = [table.snapshot(version) for version in (0, 2)]
+    store = CountingStore(table.kept)
+    for snapshot in snapshots:
+        moved(snapshot, store=store)
+    page = diff_snapshots(*snapshots)._repr_html_()
+    assert ">the files are large: summary() compares their rows</td>" in page
+    assert store.footers_opened == 0

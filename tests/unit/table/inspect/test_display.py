@@ -118,7 +118,7 @@ def test_the_card_shows_what_people_look_for(store: logs.DictStore) -> None:
     assert cells.rows == [
         ["description", "one & all"],
         ["location", "memory://table"],
-        ["version", "1, of 1970-01-01 00:01:00+00:00"],
+        ["version", "1 (1970-01-01 00:01:00+00:00)"],
         ["files", "1, 2.0 KiB"],
         ["partitioned by", "day"],
         ["clustered by", "value"],
@@ -367,6 +367,9 @@ def test_a_schema_is_shown_as_a_tree() -> None:
     assert "generated as n + 1" in page
     many = Schema([Field(f"c{number}", "long") for number in range(1000)])._repr_html_()
     assert "… 700 more" in many
+    assert ">about</th>" in page
+    assert ">type</th>" in many
+    assert ">about</th>" not in many  # nothing is known about these columns
 
 
 # --- Scans, rows and mistakes in a notebook

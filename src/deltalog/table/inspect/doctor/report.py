@@ -131,7 +131,8 @@ class Report:
             (finding.severity, finding.check, finding.message, finding.advice)
             for finding in self.findings
         ]
-        return card(self.summary, grid(rows, ("severity", "check", "message", "advice")))
+        names = ("severity", "check", "message", "advice")
+        return card(self.summary, grid(rows, names, omits_empty=True))
 
 
 def in_order(findings: list[Finding]) -> tuple[Finding, ...]:

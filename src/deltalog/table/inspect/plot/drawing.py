@@ -59,6 +59,11 @@ _STYLE: Final = {
 _WIDTH: Final = 7.2  # inches, matplotlib's unit
 _HEIGHT: Final = 2.6
 _MOST_LETTERS: Final = 40
+_TIME_FORMATS: Final = ["%Y", "%b", "%d", "%H:%M", "%H:%M", "%H:%M:%S"]
+"""The labels of a time axis by their precision: years, months, days, hours, minutes, seconds."""
+_ZERO_FORMATS: Final = ["", "%Y", "%b", "%b-%d", "%H:%M", "%H:%M:%S"]
+"""The same, for the label at the beginning of a year, month, day, hour or minute."""
+_LEAST_AXIS_MS: Final = 60_000
 _NO_FACTS: Final = dict.fromkeys(("Date", "Creator", "Format", "Type"))
 
 
@@ -142,14 +147,14 @@ def draw_commits(figure: Any, data: pa.Table) -> None:
     rows = data.to_pylist()
     begins = sorted({row["begin_ms"] for row in rows})
     gaps = [later - earlier for earlier, later in pairwise(begins)]
-    width = min(gaps, default=60_000) / 86_400_000  # days, matplotlib's unit
+    width_ms = min(gaps, default=_LEAST_AXIS_MS)
     below: defaultdict[int, int] = defaultdict(int)
     for place, name in enumerate(dict.fromkeys(row["operation"] for row in rows)):
         own = [row for row in rows if row["operation"] == name]
         axes.bar(
             [_moment(row["begin_ms"]) for row in own],
             [row["commits"] for row in own],
-            width=width,
+            width=width_ms / 86_400_000,  # days, matplotlib's unit
             align="edge",
             bottom=[below[row["begin_ms"]] for row in own],
             color=_COLOURS[place % len(_COLOURS)],
@@ -161,7 +166,13 @@ def draw_commits(figure: Any, data: pa.Table) -> None:
         axes.xaxis_date(tz=UTC)
         locator = dates.AutoDateLocator(tz=UTC)
         axes.xaxis.set_major_locator(locator)
-        axes.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator, tz=UTC))
+        axes.xaxis.set_major_formatter(
+            dates.ConciseDateFormatter(
+                locator, tz=UTC, formats=_TIME_FORMATS, zero_formats=_ZERO_FORMATS
+            )
+        )
+        if begins[-1] - begins[0] < _LEAST_AXIS_MS:
+            axes.set_xlim(_moment(begins[0]), _moment(begins[0] + _LEAST_AXIS_MS))
         figure.legend(loc="outside right upper")
     axes.yaxis.get_major_locator().set_params(integer=True)
     axes.set_ylabel("commits")

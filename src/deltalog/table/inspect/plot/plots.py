@@ -178,6 +178,7 @@ class TablePlots:
 _PER_DOUBLING: Final = 2
 """The number of bins of file sizes for each power of two."""
 _MOST_MOMENTS: Final = 60
+_LEAST_SPAN_MS: Final = 1000
 _MOST_OPERATIONS: Final = 7
 _MOST_VERSIONS: Final = 200
 _MOST_POINTS: Final = 100
@@ -209,14 +210,15 @@ def commits(history: Sequence[dict[str, Any]]) -> pa.Table:
 
     Returns:
         A table with the schema `COMMITS`: one row per time span and operation. There are at most 60
-        spans of equal length, and at most 8 operations; `others` combines the rarest operations.
+        spans of equal length, of at least a second, and at most 8 operations; `others` combines the
+        rarest operations.
     """
     named = Counter(map(_operation, history))
     most = len(named) if len(named) <= _MOST_OPERATIONS + 1 else _MOST_OPERATIONS
     shown_names = {name for name, _ in named.most_common(most)}
     times = [int(one["timestamp"]) for one in history]
     first = min(times, default=0)
-    width = max(1, -(-(max(times, default=0) - first + 1) // _MOST_MOMENTS))
+    width = max(_LEAST_SPAN_MS, -(-(max(times, default=0) - first + 1) // _MOST_MOMENTS))
     counts = Counter(
         (
             first + (time - first) // width * width,

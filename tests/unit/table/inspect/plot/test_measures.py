@@ -41,6 +41,12 @@ def test_commits_are_counted_by_time_and_operation() -> None:
     assert measures.commits([]).num_rows == 0
 
 
+def test_commits_of_one_second_are_counted_together() -> None:
+    found = measures.commits(_history((1500, "WRITE"), (1999, "WRITE"), (2600, "WRITE")))
+    assert _values(found, "commits") == [2, 1]
+    assert _values(found, "begin_ms") == [1500, 2500]
+
+
 def test_many_commits_and_operations_are_put_together() -> None:
     history = _history(*((number * HOUR, f"OP{number % 50}") for number in range(10_000)))
     found = measures.commits([*history, *_history(*[(0, "WRITE")] * 500)])

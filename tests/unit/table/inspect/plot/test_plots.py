@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
+from typing import Any
 
 import pytest
 from docs import plots
@@ -13,6 +15,7 @@ from docs import plots
 from deltalog import DeltaTable, Field, Schema, write_deltalake
 from deltalog.errors import InvalidInputError
 from deltalog.table.inspect.plot import Plot
+from tests.support import logs
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -81,6 +84,22 @@ def test_tables_without_anything_have_plots(tmp_path: Path) -> None:
         plot = getattr(table.plot, name)()
         assert isinstance(plot, Plot)
         assert plot.to_svg().startswith("<svg ")
+
+
+@pytest.mark.parametrize("times", [(0,), (13_850, 13_900, 14_990), (0, 4000), (0, 59_000)])
+def test_commits_within_a_minute_have_labels_of_whole_seconds(times: tuple[int, ...]) -> None:
+    store = logs.DictStore()
+    for version, time_ms in enumerate(times):
+        head: list[logs.Json] = [logs.PROTOCOL, logs.metadata()] if version == 0 else []
+        info: dict[str, Any] = {"commitInfo": {"operation": "WRITE"}}
+        logs.commit(store, version, *head, info, time_ms=time_ms)
+    figure = DeltaTable(store).plot.commits().figure()
+    figure.canvas.draw()
+    (axes,) = figure.axes
+    labels = [label.get_text() for label in axes.get_xticklabels()]
+    assert labels
+    assert all(re.fullmatch(r"\d\d:\d\d(:\d\d)?|(1970-)?Jan(-01)?", label) for label in labels)
+    assert sum(bar.get_height() for bar in axes.patches) == len(times)
 
 
 def test_plots_are_saved_and_changed(tmp_path: Path, sales: DeltaTable) -> None:

@@ -1,0 +1,203 @@
+"""Advice in the words of the shell: commands and options instead of calls of Python.
+
+Errors and findings of the library name its methods and arguments. `in_shell` replaces these names
+by those of the command line. `plain_usage` improves the messages of typer about options and values.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    Replacement = str | Callable[[re.Match[str]], str]
+
+
+def _names(found: re.Match[str]) -> str:
+    """Write a list of Python strings as names with commas."""
+    return ",".join(re.findall(r"'([^']*)'", found[1]))
+
+
+def _keys(found: re.Match[str]) -> str:
+    """Write storage options as options of the command line."""
+    pairs = re.findall(r"'([^']+)': \[?'([^']+)'", found[1])
+    return " ".join(f"-o {key}={value}" for key, value in pairs)
+
+
+_METHODS: Final = (
+    r"(?:(?:alter|optimize)\.\w+|cleanup_metadata|compact_logs|update|recover|sync_iceberg)"
+)
+_ADVICE: Final[tuple[tuple[str, Replacement], ...]] = (
+    # write
+    (r"\bschema_mode='(\w+)'(?: \(mergeSchema on Spark\))?", r"--schema-mode \1"),
+    (r"\bmode='(error|append|overwrite|ignore)'", r"--mode \1"),
+    (r"\bpartition_by=\[([^\]]*)\]", lambda found: f"--partition-by {_names(found)}"),
+    (r"pass the new partition columns as partition_by.*", "name them with --partition-by"),
+    (r"write_deltalake or DeltaTable\.create makes a table", "deltalog write makes a table"),
+    (r"write_deltalake makes a new table", "deltalog write makes a new table"),
+    (r"convert_to_deltalake converts", "deltalog convert converts"),
+    (r"; DeltaTable\.create creates an empty table.*", ""),
+    (r"source_format='iceberg' \(in SQL: [^)]*\)", "the SQL statement CONVERT TO DELTA"),
+    # read
+    (
+        (
+            r"(?:a|the) parameter (\?|:\w+) (?:needs a list of values as|has no value in) "
+            r"`parameters`(?:, and :name a dictionary)?"
+        ),
+        r"the command line has no parameters: write the value instead of \1",
+    ),
+    (
+        r"no value was given for the parameter (:\w+); pass a dictionary, such as \S+ value}",
+        r"the command line has no parameters: write the value instead of \1",
+    ),
+    (r"; a parameter is written :x, with parameters=\{'x': value\}", ""),
+    (r"; allow_out_of_range=True reads the versions that exist", ""),
+    (r"table\.alter\.set_table_properties\([^)]*\) or (deltalog properties)", r"\1"),
+    (r"(?:otherwise, )?update_incremental\(\) loads", "TABLE without @VERSION means"),
+    (r"\bdoctor\(\) names", "deltalog doctor names"),
+    # storage options, previews and catalogs
+    (r"storage_options=(\{[^}]*\})", _keys),
+    (r"\ballows_local_files=True", "-o unity_allow_local_files=true is given"),
+    (r"deltalog\.enable_preview\(([^)]*)\)", lambda f: f"set DELTALOG_PREVIEWS={_names(f)}"),
+    (r"connect\(catalog=…\)", "--catalog"),
+    (r"\bin connect\(catalog='glue'\)", "with deltalog sql --catalog glue"),
+    (r"connect\(schema=…\)", "--schema"),
+    (r"pass it, as in sql\(.*? or (deltalog sql)", r"name it with \1"),
+    # branches
+    (
+        r"open a branch by DeltaTable\('([^']*)@NAME'\), or create it by branch\('NAME'\)",
+        r"name a branch, as in \1@NAME; deltalog branch \1 NAME creates one",
+    ),
+    (r"; branch\(…, exist_ok=True\) opens it", "; TABLE@NAME opens it"),
+    (r"run publish\(\) again, or discard\(\)", "publish it again, or delete it"),
+    (r"branches\(\) lists it, and drop_branch\(\)", "deltalog branch TABLE NAME --drop"),
+    (r"drop_branch\('([^']*)'\)", r"deltalog branch TABLE \1 --drop"),
+    # maintain
+    (r"\bretention_hours=", "--retention-hours "),
+    (r"\bretention_hours\b", "--retention-hours"),
+    (r"\bpass enforce_retention_duration=False", "add --force"),
+    (r"\bvacuum\(full=True, dry_run=False\)", "deltalog vacuum TABLE --full --delete"),
+    (r"\boptimize\.purge\(\)", "deltalog optimize TABLE --purge"),
+    (r"\boptimize\.cluster\(\)", 'deltalog sql -t t=TABLE "OPTIMIZE t"'),
+    (r"\bcreate_checkpoint\(\)", "deltalog checkpoint TABLE"),
+    (r"\brepair\(\)", 'deltalog sql -t t=TABLE "FSCK REPAIR TABLE t"'),
+    (r"; pass allow_protocol_versions_increase=True to allow this", ""),
+    (
+        r"\balter\.add_feature\('([^']*)', allow_protocol_versions_increase=True\)",
+        r"deltalog properties TABLE --set delta.feature.\1=supported",
+    ),
+    (
+        r"\balter\.unset_table_properties\('([^']*)', raise_if_not_exists=False\)",
+        r"deltalog properties TABLE --unset \1",
+    ),
+    (
+        r"\balter\.upgrade_protocol\((\d), (\d)\)",
+        (
+            r"deltalog properties TABLE --set delta.minReaderVersion=\1 "
+            r"--set delta.minWriterVersion=\2"
+        ),
+    ),
+    # What has no command. The last lines: those above have replaced what has one.
+    (
+        r"\. (ignore_missing_files=True) restores",
+        r"; in Python, restore(version, \1) restores",
+    ),
+    (rf"(?<![\w.])(?:table\.)?({_METHODS}\((?:[^()]|\([^()]*\))*\))", r"the Python method \1"),
+)
+"""Pattern of an advice in Python → the same advice for the shell, in the order of use."""
+_IN_SHELL: Final = tuple((re.compile(pattern), text) for pattern, text in _ADVICE)
+
+
+def in_shell(text: str) -> str:
+    """Return the text of an error or a finding with commands and options instead of Python."""
+    for pattern, replacement in _IN_SHELL:
+        text = pattern.sub(replacement, text)
+    return text
+
+
+# --- messages of typer
+
+
+_MEANT: Final = {
+    "--retention": "--retention-hours",
+    "--retain": "--retention-hours",
+    "--retain-hours": "--retention-hours",
+    "--older-than": "--retention-hours",
+    "--predicate": "--where",
+    "--filter": "--where",
+    "--filters": "--where",
+    "--condition": "--where",
+    "--select": "--columns",
+    "--rows": "--limit",
+    "--top": "--limit",
+    "--lines": "--limit",
+    "--on": "--key",
+    "--keys": "--key",
+    "--by": "--z-order",
+    "--zorder": "--z-order",
+    "--z-order-by": "--z-order",
+    "--partition-columns": "--partition-by",
+    "--partitions": "--partition-by",
+    "--merge-schema": "--schema-mode",
+    "--storage-option": "--option",
+    "--storage-options": "--option",
+    "--output": "--format",
+}
+"""Option of other programs → the option of deltalog, for the commands that have it."""
+_OTHERWISE: Final = {
+    "--dry-run": ("--delete", "without --delete, the command only lists files"),
+    "--append": ("--mode", "use --mode append"),
+    "--overwrite": ("--mode", "use --mode overwrite"),
+}
+"""Option of other programs → an option of the command, and what to do instead."""
+_VALUES: Final = (
+    (re.compile(r"^Value error, "), ""),
+    (re.compile(r"Input should be a valid integer(?:, .*)?"), "expected a whole number"),
+    (re.compile(r"Input should be a valid number(?:, .*)?"), "expected a number"),
+    (re.compile(r"Input should be (greater than|less than)"), r"expected a number \1"),
+)
+"""Message of typer about a value → the message of deltalog."""
+
+
+@contextmanager
+def plain_usage(options: Callable[[], set[str]]) -> Iterator[None]:
+    """Change the messages of typer about options and values that are raised in a block.
+
+    Args:
+        options: returns the options of all commands.
+    """
+    try:
+        yield
+    except typer.BadParameter as error:
+        for pattern, replacement in _VALUES:
+            error.message = pattern.sub(replacement, error.message)
+        raise
+    except Exception as error:
+        if hasattr(error, "possibilities"):  # NoSuchOption, which typer does not export
+            _explain_option(error, options)
+        raise
+
+
+def _explain_option(error: Any, options: Callable[[], set[str]]) -> None:
+    """Add to an error about an unknown option what to use instead, if that is known."""
+    name, context = error.option_name, error.ctx
+    if context is not None and context.parent is None:
+        if _MEANT.get(name, name) in options():
+            error.message += " before the command; give it after the command and its arguments"
+            error.possibilities = None
+        return
+    known = set() if context is None else options_of(context.command)
+    needed, advice = _OTHERWISE.get(name, (_MEANT.get(name), f"use {_MEANT.get(name)}"))
+    if needed in known:
+        error.message += f"; {advice}"
+        error.possibilities = None
+
+
+def options_of(command: Any) -> set[str]:
+    """Return the options of a command of typer, such as `--where`."""
+    return {name for each in command.params for name in getattr(each, "opts", ())}
