@@ -278,8 +278,8 @@ BAD = [
         "columns as one text",
         nothing,
         InvalidInputError,
-        ("columns='id'", "a list of names", "['id']"),
-        lambda table: table.to_pandas(columns="id"),
+        ("columns='id, amount'", "a list of names", "['id', 'amount']"),
+        lambda table: table.to_pandas(columns="id, amount"),
     ),
     Case(
         "columns by number",

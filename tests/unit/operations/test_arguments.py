@@ -71,7 +71,8 @@ def test_names_are_a_list() -> None:
     assert arguments.as_columns(None) is None
     assert arguments.as_columns(()) == []
     assert arguments.as_columns(("a", "b")) == ["a", "b"]
-    for wrong in ("ab", ["a", 1], col("a")):
+    assert arguments.as_columns("ab") == ["ab"]
+    for wrong in ("a,b", ["a", 1], col("a")):
         with pytest.raises(InvalidInputError, match="list of names"):
             arguments.as_columns(wrong)  # type: ignore[arg-type]  # that is the point
 

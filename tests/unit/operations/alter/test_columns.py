@@ -41,7 +41,7 @@ def test_columns_are_added_where_they_are_wanted() -> None:
         (Field("w", "integer", metadata={"CURRENT_DEFAULT": "1"}), "default"),
         (Field("w", "long", metadata={"delta.generationExpression": "id"}), "generation"),
         (Field("w", "long", metadata={"delta.identity.step": 1}), "identity"),
-        (Field("ID", "long"), "it exists already"),
+        (Field("ID", "long"), "the column 'id' exists already, and differs only in case"),
     ],
 )
 def test_columns_that_cannot_be_added(field: Field, message: str) -> None:
