@@ -166,10 +166,16 @@ def _locate(part: Expression, text: Expression, start: Expression) -> Expression
     return nodes.Case(((nodes.IsNull(start), Literal(0)),), found)
 
 
+WITHOUT_NAME: Final = "deltalog_input_"
+"""The beginning of the name of a column that stands for an expression without a name."""
+
+
 def names_of_fields(values: Sequence[Expression]) -> list[str]:
     """Return the default field names of a struct's values."""
     return [
-        value.path[-1] if isinstance(value, Column) else f"col{place}"
+        value.path[-1]
+        if isinstance(value, Column) and not value.path[-1].startswith(WITHOUT_NAME)
+        else f"col{place}"
         for place, value in enumerate(values, 1)
     ]
 

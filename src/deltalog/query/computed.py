@@ -26,6 +26,7 @@ from sqlglot.errors import ErrorLevel
 from deltalog._util.escaping import name_key
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import Literal, nodes, parse_sql
+from deltalog.expressions.aliases import WITHOUT_NAME
 from deltalog.expressions.render import quote_name, type_name
 from deltalog.expressions.trees import walk
 from deltalog.query.joins import Joined, Star, joined_by_names, with_naturals
@@ -68,7 +69,7 @@ if TYPE_CHECKING:
 
     from deltalog.expressions import Expression
 
-INPUT: Final = "deltalog_input_"
+INPUT: Final = WITHOUT_NAME
 _MARK: Final = mark_named("mark")
 _ARGUMENT: Final = mark_named("argument")
 MARKS: Final = re.compile(rf"{_MARK}(\d+)_")

@@ -269,3 +269,8 @@ def test_a_sum_of_null_is_a_double(table: DeltaTable) -> None:
     assert deltalog.sql("SELECT sum(NULL) AS s FROM t", t=table).to_arrow().schema.types == [
         pa.float64()
     ]
+
+
+def test_fields_of_a_struct_without_a_name_are_numbered(table: DeltaTable) -> None:
+    query = "SELECT struct(count(*) OVER (), word, upper(word)) AS s FROM t WHERE id = 1"
+    assert run(table, query) == [({"col1": 1, "word": "a", "col3": "A"},)]
