@@ -568,11 +568,13 @@ class _Run:
         return function.call_in(self.database, types, result)
 
 
-# Functions of Spark that return structs or arrays, and brackets around several values.
+# Functions of Spark that make structs, arrays and maps of other values, and brackets around several
+# values of a SELECT or ORDER BY. DuckDB is asked for the types of sort keys only if the query has
+# one of them, or a table has nested columns.
 _NESTED: Final = re.compile(
-    r"\b(array|collect|struct|named_struct|split|sequence|map|transform|filter|from_|window|zip"
-    r"|flatten|histogram|sentences|regexp_extract_all|percentile|approx|aggregate|shuffle|slice"
-    r"|sort_array|str_to|variant|try_|coalesce|max_by|min_by|first|last|any_value)|,[^()]*\)",
+    r"\b(array|collect_|struct|named_struct|split|sequence|map|str_to_map|from_(json|csv|xml)"
+    r"|histogram|sentences|regexp_extract_all|window\s*\()"
+    r"|(\bselect|\bby|,)\s*\([^()]*,[^()]*\)",
     re.IGNORECASE,
 )
 
