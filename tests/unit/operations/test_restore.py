@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import deltalog
 from deltalog._util.json import iter_objects
 from deltalog.data.scan.changes import open_changes
 from deltalog.errors import DataFileMissingError, DeltaError
@@ -284,20 +282,3 @@ def test_law_restoring_gives_the_rows_of_the_version(data: st.DataObject) -> Non
                 assert table.rows() == expected[version]
         expected.append(table.rows())
     assert [table.rows(version) for version in range(len(expected))] == expected
-
-
-def test_the_mark_of_a_renamed_identity_column_is_kept(tmp_path: Path) -> None:
-    connection = deltalog.connect({})
-    name = f"delta.`{tmp_path}`"
-    connection.sql(
-        f"CREATE TABLE {name} (id BIGINT GENERATED ALWAYS AS IDENTITY, v STRING) "
-        "TBLPROPERTIES ('delta.columnMapping.mode' = 'name')"
-    )
-    deltalog.write_deltalake(tmp_path, {"v": ["a", "b"]}, mode="append")
-    deltalog.write_deltalake(tmp_path, {"v": ["c", "d"]}, mode="append")
-    table = deltalog.DeltaTable(tmp_path)
-    table.alter.rename_column("id", "k")
-    table.restore(1)
-    deltalog.write_deltalake(tmp_path, {"v": ["e"]}, mode="append")
-    rows = deltalog.DeltaTable(tmp_path).to_pyarrow_table().sort_by("id").to_pylist()
-    assert rows == [{"id": 1, "v": "a"}, {"id": 2, "v": "b"}, {"id": 5, "v": "e"}]
