@@ -92,6 +92,12 @@ def print_batches(schema: pa.Schema, batches: Iterable[pa.RecordBatch], form: Ou
     """Print rows of a table, batch by batch, with unchanged values."""
     match form:
         case OutputFormat.JSON:
+            twice = {name for name in schema.names if schema.names.count(name) > 1}
+            if twice:
+                raise InvalidInputError(
+                    f"cannot print JSON: several columns are called {min(twice)!r}; give each "
+                    "another alias"
+                )
             for batch in batches:
                 for row in readable_rows(batch):
                     typer.echo(printable_json(dumps(_plain(row)).decode()))

@@ -20,7 +20,7 @@ import pyarrow as pa
 import typer
 
 from deltalog._util.clock import utc_moment
-from deltalog._util.escaping import printable
+from deltalog._util.escaping import name_key, printable
 from deltalog.catalogs.table_uri import open_table_context
 from deltalog.cli.advice import in_shell
 from deltalog.cli.application import (
@@ -44,11 +44,15 @@ from deltalog.cli.application import (
     print_text,
     storage_options,
 )
-from deltalog.errors import AuditFailedError, InvalidInputError
+from deltalog.errors import AuditFailedError, InvalidInputError, TableNotFoundError
+from deltalog.schema import to_arrow_type
 from deltalog.schema.columns import schema_rows, schema_tree
+from deltalog.schema.types import DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ, PrimitiveType
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+    from deltalog.schema import DataType, StructType
 
 
 __all__ = ["app"]
@@ -488,7 +492,7 @@ def write(  # noqa: PLR0917  # callers need each parameter
         "mode": mode.value,
         "schema_mode": None if schema_mode is None else schema_mode.value,
     }
-    with _rows_of(file, kind) as rows:
+    with _rows_of(file, kind, _target(table, option, options)) as rows:
         committed = write_by(
             None,
             table,
@@ -504,17 +508,28 @@ def write(  # noqa: PLR0917  # callers need each parameter
     print_record({"version": committed.version, "rows": rows_written}, form)
 
 
+def _target(table: str, option: list[str] | None, options: dict[str, Any]) -> StructType | None:
+    """Return the schema of an existing table, unless the write replaces it."""
+    if options["schema_mode"] == "overwrite":
+        return None
+    try:
+        return open_table(table, option).schema()
+    except TableNotFoundError:
+        return None
+
+
 @contextmanager
-def _rows_of(file: str, kind: SourceKind) -> Iterator[Any]:
+def _rows_of(file: str, kind: SourceKind, target: StructType | None) -> Iterator[Any]:
     """Yield the rows of a file, which are read in batches.
+
+    Args:
+        file: the path of the file; `-` is standard input.
+        kind: the format of the file.
+        target: the columns of the table to which the rows are written; None if it does not exist.
 
     Raises:
         InvalidInputError: the file does not exist, or is not of this format.
     """
-    import pyarrow.dataset as ds  # noqa: PLC0415, TID251  # reads a file of the user, only here
-
-    kinds: Any = ds  # its stubs lack the format `json`
-
     with TemporaryDirectory() as directory:
         path = Path(file)
         if file == "-":
@@ -524,13 +539,56 @@ def _rows_of(file: str, kind: SourceKind) -> Iterator[Any]:
         if not path.exists():
             raise InvalidInputError(f"cannot read {file!r}: there is no such file")
         try:
-            found = kinds.dataset(path, format=kind.value)
+            found = _opened(path, kind, target)
         except (pa.ArrowInvalid, OSError) as error:
             raise _unreadable(file, kind, error) from error
         try:
             yield found
         except pa.ArrowInvalid as error:
             raise _unreadable(file, kind, error) from error
+
+
+def _opened(path: Path, kind: SourceKind, target: StructType | None) -> Any:
+    """Open a file. Its columns in the table are strings where Arrow's guess would change values.
+
+    Arrow would read "00705" as a number, and "2024-01-01" in JSON as a timestamp. The write
+    converts the strings to the types of the table.
+    """
+    import pyarrow.dataset as ds  # noqa: PLC0415, TID251  # reads a file of the user, only here
+
+    kinds: Any = ds  # its stubs lack the format of JSON
+    known = {} if target is None else {name_key(field.name): field.type for field in target}
+    if kind is SourceKind.PARQUET:
+        return kinds.dataset(path, format="parquet")
+    if kind is SourceKind.CSV:
+        from pyarrow import csv  # noqa: PLC0415  # only this function needs it
+
+        # Only an empty cell without quotes is NULL.
+        options = csv.ConvertOptions(
+            null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False
+        )
+        found = kinds.dataset(path, format=kinds.CsvFileFormat(convert_options=options))
+        options.column_types = {
+            name: pa.string() for name in found.schema.names if name_key(name) in known
+        }
+        return kinds.dataset(path, format=kinds.CsvFileFormat(convert_options=options))
+    from pyarrow import json  # noqa: PLC0415  # as above
+
+    found = kinds.dataset(path, format="json")
+    types = {name: _json_type(known.get(name_key(name))) for name in found.schema.names}
+    fields = [pa.field(name, one) for name, one in types.items() if one is not None]
+    if not fields:
+        return found
+    return json.open_json(path, parse_options=json.ParseOptions(explicit_schema=pa.schema(fields)))
+
+
+def _json_type(kind: DataType | None) -> Any:
+    """Return the type as which a column of JSON is read; None lets Arrow choose."""
+    if not isinstance(kind, PrimitiveType):
+        return None
+    if kind.is_decimal:
+        return to_arrow_type(kind)
+    return pa.string() if kind in {STRING, DATE, TIMESTAMP, TIMESTAMP_NTZ} else None
 
 
 def _unreadable(file: str, kind: SourceKind, error: Exception) -> InvalidInputError:

@@ -274,9 +274,10 @@ def _attempt(operator: str, left: Datum, right: Datum) -> Datum:
     if isinstance(left, pa.Scalar) and isinstance(right, pa.Scalar):
         return _attempt(operator, as_array(left, 1), as_array(right, 1))[0]
     rows = max(len(side) for side in (left, right) if not isinstance(side, pa.Scalar))
-    pieces = _pieces(operator, as_array(left, rows), as_array(right, rows))
+    one, other = as_array(left, rows), as_array(right, rows)
+    pieces = _pieces(operator, one, other)
     known = [piece.type for piece in pieces if not isinstance(piece, int)]
-    result = known[0] if known else calculate(operator, left[:0], right[:0]).type
+    result = known[0] if known else calculate(operator, one[:0], other[:0]).type
     return pa.concat_arrays(
         [nulls(piece, result) if isinstance(piece, int) else piece for piece in pieces]
     )

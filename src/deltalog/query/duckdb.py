@@ -602,8 +602,9 @@ def _binder_problem(text: str, watched: Mapping[str, Any]) -> str:
 
 def _names(rows: Any) -> list[str]:
     """Return the names of a table's columns; its view may have only those that a query uses."""
-    schema = getattr(rows, "table_schema", None) or rows.schema
-    return list(schema.names)
+    schema = getattr(rows, "table_schema", None) or getattr(rows, "schema", None)
+    names: Any = getattr(schema, "names", None) or getattr(rows, "columns", ())
+    return [str(name) for name in names]
 
 
 def _cause(watched: Mapping[str, Any], run: DuckDBRun | None, message: str) -> DeltaError | None:

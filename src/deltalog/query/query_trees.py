@@ -334,6 +334,13 @@ def _same(node: Expr) -> Expr:
     return node
 
 
+def _concatenated(node: Expr) -> Expr:
+    """Join strings without a delimiter, if none or NULL is given; DuckDB uses a comma."""
+    if isinstance(node.args.get("separator"), exp.Null | None):
+        node.set("separator", exp.Literal.string(""))
+    return node
+
+
 _Row = tuple[ResultType, "Callable[[Expr], Expr]"]
 AGGREGATES: Final[dict[type[Expr], _Row]] = {
     exp.Count: (ResultType.SAME, _same),
@@ -369,7 +376,7 @@ AGGREGATES: Final[dict[type[Expr], _Row]] = {
     exp.ApproxDistinct: (ResultType.SAME, _same),
     exp.ArrayAgg: (ResultType.LIST, _same),
     exp.ArrayUniqueAgg: (ResultType.LIST, _same),
-    exp.GroupConcat: (ResultType.TEXT, _same),
+    exp.GroupConcat: (ResultType.TEXT, _concatenated),
     exp.RowNumber: (ResultType.INTEGER, _same),
     exp.Rank: (ResultType.INTEGER, _same),
     exp.DenseRank: (ResultType.INTEGER, _same),

@@ -27,7 +27,7 @@ from deltalog.query.parse import FAILURES, OPTIONS, TOO_DEEP, read_query, span_o
 from deltalog.query.query_trees import WRITTEN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from sqlglot.expressions import Expr
 
@@ -356,6 +356,16 @@ _LATERAL: Final = (
     exp.Subquery, exp.Values, exp.Explode, exp.Inline, exp.Posexplode, exp.Unnest,
 )  # fmt: skip
 _RANGE_ARGUMENTS: Final = 4
+_IGNORE_NULL: Final = (
+    exp.Sum, exp.Avg, exp.Min, exp.Max, exp.Count, exp.Stddev, exp.StddevPop, exp.StddevSamp,
+    exp.Variance, exp.VariancePop,
+)  # fmt: skip
+# Sums and products may overflow, but then DuckDB's error is the same as without a filter.
+_NEVER_FAILS: Final = (
+    exp.Column, exp.Identifier, exp.Literal, exp.Paren, exp.Neg, exp.Add, exp.Sub, exp.Mul,
+)  # fmt: skip
+_SMALLEST: Final = {str(2**31): exp.DType.INT, str(2**63): exp.DType.BIGINT}
+"""Absolute value of the smallest number of a type → the type."""
 _VIEW_COLUMNS: Final = {exp.Explode: ("col",), exp.Posexplode: ("pos", "col")}
 """Function of LATERAL VIEW → the names of its columns."""
 _SERIES: Final = {"range": "id", "generate_series": "generate_series"}
@@ -369,30 +379,89 @@ def as_duckdb_does(tree: Expr) -> Expr:
         SyntaxProblem: the query calls a function that is not allowed.
     """
     for node in reversed(list(tree.walk())):  # visit children before their parents
-        match node:
-            case exp.Select():
-                node.set("hint", None)
-                _join_views(node)
-            case exp.Values():
-                _name_columns(node)
-            case exp.Aliases() if isinstance(node.this, exp.Explode | exp.Inline):
-                raise SyntaxProblem(
-                    start_of(node), "several names: use LATERAL VIEW explode(m) e AS k, v"
-                )
-            case exp.Lateral():
-                _check_lateral(node)
-                _name_view(node)
-            case exp.Anonymous() if node.name.lower() in _REFUSED:
-                raise SyntaxProblem(start_of(node), f"a query cannot call {node.name.lower()}(…)")
-            case exp.Table() if isinstance(node.this, exp.Func):
-                _generate(node)
-            case exp.Table() | exp.Subquery() if node.args.get("pivots"):
-                _group_pivots(node)
-            case _:
-                pass
+        change = _CHANGES_OF_NODES.get(type(node))
+        if change is not None:
+            change(node)
     if isinstance(tree, exp.Values):
-        return exp.select("*").from_(tree)
+        query = exp.select("*").from_(tree)
+        for clause in ("order", "limit", "offset"):
+            query.set(clause, tree.args.pop(clause, None))
+        return query
     return tree
+
+
+def _sample(node: exp.TableSample) -> None:
+    """Sample each row by itself, as Spark does; DuckDB's default samples blocks of 2,048 rows."""
+    if node.args.get("bucket_numerator") is not None:
+        raise SyntaxProblem(start_of(node), "TABLESAMPLE (BUCKET …) is not supported: use PERCENT")
+    if node.args.get("percent") is not None and node.args.get("method") is None:
+        node.set("method", exp.Var(this="BERNOULLI"))
+
+
+def _guard_filtered(node: exp.Filter) -> None:
+    """Compute the argument of an aggregate with FILTER only for the rows that the filter keeps.
+
+    DuckDB computes it for all rows, for which it may fail. NULL does not change these functions.
+    """
+    call = node.this
+    if not isinstance(call, _IGNORE_NULL) or call.args.get("distinct"):
+        return
+    value = call.this
+    if value is None or value.find(exp.Column) is None:
+        return
+    if all(isinstance(one, _NEVER_FAILS) for one in value.walk()):
+        return
+    if isinstance(value, exp.Star | exp.Distinct | exp.Order):
+        return
+    condition = node.expression.this
+    if condition.find(exp.Query) or value.find(exp.Query) or call.args.get("expressions"):
+        return
+    guarded = exp.Case(ifs=[exp.If(this=condition.copy(), true=value.copy())])
+    guarded.meta[WRITTEN] = True
+    call.set("this", guarded)
+
+
+def _type_smallest(node: exp.Neg) -> None:
+    """Give the smallest integer its type, which DuckDB determines before the sign."""
+    is_number = isinstance(node.this, exp.Literal) and not node.this.is_string
+    kind = _SMALLEST.get(node.this.name) if is_number else None
+    if kind is not None:
+        number = exp.Literal.string(f"-{node.this.name}")
+        cast = exp.Cast(this=number, to=exp.DataType(this=kind))
+        cast.meta.update(node.meta)
+        node.replace(cast)
+
+
+def _change_select(node: exp.Select) -> None:
+    node.set("hint", None)
+    _join_views(node)
+
+
+def _change_values(node: exp.Values) -> None:
+    _name_columns(node)
+    _group_pivots(node)
+
+
+def _change_lateral(node: exp.Lateral) -> None:
+    _check_lateral(node)
+    _name_view(node)
+
+
+def _change_table(node: exp.Table) -> None:
+    if isinstance(node.this, exp.Func):
+        _generate(node)
+    else:
+        _group_pivots(node)
+
+
+def _check_names(node: exp.Aliases) -> None:
+    if isinstance(node.this, exp.Explode | exp.Inline):
+        raise SyntaxProblem(start_of(node), "several names: use LATERAL VIEW explode(m) e AS k, v")
+
+
+def _check_function(node: exp.Anonymous) -> None:
+    if node.name.lower() in _REFUSED:
+        raise SyntaxProblem(start_of(node), f"a query cannot call {node.name.lower()}(…)")
 
 
 def _name_columns(node: exp.Values) -> None:
@@ -436,9 +505,12 @@ def _name_view(node: exp.Lateral) -> None:
 
 
 def _join_views(node: exp.Select) -> None:
-    """Replace LATERAL VIEW by joins, if one of them is OUTER, which DuckDB's form does not have."""
+    """Replace LATERAL VIEW by joins, if one of them is OUTER, which DuckDB's form does not have.
+
+    sqlglot's form for `posexplode` has no alias.
+    """
     views = node.args.get("laterals") or []
-    if not any(view.args.get("outer") for view in views):
+    if not any(view.args.get("outer") or isinstance(view.this, exp.Posexplode) for view in views):
         return
     for view in views:
         rows = _rows_of_view(view) if isinstance(view.this, exp.Inline) else exp.select(view.this)
@@ -471,8 +543,10 @@ def _rows_of_view(view: exp.Lateral) -> exp.Select:
 
 def _group_pivots(node: Expr) -> None:
     """Replace PIVOT by aggregates with conditions. DuckDB's PIVOT compares values as strings."""
-    pivots = node.args["pivots"]
-    if any(one.args.get("unpivot") or len(one.args["fields"]) != 1 for one in pivots):
+    pivots = node.args.get("pivots") or []
+    if len(pivots) == 1 and pivots[0].args.get("unpivot"):
+        _keep_partial_rows(node, pivots[0])
+    if not pivots or any(one.args.get("unpivot") or len(one.args["fields"]) != 1 for one in pivots):
         return
     node.set("pivots", None)
     joins = node.args.get("joins")
@@ -504,6 +578,28 @@ def _group_pivots(node: Expr) -> None:
         rows = exp.Subquery(this=query, alias=alias)
     rows.set("joins", joins)
     node.replace(rows)
+
+
+def _keep_partial_rows(node: Expr, pivot: Expr) -> None:
+    """Drop a row of UNPIVOT only if all its values are NULL; DuckDB drops it if one is NULL."""
+    values = pivot.expressions[0] if pivot.expressions else None
+    if not isinstance(values, exp.Tuple) or pivot.args.get("include_nulls"):
+        return
+    pivot.args["include_nulls"] = True
+    joins = node.args.get("joins")
+    node.set("joins", None)
+    kept = exp.or_(
+        *(
+            exp.Not(this=exp.Is(this=exp.column(one.name, quoted=True), expression=exp.Null()))
+            for one in values.expressions
+        ),
+        wrap=False,
+    )
+    for one in kept.walk():
+        one.meta[WRITTEN] = True
+    query = exp.select("*").from_(node.copy()).where(kept, copy=False)
+    alias = pivot.args.get("alias") or exp.TableAlias(this=exp.to_identifier("deltalog_unpivot"))
+    node.replace(exp.Subquery(this=query, alias=alias.copy(), joins=joins))
 
 
 def _row_name(node: Expr) -> str:
@@ -556,7 +652,26 @@ def _generate(node: exp.Table) -> None:
     else:
         return
     alias = node.args.get("alias") or exp.TableAlias(this=exp.to_identifier(name))
-    node.replace(exp.Subquery(this=exp.select(*columns), alias=alias, joins=node.args.get("joins")))
+    rows = exp.Subquery(this=exp.select(*columns), alias=alias)
+    for part in ("joins", "sample", "pivots"):
+        rows.set(part, node.args.get(part))
+    node.replace(rows)
+    _group_pivots(rows)
+
+
+_CHANGES_OF_NODES: Final[Mapping[type[Expr], Callable[[Any], None]]] = {
+    exp.Select: _change_select,
+    exp.Values: _change_values,
+    exp.Table: _change_table,
+    exp.Subquery: _group_pivots,
+    exp.TableSample: _sample,
+    exp.Filter: _guard_filtered,
+    exp.Neg: _type_smallest,
+    exp.Lateral: _change_lateral,
+    exp.Aliases: _check_names,
+    exp.Anonymous: _check_function,
+}
+"""Node of a Spark query → what changes it to the form with the same meaning in DuckDB."""
 
 
 # --- queries that one scan can answer: columns of one table, a condition, a limit

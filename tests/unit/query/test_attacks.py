@@ -274,3 +274,83 @@ def test_a_sum_of_null_is_a_double(table: DeltaTable) -> None:
 def test_fields_of_a_struct_without_a_name_are_numbered(table: DeltaTable) -> None:
     query = "SELECT struct(count(*) OVER (), word, upper(word)) AS s FROM t WHERE id = 1"
     assert run(table, query) == [({"col1": 1, "word": "a", "col3": "A"},)]
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("SELECT * FROM VALUES ('x', 1) t(a, v) PIVOT (count(v) FOR a IN ('x', 'y'))", [(1, None)]),
+        (
+            (
+                "SELECT * FROM VALUES ('x', 0.1), ('x', 0.2), ('x', 0.2) t(a, v) "
+                "PIVOT (avg(v) FOR a IN ('x'))"
+            ),
+            [(Decimal("0.16667"),)],
+        ),
+        ("SELECT * FROM range(2) PIVOT (count(1) FOR id IN (0, 1))", [(1, 1)]),
+        ("SELECT * FROM range(2) UNPIVOT (v FOR k IN (id))", [("id", 0), ("id", 1)]),
+        ("SELECT count(*) FROM range(1000) TABLESAMPLE (10 ROWS)", [(10,)]),
+        ("SELECT count(*) FROM explode(array(1, 2, 3)) TABLESAMPLE (1 ROWS)", [(1,)]),
+        # A row of UNPIVOT is left out only if all its values are NULL.
+        (
+            (
+                "SELECT k, v, w FROM VALUES (2, NULL, 3, 4, NULL, NULL) t(a, b, c, d, e, f) "
+                "UNPIVOT ((v, w) FOR k IN ((a, b) AS p, (c, d) AS q, (e, f) AS r)) ORDER BY k"
+            ),
+            [("p", 2, None), ("q", 3, 4)],
+        ),
+        ("SELECT listagg(x), string_agg(x, NULL) FROM VALUES ('a'), ('b') t(x)", [("ab", "ab")]),
+        ("SELECT string_agg(x, '-') FROM VALUES ('a'), ('b') t(x)", [("a-b",)]),
+        ("SELECT typeof(x) FROM VALUES (-2147483648) t(x)", [("int",)]),
+        ("SELECT typeof(x) FROM VALUES (-9223372036854775808) t(x)", [("bigint",)]),
+        ("SELECT -2147483648 + 0 AS x", [(-2147483648,)]),
+        # The argument is computed only for rows that the filter keeps.
+        ("SELECT sum(10 DIV x) FILTER (WHERE x <> 0) FROM VALUES (0), (5) t(x)", [(2,)]),
+        (
+            "SELECT sum(CAST(x AS INT)) FILTER (WHERE x <> 'a') FROM VALUES ('a'), ('5') t(x)",
+            [(5,)],
+        ),
+        ("SELECT count(10 / x) FILTER (WHERE x <> 0) FROM VALUES (0), (5) t(x)", [(1,)]),
+        (
+            "SELECT v.p, n FROM VALUES (array(2, 3)) t(a) LATERAL VIEW posexplode(a) v AS p, n",
+            [(0, 2), (1, 3)],
+        ),
+        ("VALUES (1), (2) ORDER BY 1 DESC LIMIT 1", [(2,)]),
+        ("SELECT try_divide(1.5, b) FROM VALUES (0.0D) t(b)", [(None,)]),
+    ],
+)
+def test_rows_of_values(query: str, expected: list[tuple[Any, ...]]) -> None:
+    assert [tuple(row.values()) for row in deltalog.sql(query).to_pylist()] == expected
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("SELECT -x FROM VALUES (-2147483648) t(x)", "negation overflows integer"),
+        ("SELECT abs(x) FROM (SELECT -2147483648 AS x)", "abs overflows integer"),
+        ("SELECT * FROM range(4) TABLESAMPLE (BUCKET 1 OUT OF 4)", "use PERCENT"),
+        (
+            (
+                "SELECT * FROM VALUES ('x', 9223372036854775807), ('x', 1L) t(a, v) "
+                "PIVOT (sum(v) FOR a IN ('x'))"
+            ),
+            "out of range",
+        ),
+    ],
+)
+def test_errors_of_values(query: str, message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        deltalog.sql(query).to_pylist()
+
+
+def test_a_percentage_samples_each_row() -> None:
+    query = "SELECT count(*) AS n FROM range(100000) TABLESAMPLE (50 PERCENT)"
+    (row,) = deltalog.sql(query).to_pylist()
+    assert 48_000 < row["n"] < 52_000  # 12 standard deviations
+
+
+def test_an_unknown_column_of_rows_of_any_kind() -> None:
+    rows = pa.table({"a": [1]})
+    for given in (rows, rows.to_reader(), rows.to_pandas()):
+        with pytest.raises(InvalidInputError, match="there is no column 'nope'; known: 'a'"):
+            deltalog.sql("SELECT nope FROM x", x=given)
