@@ -271,39 +271,67 @@ class _Parts:
 
     def _compute(self, node: Expr) -> Expr:
         """Replace an expression over one row by a mark."""
-        if node.meta.get(WRITTEN):
-            return self._compute_written(node)
+        columns = dict[str, str]()
+        start = start_of(node)
+        if not node.meta.get(WRITTEN):
+            start, text = self._text(node, columns)
+        elif isinstance(node, exp.Case):
+            (branch,) = node.args["ifs"]
+            condition, value = (
+                self._part(one, columns) for one in (branch.this, branch.args["true"])
+            )
+            text = f"CASE WHEN {condition} THEN {value} END"
+        else:
+            text = self._written(node, columns)
+        return self._found(node, text, columns, start)
+
+    def _text(self, node: Expr, columns: dict[str, str]) -> tuple[int, str]:
+        """Return where the user's text of an expression begins, and the text.
+
+        Its inputs are visited, and get the names in `columns`.
+        """
         span = span_of(node)
         if span is None:
             raise SyntaxProblem(start_of(node), "this expression is not supported here")
         inputs = sorted(inputs_of(node), key=lambda one: span_of(one) or (0, 0))
         start, end = span
-        text, copied, columns = "", start, dict[str, str]()
+        text, copied = "", start
         has_names = node.find(exp.Lambda) is None
         for one in inputs:
             place = span_of(one)
             if place is None or place[0] < copied:
                 raise SyntaxProblem(start, "this expression is not supported here")
-            kept = self.visit(one.copy())
-            shown = _duckdb(kept)
-            _name_input(kept, shown, columns, has_names=has_names)
-            replaced(one, kept)
-            text += self._source.text[copied : place[0]] + quote_name(columns[shown])
+            name = self._input(one, columns, has_names=has_names)
+            text += self._source.text[copied : place[0]] + quote_name(name)
             copied = place[1]
-        text += self._source.text[copied:end]
-        return self._found(node, text, columns, start)
+        return start, text + self._source.text[copied:end]
 
-    def _compute_written(self, node: Expr) -> Expr:
-        """Replace an expression by a mark that is not part of the user's text."""
+    def _part(self, node: Expr, columns: dict[str, str]) -> str:
+        """Return the text of a part of an expression that deltalog has added."""
+        if is_input(node) or isinstance(core_of(node), exp.AggFunc):
+            return quote_name(self._input(node, columns, has_names=True))
+        if node.meta.get(WRITTEN):
+            return self._written(node, columns)
+        return self._text(node, columns)[1]
+
+    def _written(self, node: Expr, columns: dict[str, str]) -> str:
+        """Return the text of an expression that deltalog has added, of columns and constants."""
         written = node.copy()
-        columns = dict[str, str]()
         for one, place in zip([*inputs_of(node)], [*inputs_of(written)], strict=True):
-            kept = self.visit(one.copy())
-            shown = _duckdb(kept)
-            _name_input(kept, shown, columns, has_names=True)
-            replaced(one, kept)
-            replaced(place, exp.column(columns[shown], quoted=True))
-        return self._found(node, written.sql(dialect="spark"), columns, start_of(node))
+            name = self._input(one, columns, has_names=True)
+            replaced(place, exp.column(name, quoted=True))
+        return written.sql(dialect="spark")
+
+    def _input(self, node: Expr, columns: dict[str, str], *, has_names: bool) -> str:
+        """Visit an input of an expression; return its name, which equal inputs share."""
+        kept = self.visit(node.copy())
+        shown = _duckdb(kept)
+        if shown not in columns:
+            own = kept.name if has_names and isinstance(kept, exp.Column) else ""
+            is_free = own and name_key(own) not in map(name_key, columns.values())
+            columns[shown] = own if is_free else f"{INPUT}{len(columns)}"
+        replaced(node, kept)
+        return columns[shown]
 
     def _found(self, node: Expr, text: str, columns: dict[str, str], start: int) -> Expr:
         """Note an expression over the columns in a text, and replace it by a mark."""
@@ -495,14 +523,6 @@ def _named_result(query: Expr | None, key: Expr) -> Expr | None:
         return None
     named = [one for one in query.expressions if isinstance(one, exp.Alias)]
     return next((one.this for one in named if name_key(one.alias) == name_key(key.name)), None)
-
-
-def _name_input(kept: Expr, shown: str, columns: dict[str, str], *, has_names: bool) -> None:
-    """Give an input of an expression a name, unless an equal input has one."""
-    if shown not in columns:
-        own = kept.name if has_names and isinstance(kept, exp.Column) else ""
-        is_free = own and name_key(own) not in map(name_key, columns.values())
-        columns[shown] = own if is_free else f"{INPUT}{len(columns)}"
 
 
 def _kind_of_constant(node: Expr) -> str:

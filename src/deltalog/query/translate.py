@@ -630,6 +630,7 @@ def _pivoted(call: Expr, by: Sequence[Expr], value: Sequence[Expr]) -> Expr:
         found = filtered if one is found else (one.replace(filtered), found)[1]
     count = exp.Filter(this=exp.Count(this=exp.Star()), expression=where)
     has_rows = exp.GT(this=count, expression=exp.Literal.number(0))
+    has_rows.meta[WRITTEN] = True
     case = exp.Case(ifs=[exp.If(this=has_rows, true=found)])
     case.meta[WRITTEN] = True
     return case
