@@ -109,9 +109,12 @@ TABLES: Final[Mapping[str, Callable[[Path], None]]] = {
 }
 CASES: Final[Mapping[str, tuple[str, Act]]] = {
     "merge of 200,000 rows, 10 files": ("10-files", lambda table: _merge(table, SOURCE_ROWS)),
-    "the same, with vectors": ("10-vectors", lambda table: _merge(table, SOURCE_ROWS)),
+    "the same, with deletion vectors": ("10-vectors", lambda table: _merge(table, SOURCE_ROWS)),
     "merge of 200,000 rows, 100 files": ("100-files", lambda table: _merge(table, SOURCE_ROWS)),
-    "the same, 100 files with vectors": ("100-vectors", lambda table: _merge(table, SOURCE_ROWS)),
+    "the same, 100 files with deletion vectors": (
+        "100-vectors",
+        lambda table: _merge(table, SOURCE_ROWS),
+    ),
     "merge of 5,000,000 new rows, 10 files": (
         "10-files",
         lambda table: _merge(table, MANY_ROWS, matches=False),
