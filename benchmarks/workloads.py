@@ -459,8 +459,8 @@ WORKLOADS = (
         other_table="keyed_large_plain",
         why=(
             "the keys are in 1,000 pages of 200 files, which are read to compare them. In a warm "
-            "process, that takes 0.7 s of processor time, half of it in Python. The first merge of "
-            "a process imports modules for 0.3 s"
+            "process, that takes 0.44 s of processor time, half of it in Python. The first merge "
+            "of a process imports modules for 0.15 s"
         ),
     ),
     Workload(
