@@ -53,6 +53,7 @@ from deltalog.query.query_trees import (
     is_whole_constant,
     mark_named,
     may_fail,
+    may_make_nested,
     note_groups,
     note_safe_constants,
     parts_around,
@@ -170,10 +171,12 @@ class QueryOfParts:
     Args:
         text: the SQL of the query, with marks.
         parts: the parts. A mark contains the index of its part.
+        makes_nested: whether the query may make structs, arrays or maps of other values.
     """
 
     text: str
     parts: tuple[Part, ...]
+    makes_nested: bool
 
 
 def divided(tree: Expr, source: TextOfParts) -> QueryOfParts:
@@ -193,8 +196,9 @@ def divided(tree: Expr, source: TextOfParts) -> QueryOfParts:
         note_groups(select)
     for clause in tree.find_all(exp.Limit, exp.Offset):
         _check_number(clause)
+    makes_nested = any(map(may_make_nested, tree.walk()))
     found = parts.visit(tree)
-    return QueryOfParts(_duckdb(found), tuple(parts.found))
+    return QueryOfParts(_duckdb(found), tuple(parts.found), makes_nested)
 
 
 def _check_number(clause: Expr) -> None:

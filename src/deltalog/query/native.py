@@ -191,15 +191,15 @@ def _has_usual_strings(parsed: Expression, resolved: Expression, schema: StructT
     if len(written) != len(found):
         return False
     for sides, typed in zip(written, found, strict=True):
-        texts = [one.value for one in sides if isinstance(one, Literal) and _is_text(one)]
+        strings = [one.value for one in sides if isinstance(one, Literal) and _is_string(one)]
         kinds = {
             type_of(_without_casts(other), schema)
             for one, other in zip(sides, typed, strict=True)
-            if not _is_text(one)
+            if not _is_string(one)
         } - {STRING}
         usual = [_USUAL_STRINGS.get(kind) for kind in kinds]
-        if texts and not all(
-            pattern is not None and pattern.fullmatch(text) for pattern in usual for text in texts
+        if strings and not all(
+            pattern is not None and pattern.fullmatch(text) for pattern in usual for text in strings
         ):
             return False
     return True
@@ -216,7 +216,7 @@ def _compared(node: Expression) -> list[tuple[Expression, ...]]:
     return found
 
 
-def _is_text(node: Expression) -> bool:
+def _is_string(node: Expression) -> bool:
     return isinstance(node, Literal) and isinstance(node.value, str) and node.type is None
 
 

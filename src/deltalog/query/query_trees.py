@@ -136,6 +136,28 @@ def may_fail(node: Expr) -> bool:
     return has_span and node.find(exp.Query, exp.Star) is None and is_one
 
 
+# Nodes whose values are neither structs, arrays nor maps, unless one of their operands is.
+_MAKES_NO_NESTED: Final = (
+    exp.Connector, exp.Case, exp.If, exp.Coalesce, exp.Nullif, exp.Exists, exp.Count, exp.CountIf,
+    exp.Sum, exp.Avg, exp.Min, exp.Max, exp.First, exp.Last, exp.FirstValue, exp.LastValue, exp.Lag,
+    exp.Lead, exp.AnyValue, exp.RowNumber, exp.Stddev, exp.StddevPop, exp.StddevSamp, exp.Variance,
+    exp.VariancePop, exp.Abs, exp.Round, exp.Upper, exp.Lower, exp.Length, exp.Substring, exp.Trim,
+    exp.Concat, exp.Extract, exp.Year, exp.Month, exp.Day,
+)  # fmt: skip
+
+
+def may_make_nested(node: Expr) -> bool:
+    """Return whether a node may make a struct, an array or a map of other values.
+
+    True for all functions that are not known to make none.
+    """
+    if isinstance(node, exp.Cast):
+        return node.to.this in exp.DataType.NESTED_TYPES
+    if isinstance(node, exp.Tuple):  # a row of VALUES is no value itself
+        return not isinstance(node.parent, exp.Values)
+    return isinstance(node, exp.Func) and not isinstance(node, _MAKES_NO_NESTED)
+
+
 def is_random(node: Expr) -> bool:
     """Return whether a function is random in each row. DuckDB may compute such a function."""
     return isinstance(node, exp.Rand | exp.Uuid) and not list(children_of(node))

@@ -181,8 +181,9 @@ def query_translated(
         shown,
         fine,
         is_of_values,
-        has_nested=_NESTED.search(shown) is not None
-        or any(map(_has_nested_columns, tables.values())),
+        has_nested=found.makes_nested
+        or any(map(_has_nested_columns, tables.values()))
+        or any(isinstance(value, list | tuple | dict) for value in parameters.values()),
         key=None if parameters else _key_of(found, tables),
     )
     reader = query_duckdb(database, prefix, tables, parameters, shown=shown, run=run)
@@ -566,17 +567,6 @@ class _Run:
         function = RunFunction(compute, self)
         self.functions.append(function)
         return function.call_in(self.database, types, result)
-
-
-# Functions of Spark that make structs, arrays and maps of other values, and brackets around several
-# values of a SELECT or ORDER BY. DuckDB is asked for the types of sort keys only if the query has
-# one of them, or a table has nested columns.
-_NESTED: Final = re.compile(
-    r"\b(array|collect_|struct|named_struct|split|sequence|map|str_to_map|from_(json|csv|xml)"
-    r"|histogram|sentences|regexp_extract_all|window\s*\()"
-    r"|(\bselect|\bby|,)\s*\([^()]*,[^()]*\)",
-    re.IGNORECASE,
-)
 
 
 def _has_nested_columns(rows: Any) -> bool:

@@ -74,6 +74,7 @@ class TranslatedQuery:
         reads: a generated name → the rows and columns that the query needs.
         parameters: the names of the query's parameters.
         parts: the parts, which are replaced as soon as the types of their columns are known.
+        makes_nested: whether the query may make structs, arrays or maps of other values.
         names: the names of the result columns as spelled in the query; None for an expression.
         selection: the query as a scan of its only table; None if a scan cannot answer the query.
     """
@@ -83,6 +84,7 @@ class TranslatedQuery:
     reads: dict[str, TableRead]
     parameters: frozenset[str]
     parts: tuple[Part, ...] = ()
+    makes_nested: bool = True
     names: tuple[str | None, ...] = ()
     selection: Selection | None = None
 
@@ -145,7 +147,14 @@ def translated(text: str) -> TranslatedQuery:
     except SyntaxProblem as problem:
         raise error_at(text, problem.place, problem.problem) from problem
     return TranslatedQuery(
-        whole.text, tables, reads, names, whole.parts, _spelled(found.tree), selection_of(found)
+        whole.text,
+        tables,
+        reads,
+        names,
+        whole.parts,
+        whole.makes_nested,
+        _spelled(found.tree),
+        selection_of(found),
     )
 
 

@@ -316,6 +316,18 @@ def test_fields_of_a_struct_without_a_name_are_numbered(table: DeltaTable) -> No
             [(0, 2), (1, 3)],
         ),
         ("VALUES (1), (2) ORDER BY 1 DESC LIMIT 1", [(2,)]),
+        # Rows of rows are structs, in which NULL is the smallest value.
+        (
+            "SELECT x.col2 FROM VALUES ((1, 2)), ((1, NULL)), ((0, 5)) t(x) ORDER BY x",
+            [(5,), (None,), (2,)],
+        ),
+        (
+            (
+                "SELECT x[0] FROM (SELECT split(a, ',') AS x FROM VALUES ('b,c'), ('a,d') t(a)) "
+                "ORDER BY x"
+            ),
+            [("a",), ("b",)],
+        ),
         ("SELECT try_divide(1.5, b) FROM VALUES (0.0D) t(b)", [(None,)]),
     ],
 )

@@ -278,10 +278,9 @@ def _table_of_pandas(frame: Any) -> pa.Table:
         elif "complex" in problem:
             advice = "Delta tables have no complex numbers; write .real and .imag as two columns"
         raise InvalidInputError(f"cannot write the DataFrame: {problem}; {advice}") from error
-    for name, dtype in zip(names, frame.dtypes, strict=True):
+    for place, (name, dtype) in enumerate(zip(names, frame.dtypes, strict=True)):
         if str(dtype) == "object":
-            column = frame.iloc[:, names.index(name)]
-            check_moments(name, column, table.schema.field(name).type)
+            check_moments(name, frame.iloc[:, place], table.schema.field(name).type)
     return table
 
 

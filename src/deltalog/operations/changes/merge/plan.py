@@ -409,7 +409,7 @@ def configuration_after(
                 f"cannot upsert: the data has column(s) {shown} that the table lacks; "
                 "upsert(…, merge_schema=True) adds them to the table, and merge(…) ignores them"
             )
-        _tell_of_misspelt(extra, configuration.schema, source)
+        _warn_of_misspelt(extra, configuration.schema, source)
         return configuration
     widens = configuration.is_active("typeWidening")
     merged = _with_fields(
@@ -427,7 +427,7 @@ def configuration_after(
     return changed_table(configuration, schema=merged)
 
 
-def _tell_of_misspelt(extra: Sequence[str], target: StructType, source: StructType) -> None:
+def _warn_of_misspelt(extra: Sequence[str], target: StructType, source: StructType) -> None:
     """Log columns that a `*` clause ignores, if the table has a similar one that the source lacks.
 
     Other columns of the source may be there for the conditions of clauses.
