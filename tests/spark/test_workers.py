@@ -36,6 +36,11 @@ from tests.support.spark_workers import own_environment, packed, sent
 
 SOURCE = str(Path(deltalog.__file__).parents[1])
 SITE = sysconfig.get_path("purelib")
+BY_FUNCTIONS = [
+    "read", "write", "delete", "update", "merge", "optimize", "vacuum", "checkpoint",
+    "sql UPDATE", "sql OPTIMIZE", "sql DELETE FROM",
+]  # fmt: skip
+BY_FORMAT = ["format", "saved", "stream", "sink", "view", "statement"]
 LOAD = "import pickle, sys; pickle.loads(sys.stdin.buffer.read())"
 
 
@@ -119,7 +124,7 @@ def test_a_session_whose_workers_have_another_deltalog(another: Path, tmp_path: 
     arguments = (str(another), str(bare), str(libraries))
     told = python("-m", "tests.support.spark_elsewhere", *arguments, path=SOURCE)
     every = [json.loads(line) for line in told.stdout.splitlines() if line.startswith(b"{")]
-    found, zipped = every[:5], every[5:]
+    found, packaged = every[:5], every[5:]
     assert [(one["way"], one["error"]) for one in found] == [
         ("a job", "WorkerMismatchError"),
         ("a frame", "PythonException"),  # its action is Spark's, and so is the error
@@ -129,11 +134,15 @@ def test_a_session_whose_workers_have_another_deltalog(another: Path, tmp_path: 
     ]
     assert all("install one version" in one["text"] for one in found[:3])
     assert found[3]["text"] == "2"  # the append has left nothing
-    names = ["read", "write", "update", "sql", "format", "stream"]
-    assert [(one["way"], one["error"]) for one in zipped] == [
-        (name, "WorkerMismatchError") for name in names
+    names = ["wheel: read", "wheel: write", *BY_FUNCTIONS, *BY_FORMAT]
+    assert [(one["way"], one["error"], one["jobs"]) for one in packaged] == [
+        (name, "WorkerMismatchError", 1)  # the job that checks workers
+        for name in names
     ]
-    for one in zipped:
+    for one in packaged[:2]:  # Spark sends a wheel as a file that Python does not look at
+        assert "found none (No module named 'deltalog')" in one["text"]
+        assert one["text"].endswith("install one version on the driver and on every worker")
+    for one in packaged[2:]:
         assert "deltalog.zip" in one["text"]
         assert "needs orjson (No module named 'orjson')" in one["text"]
         assert one["text"].endswith("or ship an environment with --archives")

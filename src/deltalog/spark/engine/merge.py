@@ -57,6 +57,7 @@ from deltalog.spark.engine.row_tasks import (
 from deltalog.spark.reading.conditions import asks_the_clock, knows_no_zone
 from deltalog.spark.session.tasks import described
 from deltalog.spark.session.types import schema_of, to_spark_type
+from deltalog.spark.session.workers import check_workers
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -88,9 +89,9 @@ def plan_merge_by_tasks(
         transaction: a transaction on an existing table.
         request: the user's request. Its source is a data frame, which Spark computes twice.
 
-
     Raises:
         InvalidInputError: a clause uses a column that does not exist or must not be assigned.
+        WorkerMismatchError: see `check_workers`.
 
     Cost: one job that reads the source. `apply` then runs one join, which reads the columns of the
     conditions, or all columns if rows are updated.
@@ -105,6 +106,7 @@ def plan_merge_by_tasks(
         transaction.set_configuration(after)
     transaction.parameters.update(request.logged())
     keys = _known_condition(request, scan.snapshot, source)
+    check_workers(scan.spark)  # before the first job, because each merge needs workers
     with described(scan.spark, "looking at the source of a merge"):
         reach, num_source_rows = _reach(request, keys, before.schema)
     candidates = find_candidates(scan, reach, request.target_alias)
