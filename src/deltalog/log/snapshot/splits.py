@@ -10,6 +10,8 @@ Protocol: Action Reconciliation, Checkpoints
 
 from __future__ import annotations
 
+import pickle
+import zlib
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, cast
 
@@ -181,13 +183,21 @@ class NewerCommits:
         return self._read
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Return the actions for pickle only if they are small."""
+        """Return the actions for pickle only if they are small; compressed, as names repeat."""
         read = self._read
         if read is not None:
             actions, named = read
             size = actions.adds.nbytes + actions.removes.nbytes + named.nbytes
             read = read if size <= MOST_SENT_BYTES else None
-        return type(self), (self._store, self._segment, *(read or (None, None)))
+        packed = None if read is None else zlib.compress(pickle.dumps(read), 1)
+        return _sent_commits, (type(self), self._store, self._segment, packed)
+
+
+def _sent_commits(
+    kind: type[NewerCommits], store: Store, segment: LogSegment, packed: bytes | None
+) -> NewerCommits:
+    read = (None, None) if packed is None else pickle.loads(zlib.decompress(packed))  # noqa: S301  # `__reduce__` wrote these bytes
+    return kind(store, segment, *read)
 
 
 def _reconciled(state: LogState) -> tuple[CommitTable, Keys]:
