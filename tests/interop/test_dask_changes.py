@@ -26,6 +26,9 @@ from tests.support.sharded import (
     CHANGES,
     FEATURES,
     FEW_CHANGES,
+    KILLED,
+    UPKEEP,
+    check_a_killed_worker_leaves_a_checkpoint,
     check_a_killed_worker_loses_nothing,
     check_an_error_leaves_no_file,
     check_sidecars,
@@ -78,7 +81,7 @@ def test_other_processes_write_a_checkpoint(tmp_path: Path) -> None:
 def test_other_processes_change_optimize_and_vacuum(tmp_path: Path) -> None:
     make(tmp_path / "table", FEATURES["vectors"], partitioned=True)
     here, there = twins(tmp_path / "table", DaskEngine(num_tasks=2))
-    steps: list[Any] = [lambda table: table.optimize.compact(), CHANGES["upsert"]]
+    steps: list[Any] = [UPKEEP["compact"], UPKEEP["z-order"], CHANGES["upsert"]]
     with dask.config.set(scheduler="processes", num_workers=2):
         for step in steps:
             assert outcome(there, step) == outcome(here, step)
@@ -109,9 +112,14 @@ def test_workers_change_what_the_local_engine_changes(
 
 
 @pytest.mark.slow("starts two workers of dask.distributed")
-@pytest.mark.parametrize("change", ["merge with every clause", "compact"])
+@pytest.mark.parametrize("change", KILLED)
 def test_the_task_of_a_killed_worker_runs_again(tmp_path: Path, client: Any, change: str) -> None:
     check_a_killed_worker_loses_nothing(tmp_path / "table", DaskEngine(client, num_tasks=2), change)
+
+
+@pytest.mark.slow("starts two workers of dask.distributed")
+def test_a_killed_worker_leaves_a_checkpoint(tmp_path: Path, client: Any) -> None:
+    check_a_killed_worker_leaves_a_checkpoint(tmp_path / "table", DaskEngine(client, num_tasks=2))
 
 
 class DyingInput:

@@ -18,6 +18,9 @@ from tests.support.sharded import (
     CHANGES,
     FEATURES,
     FEW_CHANGES,
+    KILLED,
+    UPKEEP,
+    check_a_killed_worker_leaves_a_checkpoint,
     check_a_killed_worker_loses_nothing,
     check_an_error_leaves_no_file,
     check_sidecars,
@@ -61,8 +64,7 @@ def test_tasks_change_what_the_local_engine_changes(
 def test_tasks_optimize_and_vacuum(tmp_path: Path) -> None:
     make(tmp_path / "table", FEATURES["vectors"], partitioned=True)
     here, there = twins(tmp_path / "table", RayEngine(num_tasks=2))
-    steps: list[Any] = [lambda table: table.optimize.compact(), lambda t: t.optimize.z_order(["v"])]
-    for step in steps:
+    for step in (UPKEEP["compact"], UPKEEP["z-order"]):
         assert outcome(there, step) == outcome(here, step)
     check_vacuum(here, there)
 
@@ -75,6 +77,10 @@ def test_an_error_in_one_task_leaves_no_file(tmp_path: Path) -> None:
     check_an_error_leaves_no_file(tmp_path / "table", RayEngine(num_tasks=3))
 
 
-@pytest.mark.parametrize("change", ["merge with every clause", "compact"])
+@pytest.mark.parametrize("change", KILLED)
 def test_the_task_of_a_killed_worker_runs_again(tmp_path: Path, change: str) -> None:
     check_a_killed_worker_loses_nothing(tmp_path / "table", RayEngine(num_tasks=2), change)
+
+
+def test_a_killed_worker_leaves_a_checkpoint(tmp_path: Path) -> None:
+    check_a_killed_worker_leaves_a_checkpoint(tmp_path / "table", RayEngine(num_tasks=2))

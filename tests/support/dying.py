@@ -10,6 +10,7 @@ import signal
 import sys
 import time
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from tests.support.reference_driver import QUICK
 
 
 class DyingStore:
-    """A local store; the first process that creates a file of some name there dies before.
+    """A local store; the first process that puts or deletes a file of some name there dies before.
 
     Args:
         place: of the table.
@@ -51,6 +52,11 @@ class DyingStore:
     def put(self, path: str, data: bytes) -> None:
         self._die(path)
         self._store.put(path, data)
+
+    def delete_many(self, paths: Sequence[str]) -> None:
+        for path in paths:
+            self._die(path)
+        self._store.delete_many(paths)
 
     def __getattr__(self, name: str) -> Any:
         if name in {"native_path", "_store"}:  # Arrow is to write through this store

@@ -132,6 +132,14 @@ CHANGES: dict[str, Callable[[DeltaTable], Any]] = {
     "merge that only deletes": _deletes_only,
     "merge that adds a column": _evolving,
 }
+SMALL_CUBES: dict[str, Any] = {"full_cube_size": 1000, "target_cube_size": 5000}
+"""So that the table's six files become two ZCubes."""
+UPKEEP: dict[str, Callable[[DeltaTable], Any]] = {
+    "compact": lambda table: table.optimize.compact(),
+    "z-order": lambda table: table.optimize.z_order(["v"]),
+    "cluster": lambda table: table.optimize.cluster(full=True, **SMALL_CUBES),
+    "vacuum": lambda table: table.vacuum(0, dry_run=False, enforce_retention_duration=False),
+}
 FEW_CHANGES = ("delete of many rows", "update", "merge with every clause")
 
 
@@ -185,6 +193,11 @@ def check_vacuum(*tables: DeltaTable) -> None:
     """Vacuum tables; the files of the last one are then those of its version."""
     for table in tables:
         table.vacuum(0, dry_run=False, enforce_retention_duration=False)
+    check_only_named_files(table)
+
+
+def check_only_named_files(table: DeltaTable) -> None:
+    """The files of a table are those of its version."""
     left = {path.rpartition("/")[2] for path in files_of(table.table_uri) if "_log" not in path}
     assert {uri.rpartition("/")[2] for uri in table.file_uris()} == left
 
@@ -202,11 +215,11 @@ def make_many_files(path: Path, properties: dict[str, str]) -> DeltaTable:
     return DeltaTable(path)
 
 
-def check_sidecars(path: Path, engine: DistributedEngine) -> None:
+def check_sidecars(path: Path, engine: DistributedEngine, store: Any = None) -> None:
     """Write a checkpoint with sidecars in tasks; the table can be opened by it alone."""
     engine.files_per_checkpoint = 4
     before = make_many_files(path, {"delta.feature.v2Checkpoint": "supported"})
-    table = DeltaTable(path, engine=engine)
+    table = DeltaTable(store or path, engine=engine)
     table.create_checkpoint()
     log = path / "_delta_log"
     assert len(list(log.glob(f"{table.version():020}.checkpoint.*.json"))) == 1
@@ -226,16 +239,42 @@ def check_an_error_leaves_no_file(path: Path, engine: DistributedEngine) -> None
     assert files_of(str(path)) == before
 
 
+KILLED = (
+    "delete of many rows",
+    "update",
+    "merge with every clause",
+    "compact",
+    "z-order",
+    "cluster",
+    "vacuum",
+)
+
+
 def check_a_killed_worker_loses_nothing(path: Path, engine: DistributedEngine, change: str) -> None:
     """Change a table by tasks, of which one kills its worker, and compare with the local engine."""
-    make(path, FEATURES["vectors"], partitioned=True)
+    run = CHANGES.get(change) or UPKEEP[change]
+    features = VECTORS if change in {"merge with every clause", "compact"} else {}
+    make(path, features, partitioned=change != "cluster")
+    if change == "cluster":
+        DeltaTable(path).alter.set_clustering_columns(["v"])
     here, there = twins(path, engine)
+    if change == "vacuum":
+        for one in (here.table_uri, there.table_uri):
+            DeltaTable(one).delete("v % 3 = 1")
+        here = DeltaTable(here.table_uri)
     flag = path.parent / "killed"
     table = DeltaTable(DyingStore(Path(there.table_uri), flag), engine=engine)
-    run: Any = CHANGES.get(change, lambda table: table.optimize.compact())
     run(table)
     run(here)
     assert flag.exists()
     assert table.version() == here.version()
     found = DeltaTable(there.table_uri).to_pyarrow_table().to_pylist()
     assert _bag(found) == _bag(here.to_pyarrow_table().to_pylist())
+    if change == "vacuum":
+        check_only_named_files(table)
+
+
+def check_a_killed_worker_leaves_a_checkpoint(path: Path, engine: DistributedEngine) -> None:
+    """Write a checkpoint by tasks, of which one kills its worker where it writes a sidecar."""
+    check_sidecars(path, engine, DyingStore(path, path.parent / "killed", "_sidecars"))
+    assert (path.parent / "killed").exists()

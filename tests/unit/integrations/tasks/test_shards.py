@@ -29,6 +29,7 @@ from tests.support.sharded import (
     CHANGES,
     FEATURES,
     FEED,
+    UPKEEP,
     VECTORS,
     PickledTasks,
     make,
@@ -256,22 +257,18 @@ def test_progress_counts_the_files_of_all_tasks(tmp_path: Path) -> None:
     assert files_of(table.table_uri) == before
 
 
-@pytest.mark.parametrize("kind", ["compact", "z_order", "cluster"])
+@pytest.mark.parametrize("kind", ["compact", "z-order", "cluster", "one cube"])
 def test_bins_are_rewritten_in_tasks(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "table"
-    make(path, VECTORS, partitioned=kind != "cluster")
-    if kind == "cluster":
+    is_clustered = kind in {"cluster", "one cube"}
+    make(path, VECTORS, partitioned=not is_clustered)
+    if is_clustered:
         DeltaTable(path).alter.set_clustering_columns(["id"])
     engine = PickledTasks(num_tasks=2)
     here, there = twins(path, engine)
-
-    def optimize(table: DeltaTable) -> object:
-        if kind == "z_order":
-            return table.optimize.z_order(["v"])
-        return table.optimize.compact()
-
+    optimize = UPKEEP["compact" if kind == "one cube" else kind]
     assert outcome(there, optimize) == outcome(here, optimize)
-    count = 0 if kind == "cluster" else 1  # one bin
+    count = 0 if kind == "one cube" else 1  # a single bin needs no task
     assert [(name, len(own)) for name, _, own in engine.sent] == [("_rewrite_group", 2)] * count
 
 
