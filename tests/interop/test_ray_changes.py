@@ -6,7 +6,6 @@ import logging
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import cloudpickle
 import pytest
