@@ -114,14 +114,18 @@ def test_a_missing_deltalog_is_named(tmp_path: Path) -> None:
     assert "found none (No module named 'deltalog')" in errors_of(told)
 
 
-@pytest.mark.usefixtures("spark")  # and so a JVM
-def test_a_session_whose_workers_have_another_deltalog(another: Path, tmp_path: Path) -> None:
-    venv.create(tmp_path / "bare", with_pip=False)
-    bare = next((tmp_path / "bare" / "bin").glob("python3"))
-    libraries = tmp_path / "libraries"
+def bare_python(place: Path) -> tuple[str, str]:
+    """A Python without libraries, and a directory that has the only one that Spark needs."""
+    venv.create(place / "bare", with_pip=False)
+    libraries = place / "libraries"
     libraries.mkdir()
     (libraries / "pyarrow").symlink_to(Path(SITE, "pyarrow"))
-    arguments = (str(another), str(bare), str(libraries))
+    return str(next((place / "bare" / "bin").glob("python3"))), str(libraries)
+
+
+@pytest.mark.usefixtures("spark")  # and so a JVM
+def test_a_session_whose_workers_have_another_deltalog(another: Path, tmp_path: Path) -> None:
+    arguments = (str(another), *bare_python(tmp_path))
     told = python("-m", "tests.support.spark_elsewhere", *arguments, path=SOURCE)
     every = [json.loads(line) for line in told.stdout.splitlines() if line.startswith(b"{")]
     found, packaged = every[:5], every[5:]
@@ -260,6 +264,27 @@ def test_a_stream_that_the_server_cannot_plan_is_named(
     finally:
         deltalog.spark.unregister(spark)
         spark.sql("DROP TABLE IF EXISTS to_be_planned")
+
+
+@pytest.mark.usefixtures("spark")  # and so a JVM
+def test_a_server_without_deltalog_is_named(tmp_path: Path) -> None:
+    if CONNECT:
+        pytest.skip("this process has a server of its own")
+    arguments = bare_python(tmp_path)
+    told = python("-m", "tests.support.spark_connected", *arguments, path=SOURCE)
+    found = {one["way"]: one for one in map(json.loads, told.stdout.splitlines())}
+    for way in ("read", "registered"):  # by Spark's own reader
+        assert found[way]["text"] == "2"
+    assert "DATA_SOURCE_NOT_FOUND" in found["unregistered"]["text"]
+    for way in ("by workers", "stream", "sink"):
+        assert found[way]["error"] == "WorkerMismatchError"
+        assert "found none (No module named 'deltalog')" in found[way]["text"]
+    planned = found["unchecked stream"]
+    assert planned["error"] == "WorkerMismatchError"
+    assert planned["text"].endswith(
+        f"install deltalog {deltalog.__version__} in the Python of the Spark Connect server, or "
+        "use deltalog.spark.read and deltalog.spark.write"
+    )
 
 
 def test_a_checked_session_runs_no_more_jobs(spark: SparkSession, tmp_path: Path) -> None:
