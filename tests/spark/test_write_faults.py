@@ -27,7 +27,7 @@ from deltalog.spark.writing.writer import BatchWriter
 from deltalog.storage import open_store
 from deltalog.testing import FaultyStore, Harm, InjectedFault
 from tests.spark.test_settings import setting
-from tests.support.native_writes import failing
+from tests.support.native_writes import failing, failing_late
 from tests.support.rivals import RivalStore
 
 
@@ -55,6 +55,30 @@ def test_tasks_that_are_run_again_leave_each_row_once(
         deltalog.spark.write(frame, path)
     assert rows(path) == [0, 1, 2, 3, 4, 5]
     assert data_files(path) == named_files(path)
+
+
+@pytest.mark.parametrize("is_stream", [False, True])
+def test_a_job_of_the_format_that_fails_leaves_no_file(
+    spark: SparkSession, tmp_path: Path, *, is_stream: bool
+) -> None:
+    """One task has written its file when the other one fails for the last time."""
+    path, given = tmp_path / "t", tmp_path / "input"
+    deltalog.spark.write(spark.range(3), path)
+    before = sorted(path.rglob("*.parquet"))
+    numbers = spark.range(0, 6, 1, 2)
+    if is_stream:
+        numbers.write.parquet(str(given))
+        numbers = spark.readStream.schema("id LONG").parquet(str(given))
+    frame = numbers.repartition(2).mapInArrow(failing_late(path), "id LONG")
+    with pytest.raises(Exception, match="lost late"):
+        if is_stream:
+            stream = frame.writeStream.format("deltalog").trigger(availableNow=True)
+            stream = stream.option("checkpointLocation", str(tmp_path / "checkpoint"))
+            stream.start(str(path)).awaitTermination()
+        else:
+            frame.write.format("deltalog").mode("append").save(str(path))
+    assert sorted(path.rglob("*.parquet")) == before
+    assert rows(path) == [0, 1, 2]
 
 
 def broken_log(path: Path, harm: Harm, error: StorageError | None = None) -> FaultyStore:

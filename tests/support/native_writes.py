@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -100,5 +101,24 @@ def failing(times: int) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.Reco
         assert context is not None
         if context.partitionId() == 0 and context.attemptNumber() < times:
             raise RuntimeError("lost")
+
+    return work
+
+
+def failing_late(table: Path) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Fail in the second task, each time, after another task has written its file."""
+    before = len(list(table.glob("*.parquet")))
+
+    def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        context = TaskContext.get()
+        assert context is not None
+        if context.partitionId() == 1:
+            for _ in range(100):
+                if len(list(table.glob("*.parquet"))) > before:
+                    break
+                time.sleep(0.05)
+            time.sleep(0.5)  # until Spark knows of the other task
+            raise ValueError("lost late")
+        yield from batches
 
     return work
