@@ -157,6 +157,18 @@ def test_two_drivers_write_to_one_table(driver: Driver, other: Driver, tables: T
 
 
 @LONG
+def test_two_drivers_merge_into_one_table(driver: Driver, other: Driver, tables: Tables) -> None:
+    """Both change the same rows; a merge that loses against the other driver is run again."""
+    for _ in range(3):
+        for one in (driver, other):
+            one.begin("merge", **tables.arguments("merge"))
+        driver.end()
+        other.end()
+    merges = 6 * NUM_ROWS + 5 * NUM_ROWS  # the first one inserts
+    assert tables.counted() == [3 * NUM_ROWS, 3 * NUM_ROWS, sevens(0, 3 * NUM_ROWS) + merges]
+
+
+@LONG
 def test_speculation_writes_no_row_twice(
     start_driver: Callable[..., Driver], tables: Tables, tmp_path: Path
 ) -> None:

@@ -57,26 +57,31 @@ def test_tasks_that_are_run_again_leave_each_row_once(
     assert data_files(path) == named_files(path)
 
 
+def append_by_format(spark: SparkSession, path: Path, *, is_stream: bool) -> None:
+    """Append by a job or a micro-batch of which the second task fails."""
+    numbers, given = spark.range(0, 6, 1, 2), path.parent / "input"
+    if is_stream:
+        numbers.write.parquet(str(given))
+        numbers = spark.readStream.schema("id LONG").parquet(str(given))
+    frame = numbers.repartition(2).mapInArrow(failing_late(path), "id LONG")
+    if not is_stream:
+        frame.write.format("deltalog").mode("append").save(str(path))
+        return
+    stream = frame.writeStream.format("deltalog").trigger(availableNow=True)
+    stream = stream.option("checkpointLocation", str(path.parent / "checkpoint"))
+    stream.start(str(path)).awaitTermination()
+
+
 @pytest.mark.parametrize("is_stream", [False, True])
 def test_a_job_of_the_format_that_fails_leaves_no_file(
     spark: SparkSession, tmp_path: Path, *, is_stream: bool
 ) -> None:
     """One task has written its file when the other one fails for the last time."""
-    path, given = tmp_path / "t", tmp_path / "input"
+    path = tmp_path / "t"
     deltalog.spark.write(spark.range(3), path)
     before = sorted(path.rglob("*.parquet"))
-    numbers = spark.range(0, 6, 1, 2)
-    if is_stream:
-        numbers.write.parquet(str(given))
-        numbers = spark.readStream.schema("id LONG").parquet(str(given))
-    frame = numbers.repartition(2).mapInArrow(failing_late(path), "id LONG")
     with pytest.raises(Exception, match="lost late"):
-        if is_stream:
-            stream = frame.writeStream.format("deltalog").trigger(availableNow=True)
-            stream = stream.option("checkpointLocation", str(tmp_path / "checkpoint"))
-            stream.start(str(path)).awaitTermination()
-        else:
-            frame.write.format("deltalog").mode("append").save(str(path))
+        append_by_format(spark, path, is_stream=is_stream)
     assert sorted(path.rglob("*.parquet")) == before
     assert rows(path) == [0, 1, 2]
 
