@@ -229,9 +229,14 @@ def test_what_tasks_write_by_has_no_files(tables: dict[int, DeltaTable]) -> None
     assert max(sizes) - min(sizes) < 50
 
 
+def list_in_tasks(table: DeltaTable, session: Any) -> None:
+    snapshot = table.snapshot
+    SparkEngine(session).list_files(snapshot.store, snapshot.configuration)
+
+
 def test_a_vacuum_sends_names_and_gets_the_listing(tmp_path: Path) -> None:
     table = table_of(tmp_path, 1)
-    sizes = {}
+    sizes, asked = {}, {}
     for number in (FEW, MANY):
         directories = tuple(f"p={one}" for one in range(number))
         for name in directories:
@@ -244,8 +249,10 @@ def test_a_vacuum_sends_names_and_gets_the_listing(tmp_path: Path) -> None:
         assert isinstance(listed, pa.Table)
         assert listed.num_rows == number * FILES_PER_PARTITION
         sizes[number] = len(encode_message(listed))
+        asked[number] = on_spark(list_in_tasks)(table)
         assert len(packed((seen, delete_task))) < 20_000
     check_linear(sizes)
+    check_linear(asked, per_file=20)  # a task is sent only the names of its own directories
 
 
 def test_a_task_returns_the_files_that_are_left_alone(tmp_path: Path) -> None:
