@@ -86,31 +86,57 @@ class PackedKey:
     families: tuple[str, ...]
 
 
-def encode_pack(
-    key: PackedKey, files: pa.Table, hashes: Hashes, *, least_row_bits: int = 1
-) -> tuple[str, bytes]:
+@dataclass(frozen=True, slots=True, eq=False)
+class PackBody:
+    """The entries of a pack, which do not depend on the files of the rows.
+
+    Args:
+        num_rows: the number of entries.
+        entries: the sorted entries.
+        directory: the ends and the checksums of the buckets.
+        bits: see `KeyPack`.
+        row_bits: see `KeyPack`.
+    """
+
+    num_rows: int
+    entries: memoryview
+    directory: bytes
+    bits: int
+    row_bits: int
+
+    @classmethod
+    def of(cls, hashes: Hashes, *, least_row_bits: int = 1) -> Self:
+        """Return the entries for the hashes of rows, in the order of the rows.
+
+        Args:
+            hashes: one hash for each row.
+            least_row_bits: the minimum number of last bits of the hashes that are not stored. If
+                the hashes are from other packs, they lack these bits.
+
+        Cost: a sort of the hashes; memory for about 32 bytes per row.
+        """
+        count = len(hashes)
+        row_bits = max(least_row_bits, (max(1, count) - 1).bit_length())
+        entries = _first_bits(hashes, row_bits) | np.arange(count, dtype=np.uint64)
+        entries = _sorted(entries)
+        bits = max(0, (max(0, count - 1) // _BUCKET_ENTRIES).bit_length())
+        edges = np.arange(1, 1 << bits, dtype=np.uint64) << np.uint64(max(0, 64 - bits) % 64)
+        ends = np.append(np.searchsorted(entries, edges), count)
+        data: Any = memoryview(entries.astype("<u8", copy=False)).cast("B")
+        places = [0, *(int(end) * _ENTRY_BYTES for end in ends)]
+        checks = [zlib.crc32(data[start:end]) for start, end in pairwise(places)]
+        directory = ends.astype("<u4").tobytes() + np.array(checks, "<u4").tobytes()
+        return cls(count, data, directory, bits, row_bits)
+
+
+def encode_pack(key: PackedKey, files: pa.Table, body: PackBody) -> tuple[str, bytes]:
     """Return the name and the content of a pack.
 
     Args:
         key: the key of the hashes.
         files: the data files, with `FILE_FIELDS`.
-        hashes: one hash for each row of these files, in order.
-        least_row_bits: the minimum number of last bits of the hashes that are not stored. If the
-            hashes are from other packs, they lack these bits.
-
-    Cost: a sort of the hashes; memory for about 32 bytes per row.
+        body: the entries of the rows of these files, in order.
     """
-    count = len(hashes)
-    row_bits = max(least_row_bits, (max(1, count) - 1).bit_length())
-    entries = _first_bits(hashes, row_bits) | np.arange(count, dtype=np.uint64)
-    entries = _sorted(entries)
-    bits = max(0, (max(0, count - 1) // _BUCKET_ENTRIES).bit_length())
-    edges = np.arange(1, 1 << bits, dtype=np.uint64) << np.uint64(max(0, 64 - bits) % 64)
-    ends = np.append(np.searchsorted(entries, edges), count)
-    data: Any = memoryview(entries.astype("<u8", copy=False)).cast("B")
-    places = [0, *(int(end) * _ENTRY_BYTES for end in ends)]
-    checks = [zlib.crc32(data[start:end]) for start, end in pairwise(places)]
-    directory = ends.astype("<u4").tobytes() + np.array(checks, "<u4").tobytes()
     listed = _written(files)
     footer = dumps(
         {
@@ -118,15 +144,17 @@ def encode_pack(
             "table": key.table_id,
             "columns": list(key.columns),
             "families": list(key.families),
-            "rows": count,
-            "bits": bits,
-            "rowBits": row_bits,
-            "directory": _digest(directory),
+            "rows": body.num_rows,
+            "bits": body.bits,
+            "rowBits": body.row_bits,
+            "directory": _digest(body.directory),
             "filesBytes": len(listed),
             "files": _digest(listed),
         }
     )
-    parts = [_MAGIC, data, directory, listed, footer, len(footer).to_bytes(4, "little"), _MAGIC]
+    length = len(footer).to_bytes(4, "little")
+    parts: list[bytes | memoryview] = [_MAGIC, body.entries, body.directory]
+    parts += [listed, footer, length, _MAGIC]
     return f"{_digest(footer)}{SUFFIX}", b"".join(parts)
 
 

@@ -16,6 +16,7 @@ from deltalog.storage.key_packs import (
     FILE_FIELDS,
     DamagedPackError,
     KeyPack,
+    PackBody,
     PackedKey,
     encode_pack,
 )
@@ -37,7 +38,7 @@ def put(
         ],
         schema=FILE_FIELDS,
     )
-    name, data = encode_pack(KEY, files, np.array(hashes, np.uint64))
+    name, data = encode_pack(KEY, files, PackBody.of(np.array(hashes, np.uint64)))
     path = f"_delta_log/_keys/k/{name}"
     store.files[path] = data
     return store, FileInfo(path, len(data), 0)

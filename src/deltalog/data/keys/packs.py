@@ -25,8 +25,8 @@ from deltalog.storage.key_packs import (
     FILE_FIELDS,
     SUFFIX,
     DamagedPackError,
-    Hashes,
     KeyPack,
+    PackBody,
     encode_pack,
 )
 from deltalog.storage.pool import map_in_pool
@@ -150,17 +150,14 @@ def _place(store: Store, key: TableKey) -> tuple[str, str]:
     return f"{named_root(store)} {key.packed.table_id}", key.directory
 
 
-def put_pack(
-    store: Store, key: TableKey, files: pa.Table, hashes: Hashes, row_bits: int
-) -> tuple[str, int]:
+def put_pack(store: Store, key: TableKey, files: pa.Table, body: PackBody) -> tuple[str, int]:
     """Write a pack, and hold it in memory.
 
     Args:
         store: the table's store.
         key: the key of the hashes.
         files: see `encode_pack`.
-        hashes: see `encode_pack`.
-        row_bits: see `least_row_bits` of `encode_pack`.
+        body: see `encode_pack`.
 
     Returns:
         The path of the pack, and its size in bytes; 0 bytes if it exists already.
@@ -168,7 +165,7 @@ def put_pack(
     Raises:
         StorageError: the pack cannot be written.
     """
-    name, data = encode_pack(key.packed, files, hashes, least_row_bits=row_bits)
+    name, data = encode_pack(key.packed, files, body)
     path = f"{key.directory}/{name}"
     try:
         store.put_if_absent(path, data)

@@ -18,7 +18,7 @@ from deltalog._util.paths import canonical_path, encode_path
 from deltalog.data.keys.hashing import TableKey, hashes_of_rows, key_of
 from deltalog.data.keys.packs import TableIndex, put_pack
 from deltalog.errors import DeltaError
-from deltalog.storage.key_packs import FILE_FIELDS, MOST_ROWS
+from deltalog.storage.key_packs import FILE_FIELDS, MOST_ROWS, PackBody
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,6 +49,7 @@ class _Waiting:
     hashes: list[Hashes] = field(default_factory=list)
     num_rows: int = 0
     row_bits: int = 1
+    body: PackBody | None = None
 
 
 class PackWriter:
@@ -73,13 +74,21 @@ class PackWriter:
         self.num_packs: int = 0
         self.num_bytes: int = 0
 
-    def add(self, files: pa.Table, hashes: Sequence[Hashes], *, row_bits: int = 1) -> None:
+    def add(
+        self,
+        files: pa.Table,
+        hashes: Sequence[Hashes],
+        *,
+        row_bits: int = 1,
+        body: PackBody | None = None,
+    ) -> None:
         """Add files; write a pack if these files do not fit into it.
 
         Args:
             files: the files, with `FILE_FIELDS`.
             hashes: the hashes of their rows, in order.
             row_bits: the number of last bits that the hashes lack.
+            body: the entries of these rows, if known; used if the pack has no other rows.
         """
         num_rows = sum(map(len, hashes))
         full = None
@@ -90,6 +99,7 @@ class PackWriter:
             self._waiting.hashes += hashes
             self._waiting.num_rows += num_rows
             self._waiting.row_bits = max(self._waiting.row_bits, row_bits)
+            self._waiting.body = body if len(self._waiting.files) == 1 else None
         if full is not None:
             self._write(full)
 
@@ -106,12 +116,38 @@ class PackWriter:
 
     def _write(self, part: _Waiting) -> None:
         files = pa.concat_tables(part.files)
-        hashes = np.concatenate([np.empty(0, np.uint64), *part.hashes])
-        path, size = put_pack(self._store, self._key, files, hashes, part.row_bits)
+        body = part.body
+        if body is None:
+            hashes = np.concatenate([np.empty(0, np.uint64), *part.hashes])
+            body = PackBody.of(hashes, least_row_bits=part.row_bits)
+        path, size = put_pack(self._store, self._key, files, body)
         with self._lock:
             self.paths.add(path)
             self.num_packs += size > 0
             self.num_bytes += size
+
+
+class FileKeys:
+    """The keys of a new file while it is written; for one thread at a time.
+
+    Args:
+        key: the table's key.
+
+    Attributes:
+        hashes: the hashes of the rows, in order.
+        body: the entries of the rows if they were added at once, which is the usual case.
+    """
+
+    def __init__(self, key: TableKey) -> None:
+        self._key = key
+        self.hashes: list[Hashes] = []
+        self.body: PackBody | None = None
+
+    def add(self, rows: pa.Table) -> None:
+        """Add rows that have the columns of data files. Cost: a sort of their hashes."""
+        hashes = hashes_of_rows(rows, self._key.packed.columns, self._key)
+        self.body = None if self.hashes else PackBody.of(hashes)
+        self.hashes.append(hashes)
 
 
 class NewKeys:
@@ -135,25 +171,26 @@ class NewKeys:
         key = key_of(configuration)
         return None if key is None else cls(store, key)
 
-    def hashes(self, rows: pa.Table) -> Hashes:
-        """Return the hashes of rows that have the columns of data files."""
-        return hashes_of_rows(rows, self._key.packed.columns, self._key)
+    def of_file(self) -> FileKeys:
+        """Return an object for the keys of one file."""
+        return FileKeys(self._key)
 
-    def add(self, info: FileInfo, hashes: Sequence[Hashes]) -> None:
-        """Add the hashes of a complete file, unless the file is small.
+    def add(self, info: FileInfo, keys: FileKeys) -> None:
+        """Add the keys of a complete file, unless the file is small.
 
         Args:
             info: the path of the file, relative to the root, its size and its time.
-            hashes: the hashes of its rows, in order.
+            keys: the keys of all its rows.
         """
-        num_rows = sum(map(len, hashes))
+        num_rows = sum(map(len, keys.hashes))
         if num_rows < LEAST_ROWS:
             return
         path = canonical_path(encode_path(info.path), self._root)
         values = (path, info.size_bytes, info.modified_ms, num_rows)
         row = dict(zip(FILE_FIELDS.names, values, strict=True))
         try:
-            self._packs.add(pa.Table.from_pylist([row], schema=FILE_FIELDS), hashes)
+            files = pa.Table.from_pylist([row], schema=FILE_FIELDS)
+            self._packs.add(files, keys.hashes, body=keys.body)
         except (DeltaError, OSError) as error:
             self._warn(error)
 

@@ -16,6 +16,8 @@ import threading
 import uuid
 from collections import deque
 from dataclasses import dataclass, field, replace
+from functools import partial
+from operator import call
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
@@ -30,10 +32,11 @@ from deltalog.schema import Field, StructType
 from deltalog.schema.primitives.moments import values_or_counts
 from deltalog.schema.types import TIMESTAMP, VOID
 from deltalog.storage.parquet.sink import ParquetSink
+from deltalog.storage.pool import compute_together
 from deltalog.storage.store import LevelStore
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from deltalog.data.keys.writing import NewKeys
     from deltalog.data.write.encode import Layout
@@ -48,6 +51,8 @@ _ALPHANUMERIC: Final = string.ascii_letters + string.digits
 _DATA_DIRECTORY: Final = ""
 CHANGE_DIRECTORY: Final = "_change_data"
 MAX_ROW_GROUP_ROWS: Final = 1024 * 1024
+_FEW_ROWS: Final = 16 * 1024
+"""Below this number of rows, passing work to another thread takes longer than it saves."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,17 +247,24 @@ class _GrowingFile:
         self.num_rows = 0
         self._row_group_rows = plan.row_group_rows
         self._stats = plan.collector() if plan.has_stats else None
-        self._keys = plan.keys
-        self._hashes: list[Any] = []
+        self._index = plan.keys
+        self._keys = None if plan.keys is None else plan.keys.of_file()
         self.sink = ParquetSink(plan.store, self._path, schema, is_unsought=True, **plan.options)
 
     def write(self, rows: pa.Table) -> int:
         """Append rows, usually as one row group, and return the file's size so far."""
         if self._stats is not None:
             self._stats.update(rows)
-        if self._keys is not None:
-            self._hashes.append(self._keys.hashes(rows))
-        self.sink.write(rows, row_group_size=self._row_group_rows)
+        steps: list[Callable[[], object]] = [
+            partial(self.sink.write, rows, row_group_size=self._row_group_rows)
+        ]
+        if self._keys is not None:  # sorting the keys takes half the time of encoding the rows
+            steps.append(partial(self._keys.add, rows))
+        if rows.num_rows < _FEW_ROWS:
+            for step in steps:
+                step()
+        else:
+            compute_together(call, steps)
         self.num_rows += rows.num_rows
         return self.sink.size_bytes
 
@@ -262,8 +274,8 @@ class _GrowingFile:
         except BaseException:
             self.sink.abandon()
             raise
-        if self._keys is not None:
-            self._keys.add(replace(info, path=self._path), self._hashes)
+        if self._index is not None and self._keys is not None:
+            self._index.add(replace(info, path=self._path), self._keys)
         return FinishedFile(
             number=self._number,
             path=self._path,
