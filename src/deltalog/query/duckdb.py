@@ -28,6 +28,7 @@ from deltalog.expressions.sql_session import UTC_NAMES
 from deltalog.query.duckdb_expressions import BY_ZERO
 from deltalog.query.duckdb_files import NativeRows
 from deltalog.query.native import MONTHS_TEXT, quoted_string
+from deltalog.query.results import SqlResult
 from deltalog.schema import StructType
 from deltalog.schema.arrow import with_query_type
 from deltalog.schema.primitives.moments import (
@@ -717,8 +718,8 @@ class QueryBuilder(SimilarNames):
         self._tables[table_name] = delta_table.to_pyarrow_dataset()
         return self
 
-    def execute(self, sql: str) -> pa.RecordBatchReader:
-        """Return the rows of a SELECT as a stream.
+    def execute(self, sql: str) -> SqlResult:
+        """Return the rows of a SELECT, which can be read once, as from a RecordBatchReader.
 
         Columns of the only table of a query are not nullable if the table's columns are not.
 
@@ -726,7 +727,8 @@ class QueryBuilder(SimilarNames):
             InvalidInputError: DuckDB rejects the statement.
         """
         reader = query_duckdb(self._database, sql, self._tables)
-        return _with_not_null(reader, _plain_fields(self._database, sql, self._tables))
+        plain = _plain_fields(self._database, sql, self._tables)
+        return SqlResult(_with_not_null(reader, plain), sql)
 
 
 def _plain_fields(

@@ -25,10 +25,10 @@ from deltalog.errors import (
     TableNotFoundError,
 )
 from deltalog.query.lexer import error_at, split
+from deltalog.query.results import SqlResult, rows_of
 from deltalog.statements.catalog_names import CatalogNames
 from deltalog.statements.grammar import parse_statement
 from deltalog.statements.local import LocalSession
-from deltalog.statements.results import SqlResult, rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -444,7 +444,13 @@ def connect(
 def _run(session: LocalSession, statement: str, parameters: Parameters) -> SqlResult:
     found = parse_statement(statement, parameters)
     try:
-        return SqlResult(found.run(session), statement)
+        answer = found.run(session)
+        return SqlResult(
+            answer.rows,
+            statement,
+            metrics=answer.metrics,
+            num_affected_rows=answer.num_affected_rows,
+        )
     except RecursionError:
         raise error_at(statement, 0, "it is nested too deeply") from None
 
