@@ -461,7 +461,7 @@ _ADVICE: Final = {
 def _problem(message: str, watched: Mapping[str, Any], *, is_translated: bool) -> str:
     """Return a message of DuckDB for the user, without a position in SQL that deltalog wrote."""
     if BY_ZERO in message:
-        return BY_ZERO
+        return message[message.index(BY_ZERO) :].partition("\n")[0]
     message = message.replace(MONTHS_TEXT, "INTERVAL YEAR TO MONTH")
     if not is_translated:
         missing = _NO_TABLE.match(message)
@@ -474,7 +474,9 @@ def _problem(message: str, watched: Mapping[str, Any], *, is_translated: bool) -
     for pattern, meaning in _ERRORS:
         if pattern.match(text):
             return pattern.sub(meaning, text, count=1) + hint
-    return _binder_problem(text, watched) if kind == "Binder Error" else problem + hint
+    if kind == "Binder Error":
+        return _binder_problem(text, watched)
+    return text if kind == "Invalid Input Error" else problem + hint
 
 
 _UNKNOWN_COLUMN = re.compile(
@@ -709,6 +711,10 @@ class QueryBuilder(SimilarNames):
     def __init__(self, session_config: Mapping[str, Any] | None = None) -> None:
         self._database = connect_duckdb(session_config, is_closed=False)
         self._tables: dict[str, Any] = {}
+
+    def __repr__(self) -> str:
+        """Show the names of the registered tables."""
+        return f"QueryBuilder({', '.join(self._tables) or 'no tables'})"
 
     def register(self, table_name: str, delta_table: HasDataset) -> QueryBuilder:
         """Register the current version of a table under a name."""

@@ -176,6 +176,12 @@ class Connection(SimilarNames):
     def __init__(self, session: LocalSession) -> None:
         self._session: LocalSession | None = session
 
+    def __repr__(self) -> str:
+        """Show the names of the registered tables, or that the connection is closed."""
+        if self._session is None:
+            return "Connection(closed)"
+        return f"Connection({', '.join(self._session.registered_names()) or 'no tables'})"
+
     def sql(self, statement: str, parameters: Parameters = None) -> SqlResult:
         """Run a statement; return its rows and the numbers of changed rows and files.
 
@@ -275,6 +281,11 @@ class Cursor:
         self._result: SqlResult | None = None
         self._rows: Any = None
         self._is_closed = False
+
+    def __repr__(self) -> str:
+        """Show the connection and the number of changed rows."""
+        state = "closed" if self._is_closed else f"rowcount {self.rowcount}"
+        return f"Cursor({self.connection!r}, {state})"
 
     @property
     def description(self) -> list[tuple[Any, ...]] | None:
