@@ -342,7 +342,7 @@ class ResultType(StrEnum):
     """The type of a sum, which depends on the type of the argument."""
     AVERAGE = "average"
     """The type of an average, which depends on the type of the argument."""
-    DOUBLE = "double"
+    DOUBLE = "of doubles"
     """A double. The argument must be a number, or a string that is cast to a double."""
     POPULATION = "population"
     """As `DOUBLE`. DuckDB returns 0 for one value, also if it is NaN or infinite."""

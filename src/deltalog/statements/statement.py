@@ -329,7 +329,7 @@ def _facts(statement: Any) -> Iterator[tuple[str, str]]:
         value = getattr(statement, one.name)
         text = getattr(value, "text", value)
         if isinstance(value, Enum):
-            text = value.name.lower().replace("_", " ")
+            text = value.value
         if value is not None and value is not False and value != ():
             yield one.name.removeprefix("is_").replace("_", " "), str(text)
 
