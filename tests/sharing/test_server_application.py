@@ -38,10 +38,19 @@ def test_tables_are_looked_at_before_anybody_asks(
     path = tmp_path / "c.json"
     path.write_text(json.dumps(small_config(shares=shares)))
     assert main(["check", str(path)]) == 0
-    assert main(["check", "--tables", str(path)]) == 2
-    *_, counts, right, odd, gone = capsys.readouterr().out.splitlines()
+    assert main(["check", "--tables", str(path)]) == 1
+    printed = capsys.readouterr()
+    assert printed.err.endswith("2 of 3 tables cannot be shared\n")
+    *_, counts, right, odd, gone = printed.out.splitlines()
     assert counts.endswith("shares: 1, tables: 3, recipients: 1")
     assert right == "s.d.right: can be shared"
     assert odd.startswith("s.d.odd: ")
     assert "'b'" in odd
     assert "nowhere" in gone
+    assert main(["check", "--tables", "--json", str(path)]) == 1
+    first, second, _ = map(json.loads, capsys.readouterr().out.splitlines())
+    assert first == {"table": "s.d.right", "problem": None}
+    assert "'b'" in second["problem"]
+    assert main(["check", "--json", str(path)]) == 0
+    counted = json.loads(capsys.readouterr().out)
+    assert counted == {"shares": 1, "tables": 3, "recipients": 1}

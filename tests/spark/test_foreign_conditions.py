@@ -122,7 +122,7 @@ def test_new_rows_must_match(lake: SparkSession, condition: str) -> None:
 
 def test_files_are_pruned_by_what_is_known(lake: SparkSession) -> None:
     (told,) = lake.sql("EXPLAIN DELETE FROM c WHERE marked(v) = 'x!' AND p = '1'").collect()[0]
-    assert "by partition values: p = '1'" in told
+    assert "read if partition values: p = '1'" in told
     assert "rows where: marked(v) = 'x!' AND p = '1'" in told
 
 

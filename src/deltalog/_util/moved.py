@@ -189,6 +189,7 @@ _NOW: Final = {
     "query.names": ["query.relations"],
     "query.native": ["query.common_types", "query.duckdb_types", "query.pruning"],
     "query.query_trees": ["query.aggregates", "query.safe_constants"],
+    "query.results": ["statements.results"],
     "query.running": ["query.chains", "query.duckdb_functions", "query.shown"],
     "query.tables": ["query.spelled", "table.queries"],
     "query.translate": ["query.dialect", "query.selections"],

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
     from deltalog.log.snapshot import Snapshot
 
+_MOST_NAMES: Final = 10
 _SEPARATORS: Final = frozenset("/\\:")
 _JOURNALS: Final = "_transactions"  # no schema has this name, because `_is_safe` refuses it
 
@@ -84,6 +85,20 @@ class FileCatalog(OffersTransactions):
         """
         schemas = sorted((name,) for name in self._folders("") if _is_safe(name))
         return [schema for schema in schemas if schema[: len(within)] == tuple(within)]
+
+    def check_schema(self, schema: Name) -> None:
+        """Raise CatalogError if a local directory has no folder for a schema.
+
+        Other stores have no empty folders, so there a schema without tables cannot be found.
+        """
+        store, shown = self._schema_store(schema), shown_name(schema)
+        if is_local(store) and schema not in (known := self.list_schemas()):
+            names = ", ".join(map(shown_name, known[:_MOST_NAMES])) or "none"
+            raise CatalogError(
+                f"there is no schema {shown} in {self._root}: found {names}; CREATE SCHEMA "
+                f"{shown} makes it",
+                status=404,
+            )
 
     def list_tables(self, schema: Name) -> list[Name]:
         """Return the tables of a schema, which are its folders that contain a log.

@@ -157,6 +157,10 @@ _OTHERWISE: Final = {
 """Option of other programs → an option of the command, and what to do instead."""
 _VALUES: Final = (
     (re.compile(r"^Value error, "), ""),
+    (
+        re.compile(r"^('(?:-|[^']*\.sql)') is not one of 'table'.*"),
+        r"\1 is not an output format; --file FILE (-i) runs the statements of a file",
+    ),
     (re.compile(r"Input should be a valid integer(?:, .*)?"), "expected a whole number"),
     (re.compile(r"Input should be a valid number(?:, .*)?"), "expected a number"),
     (re.compile(r"Input should be (greater than|less than)"), r"expected a number \1"),

@@ -37,8 +37,13 @@ def sql(  # noqa: PLR0917  # callers need each parameter
         str | None, typer.Argument(help="Statements, separated by semicolons. - reads stdin.")
     ] = None,
     file: Annotated[
-        Path | None,
-        typer.Option("--file", "-i", help="A file with statements.", exists=True, dir_okay=False),
+        str | None,
+        typer.Option(
+            "--file",
+            "-i",
+            metavar="<file>",
+            help="A file with statements, separated by semicolons. - reads stdin.",
+        ),
     ] = None,
     table: Annotated[
         list[str] | None,
@@ -66,6 +71,7 @@ def sql(  # noqa: PLR0917  # callers need each parameter
         raise InvalidInputError("cannot run a statement and a file: give one of them")
     if schema is not None and catalog is None:
         raise InvalidInputError("cannot use --schema without --catalog: give both")
+    _check_no_file(statement or "")
     options = storage_options(option)
     with connect(
         _tables(table), catalog=catalog, schema=schema, storage_options=options
@@ -83,11 +89,26 @@ def sql(  # noqa: PLR0917  # callers need each parameter
             _run_statement(connection, one, form)
 
 
-def _content(file: Path) -> str:
+def _content(file: str) -> str:
+    if file == "-":
+        return file
     try:
-        return file.read_text("utf-8")
+        return Path(file).read_text("utf-8")
     except UnicodeDecodeError:
-        raise InvalidInputError(f"cannot read {str(file)!r}: it is not a text in UTF-8") from None
+        raise InvalidInputError(f"cannot read {file!r}: it is not a text in UTF-8") from None
+    except FileNotFoundError:
+        raise InvalidInputError(f"cannot read {file!r}: it does not exist") from None
+    except OSError as error:
+        raise InvalidInputError(f"cannot read {file!r}: {error.strerror}") from None
+
+
+def _check_no_file(statement: str) -> None:
+    """Refuse the name of a file where a statement is expected."""
+    if statement.endswith(".sql") and len(statement.split()) == 1:
+        raise InvalidInputError(
+            f"cannot run {statement!r}: it is no statement; --file {statement} runs the statements "
+            "of a file"
+        )
 
 
 def _tables(given: list[str] | None) -> dict[str, str]:

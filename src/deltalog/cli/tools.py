@@ -56,10 +56,17 @@ def serve(
 def check(
     config: Config,
     *,
-    tables: Annotated[bool, typer.Option("--tables", help="Also open every table.")] = False,
+    tables: Annotated[
+        bool, typer.Option("--tables", help="Also open every table, as a recipient would.")
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print a line of JSON per table.")] = False,
 ) -> None:
-    """Check a configuration file for errors."""
-    _run("check", config, *(["--tables"] if tables else []))
+    """Check a configuration file for errors.
+
+    The exit code is 1 if a table cannot be shared, and 2 if the file is invalid.
+    """
+    options = ["--tables"] if tables else []
+    _run("check", config, *options, *(["--json"] if json else []))
 
 
 @_share.command("token")

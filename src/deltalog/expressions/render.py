@@ -47,7 +47,7 @@ from deltalog.schema.types import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     _Piece = str | tuple[Expression, int]
     """A string, or a child node with the minimum precedence at which it needs no brackets."""
@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     _PRIMARY,
 ) = range(1, 13)  # fmt: skip
 _BIT_OPERATORS: Final = {"|": _BIT_OR, "^": _BIT_XOR, "&": _BIT_AND}
+_SUFFIX: Final = re.compile(r"^(-?[\d.]+(?:E-?\d+)?)(?:BD|[A-Z])$", re.ASCII)
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 UNITS: Final = (
     "YEAR",
@@ -88,6 +89,15 @@ _RESERVED: Final = frozenset(
 
 def to_sql(expression: Expression) -> str:
     """Return the expression as one line of Spark SQL; `parse_sql` parses it to the same tree."""
+    return _rendered(expression, _RENDERERS)
+
+
+def shown_sql(expression: Expression) -> str:
+    """Return the expression for people: as `to_sql`, but numbers have no suffix for their type."""
+    return _rendered(expression, _RENDERERS | {Literal: _plain_literal})
+
+
+def _rendered(expression: Expression, renderers: Mapping[type[Expression], Any]) -> str:
     texts: list[str] = []
     waiting: list[_Piece] = [(expression, 0)]
     while waiting:
@@ -96,7 +106,7 @@ def to_sql(expression: Expression) -> str:
             texts.append(piece)
             continue
         node, least = piece
-        pieces, binding = _RENDERERS[type(node)](node)
+        pieces, binding = renderers[type(node)](node)
         waiting += reversed(pieces if binding >= least else ["(", *pieces, ")"])
     return "".join(texts)
 
@@ -296,6 +306,11 @@ def _literal(node: Literal) -> _Rendered:
     if node.nanos:
         text = _with_nanos(text, node.nanos)
     return [text], _UNARY if text.startswith("-") else _PRIMARY
+
+
+def _plain_literal(node: Literal) -> _Rendered:
+    pieces, binding = _literal(node)
+    return [_SUFFIX.sub(r"\1", str(one)) for one in pieces], binding
 
 
 def _with_nanos(text: str, nanos: int) -> str:

@@ -44,6 +44,10 @@ class LocalEngine:
 
     files_per_deletion = 5_000
 
+    def __repr__(self) -> str:
+        """Show the name of the class, because the engine has no state."""
+        return "LocalEngine()"
+
     def open_rows(self, data: Any) -> RowSource:
         """Open rows in any form that `open_batches` accepts, as a stream of Arrow batches."""
         return open_batches(data)

@@ -8,6 +8,7 @@ names.
 - `tables`: the rows of each table, after pruning. `duckdb_files`: files that DuckDB reads itself.
 - `running`: runs the query. `duckdb`: connections, and streams of rows. `duckdb_expressions`:
   Spark's expressions in DuckDB's SQL.
+- `results`: what a query or another statement returns to the user.
 """
 
 from __future__ import annotations

@@ -60,11 +60,12 @@ from deltalog.query.query_trees import (
     replaced,
     simple_operands,
     with_function,
+    with_positions,
 )
 from deltalog.schema.types import STRING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from sqlglot.expressions import Expr
 
@@ -92,8 +93,17 @@ _OTHER_MOMENTS: Final = re.compile(
 )
 # An expression that contains one of these nodes is not a constant, or its value is not known yet.
 _UNKNOWN: Final = (exp.Column, exp.Query, exp.Placeholder)
+_BESIDE: Final[dict[ResultType, tuple[type[Expr], ...]]] = {
+    ResultType.AVERAGE: (exp.Sum, exp.Count),
+    ResultType.POPULATION: (exp.AnyValue,),
+    ResultType.CORRELATION: (exp.RegrCount, exp.CovarPop),
+}
+"""The kind of a function → the functions of the same arguments that its result needs."""
+_NO_NUMBERS: Final = (exp.Column, exp.Query, exp.Null, exp.Boolean)
 _STRING_KIND: Final = "text"
 _OTHER: Final = "other"
+_MOST_SHOWN: Final = 60
+"""The number of characters of an input in an error, such as of a subquery."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +119,7 @@ class Computed:
         place: the position of the expression's first character in the query.
         chain: for a condition in a chain of AND and OR, or a value of SELECT, the number of this
             chain or SELECT, else None. Within it, equal inputs have equal types.
+        shown: the user's text of each input.
     """
 
     text: str
@@ -117,14 +128,15 @@ class Computed:
     native: str | None
     place: int
     chain: int | None = None
+    shown: tuple[str, ...] = ()
 
     def named(self, message: str) -> str:
-        """Return a message in which the query's columns replace the names of inputs."""
-        return re.sub(
-            rf"`?{INPUT}(\d+)`?",
-            lambda mark: self.inputs[int(mark[1])][1].replace('"', "`"),
-            message,
-        )
+        """Return a message in which the user's texts replace the names of inputs."""
+        return _with_inputs(message, self.shown)
+
+
+def _with_inputs(message: str, shown: Sequence[str]) -> str:
+    return re.sub(rf"`?{INPUT}(\d+)`?", lambda mark: shown[int(mark[1])], message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +145,8 @@ class Aggregated:
 
     Args:
         kind: the rule that determines the type of the result.
-        texts: the call in DuckDB's dialect, in which a mark replaces the argument. For an average,
-            also the calls of the sum and the count.
+        texts: the call in DuckDB's dialect, in which a mark replaces the argument; then the calls
+            of other functions, such as the sum and the count for an average.
         argument: the argument in DuckDB's dialect, with marks.
         mark: the mark in `texts` that the argument replaces.
     """
@@ -196,6 +208,8 @@ def divided(tree: Expr, source: TextOfParts) -> QueryOfParts:
         note_groups(select)
     for clause in tree.find_all(exp.Limit, exp.Offset):
         _check_number(clause)
+    for node in tree.find_all(exp.Any, exp.All, exp.ExplodeOuter, exp.PosexplodeOuter):
+        _check_supported(node)
     makes_nested = any(map(may_make_nested, tree.walk()))
     found = parts.visit(tree)
     return QueryOfParts(_duckdb(found), tuple(parts.found), makes_nested)
@@ -204,8 +218,14 @@ def divided(tree: Expr, source: TextOfParts) -> QueryOfParts:
 def _check_number(clause: Expr) -> None:
     """Refuse a LIMIT or OFFSET that is no number of rows; DuckDB's error would not name it."""
     value: Any = clause.args["expression"]
+    if isinstance(value, exp.Placeholder):
+        # DuckDB counts NULL as no limit, and a value is not known yet.
+        message = f"{clause.key.upper()} expects a number of rows, found NULL"
+        error = exp.Anonymous(this="error", expressions=[exp.Literal.string(message)])
+        clause.set("expression", exp.Coalesce(this=value.copy(), expressions=[error]))
+        return
     is_other = isinstance(value, exp.Literal) and not value.is_int
-    if is_other or isinstance(value, exp.Neg) or value.find(exp.Column):
+    if is_other or isinstance(value, exp.Neg) or value.find(*_NO_NUMBERS):
         raise SyntaxProblem(
             start_of(value),
             f"{clause.key.upper()} expects a number of rows, found {value.sql(dialect='spark')}",
@@ -214,7 +234,9 @@ def _check_number(clause: Expr) -> None:
 
 def _duckdb(tree: Expr) -> str:
     try:
-        return with_naturals(tree).sql(dialect="duckdb", unsupported_level=ErrorLevel.RAISE)
+        return with_positions(with_naturals(tree)).sql(
+            dialect="duckdb", unsupported_level=ErrorLevel.RAISE
+        )
     except FAILURES as error:
         raise SyntaxProblem(start_of(tree), f"DuckDB has no equivalent: {error}") from error
 
@@ -226,6 +248,7 @@ class _Parts:
         self._source = source
         self.found: list[Part] = []
         self._known: dict[tuple[Any, ...], int] = {}
+        self._shown: dict[str, str] = {}
         self._scopes = count(1)
         self._scope = 0
         self._chain: int | None = None
@@ -328,12 +351,19 @@ class _Parts:
 
     def _input(self, node: Expr, columns: dict[str, str], *, has_names: bool) -> str:
         """Visit an input of an expression; return its name, which equal inputs share."""
+        span = span_of(node)
+        text = node.sql(dialect="spark") if span is None else self._source.text[slice(*span)]
         kept = self.visit(node.copy())
         shown = _duckdb(kept)
         if shown not in columns:
             own = kept.name if has_names and isinstance(kept, exp.Column) else ""
-            is_free = own and name_key(own) not in map(name_key, columns.values())
+            is_free = (
+                own
+                and not MARKS.match(own)
+                and name_key(own) not in map(name_key, columns.values())
+            )
             columns[shown] = own if is_free else f"{INPUT}{len(columns)}"
+            self._shown[shown] = text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
         replaced(node, kept)
         return columns[shown]
 
@@ -342,7 +372,8 @@ class _Parts:
         names = frozenset(
             one.name for one in node.find_all(exp.Placeholder) if isinstance(one.this, str)
         )
-        _checked(text, names, start)
+        shown = tuple(self._shown[one] for one in columns)
+        _checked(text, names, start, shown)
         native: str | None = None
         if not _OTHER_MOMENTS.search(text):
             with contextlib.suppress(SyntaxProblem):
@@ -352,7 +383,8 @@ class _Parts:
             self._known[key] = len(self.found)
             origin = self._source.origin(start)
             columns_of = tuple(zip(columns.values(), columns, strict=True))
-            self.found.append(Computed(text, names, columns_of, native, origin, self._chain))
+            part = Computed(text, names, columns_of, native, origin, self._chain, shown)
+            self.found.append(part)
         return self._marked(node, self._known[key])
 
     def _structure(self, node: Expr) -> Expr:
@@ -503,22 +535,38 @@ class _Parts:
         mark = f"{_ARGUMENT}{number}_"
         argument = ""
         if kind in ASKED:
-            value = (
-                core_of(node).this if kind is not ResultType.BY else core_of(node).expressions[1]
-            )
+            core = core_of(node)
+            called = isinstance(core, exp.Anonymous)
+            value = core.expressions[kind is ResultType.BY] if called else core.this
             while isinstance(value, exp.Distinct | exp.Order):
                 value = value.this or value.expressions[0]
             argument = _duckdb(value)
             replaced(value, exp.column(mark))
         texts = [_duckdb(node)]
-        if kind is ResultType.AVERAGE:
-            texts += [_duckdb(with_function(node, other)) for other in (exp.Sum, exp.Count)]
+        texts += [_duckdb(with_function(node, other)) for other in _BESIDE.get(kind, ())]
         self.found.append(Aggregated(kind, tuple(texts), argument, mark))
         return self._marked(node, number)
 
     @staticmethod
     def _marked(node: Expr, number: int) -> Expr:
         return replaced(node, exp.column(f"{_MARK}{number}_"))
+
+
+def _check_supported(node: Expr) -> None:
+    """Refuse what neither Spark nor DuckDB's SQL has, with its counterpart in Spark."""
+    if isinstance(node, exp.Any | exp.All) and isinstance(node.this, exp.Query):
+        raise SyntaxProblem(
+            start_of(node),
+            "Spark has no ANY, SOME or ALL with a query: write x IN (SELECT …), or compare with "
+            "one value, as in x > (SELECT min(…) …)",
+        )
+    if isinstance(node, exp.ExplodeOuter | exp.PosexplodeOuter):
+        name = name_of_function(node)
+        raise SyntaxProblem(
+            start_of(node),
+            f"deltalog has {name} only as LATERAL VIEW OUTER {name.removesuffix('_outer')}(…) e AS "
+            f"{'col' if name.startswith('explode') else 'pos, col'}",
+        )
 
 
 def _named_result(query: Expr | None, key: Expr) -> Expr | None:
@@ -538,11 +586,13 @@ def _kind_of_constant(node: Expr) -> str:
     return "truth" if isinstance(node, exp.Boolean) else _OTHER
 
 
-def _checked(text: str, parameters: frozenset[str], place: int) -> Expression:
+def _checked(
+    text: str, parameters: frozenset[str], place: int, shown: Sequence[str] = ()
+) -> Expression:
     try:
         return parse_sql(text, parameters=dict.fromkeys(parameters))
     except InvalidInputError as error:
-        raise SyntaxProblem(place, str(error)) from error
+        raise SyntaxProblem(place, _with_inputs(str(error), shown)) from error
 
 
 # --- names of result columns without an alias, as in Spark

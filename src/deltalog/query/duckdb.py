@@ -28,6 +28,7 @@ from deltalog.expressions.sql_session import UTC_NAMES
 from deltalog.query.duckdb_expressions import BY_ZERO
 from deltalog.query.duckdb_files import NativeRows
 from deltalog.query.native import MONTHS_TEXT, quoted_string
+from deltalog.query.results import SqlResult
 from deltalog.schema import StructType
 from deltalog.schema.arrow import with_query_type
 from deltalog.schema.primitives.moments import (
@@ -460,7 +461,7 @@ _ADVICE: Final = {
 def _problem(message: str, watched: Mapping[str, Any], *, is_translated: bool) -> str:
     """Return a message of DuckDB for the user, without a position in SQL that deltalog wrote."""
     if BY_ZERO in message:
-        return BY_ZERO
+        return message[message.index(BY_ZERO) :].partition("\n")[0]
     message = message.replace(MONTHS_TEXT, "INTERVAL YEAR TO MONTH")
     if not is_translated:
         missing = _NO_TABLE.match(message)
@@ -473,7 +474,9 @@ def _problem(message: str, watched: Mapping[str, Any], *, is_translated: bool) -
     for pattern, meaning in _ERRORS:
         if pattern.match(text):
             return pattern.sub(meaning, text, count=1) + hint
-    return _binder_problem(text, watched) if kind == "Binder Error" else problem + hint
+    if kind == "Binder Error":
+        return _binder_problem(text, watched)
+    return text if kind == "Invalid Input Error" else problem + hint
 
 
 _UNKNOWN_COLUMN = re.compile(
@@ -709,6 +712,10 @@ class QueryBuilder(SimilarNames):
         self._database = connect_duckdb(session_config, is_closed=False)
         self._tables: dict[str, Any] = {}
 
+    def __repr__(self) -> str:
+        """Show the names of the registered tables."""
+        return f"QueryBuilder({', '.join(self._tables) or 'no tables'})"
+
     def register(self, table_name: str, delta_table: HasDataset) -> QueryBuilder:
         """Register the current version of a table under a name."""
         if not hasattr(delta_table, "to_pyarrow_dataset"):
@@ -717,8 +724,8 @@ class QueryBuilder(SimilarNames):
         self._tables[table_name] = delta_table.to_pyarrow_dataset()
         return self
 
-    def execute(self, sql: str) -> pa.RecordBatchReader:
-        """Return the rows of a SELECT as a stream.
+    def execute(self, sql: str) -> SqlResult:
+        """Return the rows of a SELECT, which can be read once, as from a RecordBatchReader.
 
         Columns of the only table of a query are not nullable if the table's columns are not.
 
@@ -726,7 +733,8 @@ class QueryBuilder(SimilarNames):
             InvalidInputError: DuckDB rejects the statement.
         """
         reader = query_duckdb(self._database, sql, self._tables)
-        return _with_not_null(reader, _plain_fields(self._database, sql, self._tables))
+        plain = _plain_fields(self._database, sql, self._tables)
+        return SqlResult(_with_not_null(reader, plain), sql)
 
 
 def _plain_fields(

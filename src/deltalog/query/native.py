@@ -25,7 +25,7 @@ from deltalog.expressions import Literal, columns, nodes, parse_sql, resolve, ty
 from deltalog.expressions.coercion import FINE_MOMENTS, common_type, has_same_structure
 from deltalog.expressions.sql_session import SqlSession
 from deltalog.expressions.trees import walk
-from deltalog.query.query_trees import ResultType
+from deltalog.query.query_trees import OF_DOUBLES, ResultType
 from deltalog.schema import DataType, Field, MapType, PrimitiveType, StructType
 from deltalog.schema.arrow import from_arrow_type
 from deltalog.schema.columns import walk_types
@@ -98,6 +98,12 @@ def check_aggregated(what: ResultType, kind: DataType, shown: str) -> None:
     Raises:
         InvalidInputError: DuckDB's result would differ from Spark's.
     """
+    if what in _EXPECTED and not _is_expected(what, kind):
+        counts = what is ResultType.SUM and kind == BOOLEAN
+        hint = "; count_if(condition) counts rows" if counts else ""
+        raise InvalidInputError(
+            f"cannot run {shown!r}: the function expects {_EXPECTED[what]}, found {kind}{hint}"
+        )
     named = "strings" if what is ResultType.TEXT else "sum and the average"
     is_known = kind != YEAR_TO_MONTH
     if what in {ResultType.ORDERED, ResultType.BY}:
@@ -106,6 +112,28 @@ def check_aggregated(what: ResultType, kind: DataType, shown: str) -> None:
         raise InvalidInputError(
             f"cannot run {shown!r}: the {named} of the type {kind} are not supported"
         )
+
+
+_EXPECTED: Final = {
+    **dict.fromkeys((ResultType.SUM, ResultType.AVERAGE, *OF_DOUBLES), "a number"),
+    ResultType.TRUTH: "a boolean",
+    ResultType.WHOLE: "an integer",
+}
+"""The kind of an aggregate function → what its argument must be, in an error."""
+
+
+def _is_expected(what: ResultType, kind: DataType) -> bool:
+    """Return whether Spark has an aggregate function for arguments of a type."""
+    if kind in {STRING, VOID}:  # Spark casts them
+        return True
+    if what is ResultType.TRUTH:
+        return kind == BOOLEAN
+    if what is ResultType.WHOLE:
+        return kind in INTEGRALS
+    is_number = kind in {*INTEGRALS, FLOAT, DOUBLE} or decimal_of(kind) is not None
+    # Spark has the sum and the average of intervals. The latter is DuckDB's.
+    is_span = what in {ResultType.SUM, ResultType.AVERAGE} and kind == YEAR_TO_MONTH
+    return is_number or is_span or (what is ResultType.AVERAGE and kind == DAY_TO_SECOND)
 
 
 def is_ordered_by_duckdb(kind: DataType) -> bool:

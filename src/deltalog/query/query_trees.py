@@ -77,8 +77,35 @@ def with_function(node: Expr, kind: type[Expr]) -> Expr:
     """Return a copy of a node that calls another function with the same window and filter."""
     copy = node.copy()
     core = core_of(copy)
-    other = kind(this=core.this)
+    other = kind(**{name: core.args.get(name) for name in ("this", "expression")})
     return other if core is copy else (replaced(core, other), copy)[1]
+
+
+def with_positions(tree: Expr) -> Expr:
+    """Return a tree from which SQL is generated: `posexplode` counts by integers, as in Spark."""
+    if tree.find(exp.Posexplode) is None:
+        return tree
+    found = tree.copy()
+    for node in list(found.find_all(exp.Posexplode)):
+        above = node.parent
+        one, names = (above, above.expressions) if isinstance(above, exp.Aliases) else (node, [])
+        query = one.parent
+        if not isinstance(query, exp.Select) or len(names) not in {0, 2}:
+            continue
+        number = exp.Anonymous(
+            this="generate_subscripts", expressions=[node.this.copy(), exp.Literal.number(1)]
+        )
+        position = exp.cast(number - exp.Literal.number(1), exp.DType.INT)
+        values = (position, exp.Anonymous(this="unnest", expressions=[node.this.copy()]))
+        pair = [
+            exp.Alias(this=value, alias=name)
+            for value, name in zip(
+                values, names or map(exp.to_identifier, ("pos", "col")), strict=True
+            )
+        ]
+        listed = [pair if other is one else [other] for other in query.expressions]
+        query.set("expressions", [other for many in listed for other in many])
+    return found
 
 
 def parts_around(node: Expr, core: Expr) -> Iterator[Expr]:
@@ -315,8 +342,19 @@ class ResultType(StrEnum):
     """The type of a sum, which depends on the type of the argument."""
     AVERAGE = "average"
     """The type of an average, which depends on the type of the argument."""
+    DOUBLE = "of doubles"
+    """A double. The argument must be a number, or a string that is cast to a double."""
+    POPULATION = "population"
+    """As `DOUBLE`. DuckDB returns 0 for one value, also if it is NaN or infinite."""
+    CORRELATION = "correlation"
+    """As `DOUBLE`. DuckDB returns NaN instead of NULL or an error if a variance is 0."""
+    TRUTH = "truth"
+    """A boolean, as the argument must be."""
+    WHOLE = "whole"
+    """The type of the argument, which must be an integer."""
 
 
+OF_DOUBLES: Final = frozenset({ResultType.DOUBLE, ResultType.POPULATION, ResultType.CORRELATION})
 ASKED: Final = frozenset(
     {
         ResultType.ORDERED,
@@ -325,15 +363,12 @@ ASKED: Final = frozenset(
         ResultType.KEY,
         ResultType.SUM,
         ResultType.AVERAGE,
+        *OF_DOUBLES,
+        ResultType.TRUTH,
+        ResultType.WHOLE,
     }
 )
 """The kinds for which the type of the argument must be known."""
-
-
-def _as_double(node: Expr) -> Expr:
-    """Make a function compute with doubles, as Spark does. DuckDB would use decimals."""
-    node.set("this", exp.cast(node.this, exp.DType.DOUBLE))
-    return node
 
 
 def _with_nulls(name: str) -> Callable[[Expr], Expr]:
@@ -348,8 +383,7 @@ def _with_nulls(name: str) -> Callable[[Expr], Expr]:
 def _quantile(node: Expr) -> Expr:
     if node.args.get("quantile") is None:
         raise ValueError("percentile expects 2 arguments: percentile(value, 0.5)")
-    value = exp.cast(node.this, exp.DType.DOUBLE)
-    return exp.Anonymous(this="quantile_cont", expressions=[value, node.args["quantile"]])
+    return exp.Anonymous(this="quantile_cont", expressions=[node.this, node.args["quantile"]])
 
 
 def _same(node: Expr) -> Expr:
@@ -379,22 +413,22 @@ AGGREGATES: Final[dict[type[Expr], _Row]] = {
     exp.AnyValue: (ResultType.SAME, _same),
     exp.ArgMax: (ResultType.BY, _with_nulls("arg_max_null")),
     exp.ArgMin: (ResultType.BY, _with_nulls("arg_min_null")),
-    exp.LogicalAnd: (ResultType.SAME, _same),
-    exp.LogicalOr: (ResultType.SAME, _same),
-    exp.BitwiseAndAgg: (ResultType.SAME, _same),
-    exp.BitwiseOrAgg: (ResultType.SAME, _same),
-    exp.BitwiseXorAgg: (ResultType.SAME, _same),
-    exp.Stddev: (ResultType.SAME, _same),
-    exp.StddevPop: (ResultType.SAME, _same),
-    exp.StddevSamp: (ResultType.SAME, _same),
-    exp.Variance: (ResultType.SAME, _same),
-    exp.VariancePop: (ResultType.SAME, _same),
-    exp.Corr: (ResultType.SAME, _same),
-    exp.CovarPop: (ResultType.SAME, _same),
-    exp.CovarSamp: (ResultType.SAME, _same),
+    exp.LogicalAnd: (ResultType.TRUTH, _same),
+    exp.LogicalOr: (ResultType.TRUTH, _same),
+    exp.BitwiseAndAgg: (ResultType.WHOLE, _same),
+    exp.BitwiseOrAgg: (ResultType.WHOLE, _same),
+    exp.BitwiseXorAgg: (ResultType.WHOLE, _same),
+    exp.Stddev: (ResultType.DOUBLE, _same),
+    exp.StddevPop: (ResultType.POPULATION, _same),
+    exp.StddevSamp: (ResultType.DOUBLE, _same),
+    exp.Variance: (ResultType.DOUBLE, _same),
+    exp.VariancePop: (ResultType.POPULATION, _same),
+    exp.Corr: (ResultType.CORRELATION, _same),
+    exp.CovarPop: (ResultType.DOUBLE, _same),
+    exp.CovarSamp: (ResultType.DOUBLE, _same),
     exp.Mode: (ResultType.SAME, _same),
-    exp.Median: (ResultType.SAME, _as_double),
-    exp.Quantile: (ResultType.SAME, _quantile),
+    exp.Median: (ResultType.DOUBLE, _same),
+    exp.Quantile: (ResultType.DOUBLE, _quantile),
     exp.ApproxDistinct: (ResultType.SAME, _same),
     exp.ArrayAgg: (ResultType.LIST, _same),
     exp.ArrayUniqueAgg: (ResultType.LIST, _same),

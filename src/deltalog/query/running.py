@@ -41,7 +41,7 @@ from deltalog.query.duckdb import (
     with_months,
     with_spans,
 )
-from deltalog.query.duckdb_expressions import Translation, to_duckdb
+from deltalog.query.duckdb_expressions import BY_ZERO, Translation, to_duckdb
 from deltalog.query.joins import (
     ColumnsOfJoin,
     Joined,
@@ -69,7 +69,7 @@ from deltalog.query.native import (
     type_named,
     type_text,
 )
-from deltalog.query.query_trees import ASKED, ResultType
+from deltalog.query.query_trees import ASKED, OF_DOUBLES, ResultType
 from deltalog.schema import DataType, Field, PrimitiveType, StructType
 from deltalog.schema.arrow import to_arrow_type
 from deltalog.schema.primitives.moments import (
@@ -534,9 +534,15 @@ class _Run:
             self.chosen[number] = part.texts[1] if is_plain else sort_key(text, kind)
             return
         check_aggregated(part.kind, kind, self.shown)
-        if part.kind in {ResultType.ORDERED, ResultType.BY, ResultType.TEXT}:
-            self.chosen[number] = text
-            return
+        if part.kind in OF_DOUBLES:
+            text = _of_doubles(part)
+        elif part.kind in {ResultType.SUM, ResultType.AVERAGE}:
+            text = self._of_numbers(part, kind)
+        self.chosen[number] = text
+
+    def _of_numbers(self, part: Aggregated, kind: DataType) -> str:
+        """Return the SQL of a sum or an average with Spark's type."""
+        text = part.texts[0]
         if kind in {STRING, VOID}:
             text = ARGUMENTS.sub(lambda mark: f"CAST({mark[0]} AS DOUBLE)", text)
         decimal = decimal_of(kind)
@@ -547,7 +553,7 @@ class _Run:
             text = f"CAST({text} AS DECIMAL({min(precision + 10, MAX_PRECISION)}, {scale}))"
         elif part.kind is ResultType.SUM and kind in INTEGRALS:
             text = f"CAST({text} AS BIGINT)"
-        self.chosen[number] = text
+        return text
 
     def _average(self, part: Aggregated, decimal: tuple[int, int]) -> str:
         """Return the SQL for the average of decimals, with the number of digits as in Spark."""
@@ -567,6 +573,27 @@ class _Run:
         function = RunFunction(compute, self)
         self.functions.append(function)
         return function.call_in(self.database, types, result)
+
+
+_EQUAL: Final = f"{BY_ZERO}; corr divides by the deviations, which are 0 if all values are equal"
+
+
+def _of_doubles(part: Aggregated) -> str:
+    """Return the SQL of a statistical function, with Spark's results for few or equal values."""
+    text, *others = (
+        ARGUMENTS.sub(lambda mark: f"CAST({mark[0]} AS DOUBLE)", one) for one in part.texts
+    )
+    if part.kind is ResultType.POPULATION:
+        (value,) = others
+        return f"({text} + 0 * {value})"  # NaN if the value is NaN or infinite
+    if part.kind is ResultType.CORRELATION:
+        number, covariance = others
+        is_equal = f"isnan({text}) AND NOT isnan({covariance})"
+        return (
+            f"(CASE WHEN {number} < 2 THEN NULL WHEN {is_equal} THEN error('{_EQUAL}') "
+            f"ELSE {text} END)"
+        )
+    return text
 
 
 def _has_nested_columns(rows: Any) -> bool:

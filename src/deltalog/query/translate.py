@@ -464,7 +464,8 @@ def _change_table(node: exp.Table) -> None:
 
 
 def _check_names(node: exp.Aliases) -> None:
-    if isinstance(node.this, exp.Explode | exp.Inline):
+    is_pair = type(node.this) is exp.Posexplode and len(node.expressions) == len(("pos", "col"))
+    if isinstance(node.this, exp.Explode | exp.Inline) and not is_pair:
         raise SyntaxProblem(start_of(node), "several names: use LATERAL VIEW explode(m) e AS k, v")
 
 
@@ -646,7 +647,7 @@ def _pivoted(call: Expr, by: Sequence[Expr], value: Sequence[Expr]) -> Expr:
 
 
 def _generate(node: exp.Table) -> None:
-    """Replace the table functions `range`, `generate_series` and `explode` by a query.
+    """Replace the table functions `range`, `explode` and others by a query.
 
     Spark has no `generate_series`; it includes the end, as in PostgreSQL and DuckDB.
     """
@@ -657,7 +658,9 @@ def _generate(node: exp.Table) -> None:
     if name in _SERIES and 1 <= len(values) <= _RANGE_ARGUMENTS:
         found = exp.Anonymous(this=name, expressions=values[:3])
         columns = [exp.alias_(exp.Anonymous(this="unnest", expressions=[found]), _SERIES[name])]
-    elif isinstance(call, exp.Explode):
+    elif type(call) is exp.Posexplode:
+        columns = [exp.Posexplode(this=call.this)]
+    elif type(call) is exp.Explode:
         columns = [exp.alias_(exp.Anonymous(this="unnest", expressions=[call.this]), "col")]
     else:
         return

@@ -6,8 +6,10 @@ import argparse
 import os
 import secrets
 import sys
-from typing import Final
+from typing import Any, Final
 
+from deltalog._util.escaping import printable_json
+from deltalog._util.json import dumps
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.sharing.server.application import check_tables
 from deltalog.sharing.server.config_file import load_config
@@ -30,6 +32,7 @@ def main(arguments: list[str] | None = None) -> int:
     checking = commands.add_parser("check", help="check a configuration file")
     checking.add_argument("config", help="a YAML or TOML file")
     checking.add_argument("--tables", action="store_true", help="also open every table")
+    checking.add_argument("--json", action="store_true", help="print a line of JSON per table")
     making = commands.add_parser(
         "token", help="make a token and its hash for the configuration file"
     )
@@ -42,7 +45,7 @@ def main(arguments: list[str] | None = None) -> int:
         if found.command == "serve":
             serve(found.config, host=found.host, port=found.port)
         elif found.command == "check":
-            return _check(found.config, tables=found.tables)
+            return _check(found.config, tables=found.tables, as_json=found.json)
         else:
             _token(found.profile, found.endpoint)
     except DeltaError as error:
@@ -73,17 +76,28 @@ def _token(profile: str | None, endpoint: str) -> None:
     sys.stdout.write(f"{digest}\n")
 
 
-def _check(path: str, *, tables: bool) -> int:
+def _check(path: str, *, tables: bool, as_json: bool) -> int:
+    """Print what a file shares; return 1 if a table cannot be shared."""
     config = load_config(path)
     num_tables = sum(1 for share in config.shares for _ in tables_of(share))
     counts = {"shares": len(config.shares), "tables": num_tables}
     counts["recipients"] = len(config.recipients)
-    sys.stdout.write(f"{path}: {', '.join(f'{name}: {n}' for name, n in counts.items())}\n")
+    shown = f"{path}: {', '.join(f'{name}: {n}' for name, n in counts.items())}\n"
+    # With --tables, each line of JSON is a table.
+    sys.stdout.write(_line(counts) if as_json and not tables else "" if as_json else shown)
     problems = 0
     for name, problem in check_tables(config) if tables else ():
         problems += problem is not None
-        sys.stdout.write(f"{name}: {problem or 'can be shared'}\n")
-    return 2 if problems else 0
+        row = {"table": name, "problem": problem}
+        sys.stdout.write(_line(row) if as_json else f"{name}: {problem or 'can be shared'}\n")
+    if tables:
+        found = f"{problems} of {num_tables} tables cannot be shared"
+        sys.stderr.write(f"{found if problems else 'all tables can be shared'}\n")
+    return 1 if problems else 0
+
+
+def _line(row: dict[str, Any]) -> str:
+    return f"{printable_json(dumps(row).decode())}\n"
 
 
 if __name__ == "__main__":

@@ -11,12 +11,13 @@ statement means to run one or more operations of `operations`.
 - `select`: queries, which the package `query` runs, and EXPLAIN.
 - `shows`: DESCRIBE and SHOW of one table.
 - `catalog_names`: the names of tables in catalogs; USE, SHOW TABLES and SHOW SCHEMAS.
-- `connection`: `connect` and `sql`. `results`: the results of statements.
+- `connection`: `connect` and `sql`.
 - `reader`: parses the words of a statement. `magic`: notebooks.
 """
 
 from __future__ import annotations
 
+from deltalog.query.results import SqlResult
 from deltalog.statements.connection import (
     BINARY,
     DATETIME,
@@ -49,7 +50,6 @@ from deltalog.statements.connection import (
     threadsafety,
 )
 from deltalog.statements.grammar import parse_statement
-from deltalog.statements.results import SqlResult
 from deltalog.statements.statement import Session, SqlStatement, StatementAnswer
 
 __all__ = [

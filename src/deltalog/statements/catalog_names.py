@@ -179,7 +179,8 @@ class CatalogNames:
         The name of a schema without a catalog refers to the current catalog.
 
         Raises:
-            InvalidInputError: the session has no catalog.
+            CatalogError: a local directory of tables has no such schema.
+            InvalidInputError: the session has no catalog, or a directory of tables no catalogs.
         """
         wanted = tuple(namespace)
         if self.is_empty:
@@ -190,6 +191,15 @@ class CatalogNames:
         if not is_catalog and not (wanted and name_key(wanted[0]) in self._aliased):
             missing = self._depth - 1 - len(wanted)
             wanted = (*self._schema[: max(0, missing)], *wanted)
+        catalog, schema = self._within(wanted)
+        if isinstance(catalog, FileCatalog) and (schema or is_catalog):
+            if is_catalog and schema:
+                raise InvalidInputError(
+                    f"cannot use the catalog {shown_name(wanted)}: a directory of tables has only "
+                    "schemas; USE schema sets the schema"
+                )
+            if schema:
+                catalog.check_schema(schema)
         self._schema = wanted
         self._depth = len(wanted) + (2 if is_catalog else 1)
 

@@ -25,10 +25,10 @@ from deltalog.errors import (
     TableNotFoundError,
 )
 from deltalog.query.lexer import error_at, split
+from deltalog.query.results import SqlResult, rows_of
 from deltalog.statements.catalog_names import CatalogNames
 from deltalog.statements.grammar import parse_statement
 from deltalog.statements.local import LocalSession
-from deltalog.statements.results import SqlResult, rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -176,6 +176,12 @@ class Connection(SimilarNames):
     def __init__(self, session: LocalSession) -> None:
         self._session: LocalSession | None = session
 
+    def __repr__(self) -> str:
+        """Show the names of the registered tables, or that the connection is closed."""
+        if self._session is None:
+            return "Connection(closed)"
+        return f"Connection({', '.join(self._session.registered_names()) or 'no tables'})"
+
     def sql(self, statement: str, parameters: Parameters = None) -> SqlResult:
         """Run a statement; return its rows and the numbers of changed rows and files.
 
@@ -275,6 +281,11 @@ class Cursor:
         self._result: SqlResult | None = None
         self._rows: Any = None
         self._is_closed = False
+
+    def __repr__(self) -> str:
+        """Show the connection and the number of changed rows."""
+        state = "closed" if self._is_closed else f"rowcount {self.rowcount}"
+        return f"Cursor({self.connection!r}, {state})"
 
     @property
     def description(self) -> list[tuple[Any, ...]] | None:
@@ -444,7 +455,13 @@ def connect(
 def _run(session: LocalSession, statement: str, parameters: Parameters) -> SqlResult:
     found = parse_statement(statement, parameters)
     try:
-        return SqlResult(found.run(session), statement)
+        answer = found.run(session)
+        return SqlResult(
+            answer.rows,
+            statement,
+            metrics=answer.metrics,
+            num_affected_rows=answer.num_affected_rows,
+        )
     except RecursionError:
         raise error_at(statement, 0, "it is nested too deeply") from None
 

@@ -88,6 +88,8 @@ class LocalSession:
         self._storage_options = storage_options
         self._own_database = connect_duckdb(settings) if settings else None
         self._registered: dict[tuple[str, ...], tuple[QualifiedName, Any]] = {}
+        # The names that the user has registered; statements have created the others.
+        self._passed: set[tuple[str, ...]] = set()
         self.engine: Engine = LocalEngine()
         self.options: CommitOptions = USUAL
         self.enforces_retention = True
@@ -118,6 +120,11 @@ class LocalSession:
         else:
             rows = exportable(rows)
         self._registered[parts.key] = parts, rows
+        self._passed.add(parts.key)
+
+    def registered_names(self) -> list[str]:
+        """Return the names that are registered for the session."""
+        return [str(name) for name, _ in self._registered.values()]
 
     def begin(self) -> None:
         """Make the next statement use the latest versions of its tables."""
@@ -221,8 +228,21 @@ class LocalSession:
             self._registered[bare.key] = bare, table
 
     def forget(self, name: QualifiedName) -> bool:
-        """Remove the name of a table. If the table is in no catalog, its files are not deleted."""
+        """Remove the name of a table. If the table is in no catalog, its files are not deleted.
+
+        Raises:
+            InvalidInputError: the user has given the table this name for the session.
+        """
         self._seen.clear()
+        if name.key in self._passed:
+            _, rows = self._registered[name.key]
+            problem = "is a name of rows for this session only, which needs no DROP TABLE"
+            if isinstance(rows, DeltaTable):
+                problem = (
+                    f"is a name for this session only, of the table {rows.table_uri}; delete the "
+                    "table's files with the store's own tools, or its rows by TRUNCATE TABLE"
+                )
+            raise InvalidInputError(f"cannot drop {name}: it {problem}")
         if name.key not in self._registered:
             return self.namespaces.forget(name)
         del self._registered[name.key]

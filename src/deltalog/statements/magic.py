@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.errors import InvalidInputError
 from deltalog.query.lexer import split
+from deltalog.query.results import SqlResult
 from deltalog.statements.connection import Connection, connect, statements_of
 from deltalog.statements.grammar import parse_statement
-from deltalog.statements.results import SqlResult
 from deltalog.table import DeltaTable
 
 if TYPE_CHECKING:

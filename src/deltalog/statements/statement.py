@@ -11,7 +11,7 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from enum import StrEnum
+from enum import Enum, StrEnum
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import pyarrow as pa
@@ -328,6 +328,8 @@ def _facts(statement: Any) -> Iterator[tuple[str, str]]:
     for one in fields(statement):
         value = getattr(statement, one.name)
         text = getattr(value, "text", value)
+        if isinstance(value, Enum):
+            text = value.value
         if value is not None and value is not False and value != ():
             yield one.name.removeprefix("is_").replace("_", " "), str(text)
 

@@ -179,6 +179,11 @@ class Appender(SimilarNames):
         self._committer = ThreadPoolExecutor(1, thread_name_prefix="deltalog-append")
         self._committer_thread: int | None = None
 
+    def __repr__(self) -> str:
+        """Show the table, and how many rows wait."""
+        state = "closed" if self._is_closed else f"{self._inside_rows:,} rows wait"
+        return f"{self._table!r}.appender(), {state}"
+
     def append(self, data: Rows) -> Future[int]:
         """Queue rows, and return a future of the version that will contain them.
 

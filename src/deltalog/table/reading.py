@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from deltalog.data.scan.rows import DtypeBackend
     from deltalog.expressions import Expression
     from deltalog.operations.engine import Engine
+    from deltalog.query.results import SqlResult
     from deltalog.schema import Schema
     from deltalog.table.inspect.description import TableDescription
     from deltalog.table.inspect.diff import TableDiff
@@ -355,10 +356,11 @@ class ReadableTable(NoSequence):
             return rows.to_relation(connection)
         return duckdb_relation(self.to_pyarrow_dataset(), connection)
 
-    def sql(
-        self, query: str, parameters: Mapping[str, object] | None = None
-    ) -> pa.RecordBatchReader:
+    def sql(self, query: str, parameters: Mapping[str, object] | None = None) -> SqlResult:
         """Return the result of an SQL query, in which `this` is the version that this object shows.
+
+        The rows can be read once: by `to_pandas()`, `to_arrow()` or others, or batch by batch, as
+        from a `pyarrow.RecordBatchReader`.
 
         Args:
             query: a query in Spark's dialect, such as `SELECT count(*) FROM this`, or
@@ -368,9 +370,10 @@ class ReadableTable(NoSequence):
         Raises:
             InvalidInputError: DuckDB is not installed, or rejects the query.
         """
+        from deltalog.query.results import SqlResult
         from deltalog.query.tables import query_table  # sqlglot is slow to import
 
-        return query_table(self, query, arguments.as_named(parameters))
+        return SqlResult(query_table(self, query, arguments.as_named(parameters)), query)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Return the rows as an Arrow C stream, for any library that supports Arrow."""

@@ -81,6 +81,8 @@ def test_standard_input_is_run(table: str, arguments: tuple[str, ...]) -> None:
         (("SELECT 1", "--table", "=x"), 2, "--table: expected name=location"),
         (("SELECT 1", "--file", "{script}"), 2, "give one of them"),
         (("--file", "/no/such/file"), 2, "does not exist"),
+        (("-f", "report.sql"), 2, "--file FILE (-i) runs the statements of a file"),
+        (("report.sql",), 2, "--file report.sql runs the statements of a file"),
     ],
 )
 def test_problems_have_exit_codes(
@@ -199,3 +201,10 @@ def test_tables_are_found_in_a_catalog(table: str, tmp_path: Path) -> None:
     ]
     found = run("sql", "--schema", "sales", "SELECT 1", code=2)
     assert "--catalog" in found.stderr
+
+
+def test_a_file_may_be_standard_input() -> None:
+    found = CliRunner().invoke(
+        app, ["sql", "--file", "-", "--json"], "SELECT 1 AS a; SELECT 2 AS b"
+    )
+    assert (found.exit_code, found.stdout.splitlines()) == (0, ['{"a":1}', '{"b":2}'])

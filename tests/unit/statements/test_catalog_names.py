@@ -8,7 +8,12 @@ import pytest
 
 from deltalog import DeltaTable, connect
 from deltalog.catalogs import FileCatalog
-from deltalog.errors import InvalidInputError, TableExistsError, TableNotFoundError
+from deltalog.errors import (
+    CatalogError,
+    InvalidInputError,
+    TableExistsError,
+    TableNotFoundError,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -128,3 +133,27 @@ def test_a_directory_is_a_catalog(connection: Connection, tmp_path: Path) -> Non
         assert rows(aliased, "SELECT count(*) FROM sales.orders") == [(2,)]
         aliased.sql("USE sales")
         assert rows(aliased, "SHOW TABLES") == [("a.sales", "orders", False)]
+
+
+def test_a_schema_that_does_not_exist_is_not_used(connection: Connection) -> None:
+    for statement in ("USE nodb", "USE SCHEMA nodb"):
+        with pytest.raises(CatalogError, match=r"no schema nodb in .*: found sales; CREATE SCHEMA"):
+            connection.sql(statement)
+    with pytest.raises(InvalidInputError, match="a directory of tables has only schemas"):
+        connection.sql("USE CATALOG nope")
+    assert rows(connection, "SELECT count(*) FROM orders") == [(2,)]  # as before
+    connection.execute_script("CREATE SCHEMA nodb; USE nodb; CREATE TABLE t (id INT)")
+    assert rows(connection, "SELECT count(*) FROM nodb.t") == [(0,)]
+
+
+def test_a_name_of_the_session_is_not_dropped(connection: Connection, tmp_path: Path) -> None:
+    table = DeltaTable(tmp_path / "lake" / "sales" / "orders")
+    connection.register("named", table).register("data", [{"id": 1}])
+    for clause in ("", "IF EXISTS "):
+        with pytest.raises(
+            InvalidInputError, match=r"for this session only, of the table .*orders"
+        ):
+            connection.sql(f"DROP TABLE {clause}named")
+        with pytest.raises(InvalidInputError, match="a name of rows for this session only"):
+            connection.sql(f"DROP TABLE {clause}data")
+    assert rows(connection, "SELECT count(*) FROM named") == [(2,)]

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+import polars as pl
 import pyarrow as pa
 import pytest
 
 import deltalog
+from deltalog import DeltaTable, QueryBuilder, write_deltalake
 from deltalog.errors import InvalidInputError
+from deltalog.query.results import SqlResult
 from tests.support.sql_tables import SqlTables
 
 
@@ -26,8 +33,8 @@ def test_rows_are_taken_once() -> None:
     result.to_arrow()
     with pytest.raises(InvalidInputError, match="they were already read"):
         result.to_arrow()
-    assert "rows taken" in repr(result)
-    assert "rows taken" in result._repr_html_()
+    assert "rows already read" in repr(result)
+    assert "rows already read" in result._repr_html_()
 
 
 def test_showing_loses_no_rows() -> None:
@@ -107,3 +114,92 @@ def test_columns_may_share_a_name() -> None:
 
 def test_no_rows_are_shown_as_none() -> None:
     assert repr(deltalog.sql("SELECT 1 AS a WHERE false")) == "a\n-"
+
+
+def by_function(table: DeltaTable) -> SqlResult:
+    return deltalog.sql("SELECT id FROM t", t=table)
+
+
+def by_method(table: DeltaTable) -> SqlResult:
+    return table.sql("SELECT id FROM this")
+
+
+def by_engine(table: DeltaTable) -> SqlResult:
+    return table.sql("SELECT id + 0L AS id FROM this")
+
+
+def by_builder(table: DeltaTable) -> SqlResult:
+    return QueryBuilder().register("t", table).execute("SELECT id FROM t")
+
+
+@pytest.fixture(params=[by_function, by_method, by_engine, by_builder])
+def run(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], SqlResult]:
+    write_deltalake(str(tmp_path / "t"), pa.table({"id": [1, 2, 3]}))
+    table = DeltaTable(str(tmp_path / "t"))
+    return lambda: request.param(table)
+
+
+def test_each_query_has_the_same_result(run: Callable[[], SqlResult], tmp_path: Path) -> None:
+    rows = [{"id": 1}, {"id": 2}, {"id": 3}]
+    assert run().to_pandas().to_dict("records") == rows
+    assert str(run().to_pandas("pyarrow")["id"].dtype) == "int64[pyarrow]"
+    assert run().to_polars().to_dicts() == rows
+    assert run().to_duckdb().fetchall() == [(1,), (2,), (3,)]
+    assert run().to_arrow() == run().to_table() == pa.table({"id": [1, 2, 3]})
+    assert run().to_pylist() == rows
+    assert "<table>" in run()._repr_html_()
+    write_deltalake(str(tmp_path / "other"), run())
+    other = DeltaTable(str(tmp_path / "other"))
+    merged = other.merge(run(), "s.id = t.id", "s", "t").when_matched_delete().execute()
+    assert merged["num_target_rows_deleted"] == 3
+    assert deltalog.sql("SELECT * FROM r", r=run()).to_pylist() == rows
+
+
+def test_each_result_is_read_as_a_reader_of_arrow(run: Callable[[], SqlResult]) -> None:
+    assert run().read_all().num_rows == 3
+    assert len(run().read_pandas()) == 3
+    assert pa.RecordBatchReader.from_stream(run()).read_all().num_rows == 3
+    assert pa.Table.from_batches(run()).num_rows == 3
+    assert pl.DataFrame(run()).shape == (3, 1)
+    assert duckdb.from_arrow(run()).fetchall() == [(1,), (2,), (3,)]
+    narrow = pa.schema({"id": pa.int32()})
+    assert run().cast(narrow).read_all().schema == narrow
+    with run() as result:
+        assert result.read_next_batch().num_rows == 3
+        with pytest.raises(StopIteration):
+            result.read_next_batch()
+    with pytest.raises(InvalidInputError, match="they were already read"):
+        result.read_all()
+
+
+def test_a_stream_goes_on_after_some_batches() -> None:
+    rows = pa.table({"id": range(100)}).to_batches(max_chunksize=30)
+    result = SqlResult(pa.Table.from_batches(rows), "SELECT …")
+    assert next(iter(result)).num_rows == 30
+    assert repr(result).startswith("id\n--\n30\n")
+    assert result.read_next_batch().num_rows == 30
+    assert result.read_all()["id"].to_pylist() == list(range(60, 100))
+    closed = deltalog.sql("SELECT id FROM range(100000)")
+    closed.close()
+    closed.close()
+    with pytest.raises(InvalidInputError, match="they were already read"):
+        closed.read_next_batch()
+
+
+def test_an_error_of_the_query_keeps_its_type(tmp_path: Path) -> None:
+    write_deltalake(str(tmp_path / "t"), pa.table({"name": ["1", "x"]}))
+    table = DeltaTable(str(tmp_path / "t"))
+    result = table.sql("SELECT * FROM this WHERE CAST(name AS INT) = 1")
+    with pytest.raises(InvalidInputError, match="cannot cast 'x'"):
+        write_deltalake(str(tmp_path / "other"), result)
+
+
+def test_rows_are_printed_without_reading_them(capsys: pytest.CaptureFixture[str]) -> None:
+    result = deltalog.sql("SELECT id FROM range(3)")
+    result.show(1)
+    assert capsys.readouterr().out == "id\n--\n0\n…\n"
+    result.show()
+    assert capsys.readouterr().out == "id\n--\n0\n1\n2\n"
+    assert result.to_arrow().num_rows == 3
+    with pytest.raises(InvalidInputError, match="a number of rows, found -1"):
+        result.show(-1)

@@ -167,7 +167,7 @@ class FoundFiles:
         names, rest = ", ".join(self.names), self.num_given - len(self.rows)
         lines = [f"key index of {names}: {count} rows in {found} files, {rest} files are not read"]
         if self.num_without:
-            lines.append(f"files without an entry in the key index: {self.num_without}")
+            lines.append(f"not in the key index, so read without it: {self.num_without} files")
         return lines
 
 

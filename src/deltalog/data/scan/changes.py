@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from deltalog._util.argument_types import checks_types
+from deltalog._util.cards import card, plain
 from deltalog._util.escaping import name_key
 from deltalog._util.kernels import compute
 from deltalog._util.paths import canonical_path, decode_path
-from deltalog.data.scan.plan import check_rows_readable, descriptor_of, make_task
+from deltalog.data.scan.plan import check_rows_readable, descriptor_of, make_task, some_rows
 from deltalog.data.scan.reader import ScanTask, read_tasks
 from deltalog.data.scan.rows import Rows
 from deltalog.data.scan.task import Constants, ReadSpec, read_spec
@@ -95,6 +96,15 @@ class Changes(Rows):
     def __repr__(self) -> str:
         """Show the table and the versions."""
         return f"Changes({self.spec.table!r}, versions {self.first.version} to {self.end})"
+
+    def _repr_html_(self) -> str:
+        """Return the notebook card: the range of versions, and some of its rows.
+
+        Cost: reads the commits of the range, and rows of one file at most.
+        """
+        columns = ", ".join(self.schema.names)
+        title = f"Changes of {self.spec.table}, versions {self.first.version} to {self.end}"
+        return card(title, plain(f"columns: {columns}"), *some_rows(self.to_batches))
 
     def tasks(self) -> Iterator[ScanTask]:
         """Yield a picklable task per file, in ascending order of versions.

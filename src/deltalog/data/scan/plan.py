@@ -43,7 +43,7 @@ from deltalog.errors import (
     InvalidInputError,
     InvalidMetadataError,
 )
-from deltalog.expressions import to_sql
+from deltalog.expressions.render import shown_sql
 from deltalog.log.snapshot import find_version
 from deltalog.protocol.actions.model import DeletionVectorDescriptor
 from deltalog.protocol.deletion_vectors import INLINE
@@ -241,7 +241,7 @@ class Scan(Rows):
         names = ", ".join(self.schema.names) or "no column"
         lines.append(f"  columns: {names}")
         if self.spec.predicate is not None:
-            lines.append(f"  predicate: {to_sql(self.spec.predicate)}")
+            lines.append(f"  predicate: {shown_sql(self.spec.predicate)}")
         if self.limit is not None:
             lines.append(f"  limit: {self.limit}")
         if self.order is not None:
@@ -255,7 +255,7 @@ class Scan(Rows):
 
     def __repr__(self) -> str:
         """Show table, version and predicate."""
-        where = "" if self.spec.predicate is None else f", {to_sql(self.spec.predicate)}"
+        where = "" if self.spec.predicate is None else f", {shown_sql(self.spec.predicate)}"
         return f"Scan({self.spec.table!r}, version {self.snapshot.version}{where})"
 
     def _repr_html_(self) -> str:

@@ -17,7 +17,8 @@ import pyarrow as pa
 from deltalog._util.kernels import compute, exact_sum, pc
 from deltalog._util.paths import canonical_paths
 from deltalog.errors import MalformedLogError
-from deltalog.expressions import columns, conjuncts, filter_mask, to_sql
+from deltalog.expressions import columns, conjuncts, filter_mask
+from deltalog.expressions.render import shown_sql
 from deltalog.expressions.trees import conjunction
 from deltalog.protocol.actions.arrow import FILE_SCHEMA
 from deltalog.protocol.column_mapping import physical_name
@@ -67,7 +68,7 @@ class PruningParts:
         """Return the parts as strings, for a table's configuration."""
         lines: list[str] = []
         if self.of_partitions is not None:
-            lines.append(f"partition values: {to_sql(self.of_partitions)}")
+            lines.append(f"partition values: {shown_sql(self.of_partitions)}")
         if self.of_statistics is not None:
             skipping = plan_skipping(self.of_statistics, configuration)
             lines += () if skipping is None else skipping.explain()
@@ -96,6 +97,13 @@ class Pruned:
     num_by_statistics: int
     is_exact: bool
     parts: PruningParts = PruningParts()
+
+    def __repr__(self) -> str:
+        """Show the numbers of files."""
+        return (
+            f"Pruned({self.num_files} files, {self.num_by_partition} pruned by partition values, "
+            f"{self.num_by_statistics} by statistics)"
+        )
 
     @property
     def reasons(self) -> tuple[str, ...]:
@@ -168,7 +176,7 @@ class Pruned:
             lines.append(f"pruned by partition values: {self.num_by_partition}")
         if self.num_by_statistics:
             lines.append(f"pruned by statistics: {self.num_by_statistics}")
-        return lines + [f"by {reason}" for reason in self.reasons]
+        return lines + [f"read if {reason}" for reason in self.reasons]
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,14 +46,20 @@ class Rereadable:
     __slots__ = ()
 
 
-class RereadableRows(Rereadable, ABC):
-    """Base class of rows that can be opened several times in this process."""
+class OpenableRows(ABC):
+    """Base class of rows that are opened as a reader, at least once."""
 
     __slots__ = ()
 
     @abstractmethod
     def opened(self) -> pa.RecordBatchReader:
         """Return the rows as a reader that raises errors of the source unchanged."""
+
+
+class RereadableRows(OpenableRows, Rereadable):
+    """Base class of rows that can be opened several times in this process."""
+
+    __slots__ = ()
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Return the rows as a stream of Arrow's C interface."""
@@ -89,7 +95,7 @@ def open_batches(data: object) -> pa.RecordBatchReader:
 def _opened(data: Any) -> pa.RecordBatchReader:
     if (opened := _opened_frame(data)) is not None:
         return opened
-    if isinstance(data, RereadableRows):
+    if isinstance(data, OpenableRows):
         return data.opened()
     if isinstance(data, pa.RecordBatchReader):
         # Use the reader itself, because Arrow's C interface would not preserve the type of an error

@@ -61,6 +61,22 @@ class Protocol:
         """Return the number of members."""
         return len(self._members())
 
+    def _repr_html_(self) -> str:
+        """Return the notebook card."""
+        from deltalog._util.cards import card, grid  # noqa: PLC0415  # needed only in notebooks
+
+        listed = {"reader": self.reader_features, "writer": self.writer_features}
+        return card(
+            "Protocol",
+            grid(
+                [
+                    ("reader version", self.min_reader_version),
+                    ("writer version", self.min_writer_version),
+                    *((f"{who} features", ", ".join(one)) for who, one in listed.items() if one),
+                ]
+            ),
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format:
@@ -131,6 +147,24 @@ class Metadata(SimilarNames):
     def created_time(self) -> int | None:
         """The same as `created_time_ms`, with deltalake's name."""
         return self.created_time_ms
+
+    def _repr_html_(self) -> str:
+        """Return the notebook card."""
+        from deltalog._util.cards import card, folding, grid  # noqa: PLC0415  # needed only in notebooks
+        from deltalog.schema.check import readable_moment  # noqa: PLC0415  # as above
+
+        time_ms = self.created_time_ms
+        facts = {
+            "description": self.description,
+            "id": self.id,
+            "created": None if time_ms is None else readable_moment(time_ms),
+            "partitioned by": ", ".join(self.partition_columns),
+        }
+        pieces = [grid((name, text) for name, text in facts.items() if text)]
+        if self.configuration:
+            number = f"{len(self.configuration)} properties"
+            pieces.append(folding(number, grid(self.configuration.items())))
+        return card(self.name or "Metadata", *pieces)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,7 +21,7 @@ from deltalog.expressions.casts import cast
 from deltalog.expressions.comparing import compare, keys
 from deltalog.expressions.evaluation import evaluate
 from deltalog.expressions.literals import to_scalar
-from deltalog.expressions.render import to_sql
+from deltalog.expressions.render import shown_sql
 from deltalog.expressions.trees import columns
 from deltalog.protocol.stats.schema import (
     MAX_VALUES,
@@ -137,7 +137,7 @@ class Constant:
     @property
     def low_text(self) -> str:
         """The value."""
-        return to_sql(self.literal)
+        return shown_sql(self.literal)
 
     def upper(self, facts: Facts) -> Datum:
         """Return the same as `lower`."""
@@ -167,7 +167,7 @@ class PartitionValue:
     @property
     def low_text(self) -> str:
         """The expression."""
-        return to_sql(self.expression)
+        return shown_sql(self.expression)
 
     def upper(self, facts: Facts) -> Datum:
         """Return the same as `lower`."""
@@ -497,7 +497,7 @@ class Unknown(_WithoutStatistics):
 
     def lines(self) -> Iterator[str]:
         """Yield the condition as one line of text for messages."""
-        yield f"not decided by statistics: {to_sql(self.expression)}"
+        yield f"not decided by statistics: {shown_sql(self.expression)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -513,7 +513,7 @@ class Never(_WithoutStatistics):
 
     def lines(self) -> Iterator[str]:
         """Yield the condition as one line of text for messages."""
-        yield f"never true: {to_sql(self.expression)}"
+        yield f"never true: {shown_sql(self.expression)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -530,7 +530,7 @@ class Exact(_WithoutStatistics):
     def lines(self) -> Iterator[str]:
         """Yield the condition as one line of text for messages."""
         kind = "partition values" if columns(self.condition) else "constant"
-        yield f"{kind}: {to_sql(self.condition)}"
+        yield f"{kind}: {shown_sql(self.condition)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -609,7 +609,7 @@ class HasNull:
 
     def lines(self) -> Iterator[str]:
         """Yield the condition as one line of text for messages."""
-        yield f"nullCount({self.name}) > 0"
+        yield f"{self.name} is NULL in some row"
 
 
 @dataclass(frozen=True, slots=True)
@@ -631,7 +631,7 @@ class HasValue:
 
     def lines(self) -> Iterator[str]:
         """Yield the condition as one line of text for messages."""
-        yield f"nullCount({self.name}) < numRecords"
+        yield f"{self.name} is not NULL in some row"
 
 
 @dataclass(frozen=True, slots=True)
@@ -678,7 +678,7 @@ class Compare:
             case ">" | ">=":
                 yield f"{left.high_text} {self.operator} {right.low_text}"
             case "<>":
-                yield f"not {left.low_text} = {left.high_text} = {right.low_text}"
+                yield f"not ({left.low_text} = {left.high_text} = {right.low_text})"
             case _:
                 yield f"{left.low_text} <= {right.high_text}"
                 yield f"{left.high_text} >= {right.low_text}"
@@ -712,8 +712,9 @@ class Prefix:
 
     def lines(self) -> Iterator[str]:
         """Yield the range and the prefix."""
-        ends = f"[{self.value.low_text}, {self.value.high_text}]"
-        yield f"{'not all' if self.negated else 'some'} of {ends} start with {self.prefix!r}"
+        ends = f"between {self.value.low_text} and {self.value.high_text}"
+        does = "does not start" if self.negated else "starts"
+        yield f"a string {ends} {does} with {self.prefix!r}"
 
 
 def _ask(

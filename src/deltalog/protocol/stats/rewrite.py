@@ -502,10 +502,9 @@ class Spans:
         ends = self.ends
         count = len(ends.spans) + (ends.below is not None) + (ends.above is not None)
         are_values = count == len(ends.spans) and all(first == last for first, last in ends.spans)
-        yield (
-            f"one of {count} {'options' if are_values else 'ranges'} in "
-            f"[{self.value.low_text}, {self.value.high_text}]"
-        )
+        kind = "value" if are_values else "range"
+        found = f"the {kind} is" if count == 1 else f"one of {count} {kind}s is"
+        yield f"{found} between {self.value.low_text} and {self.value.high_text}"
 
 
 def _searched(spans: Sequence[Span], lows: Datum) -> Datum:

@@ -18,6 +18,7 @@ from deltalog.sharing.client.profile import ProfileSource, read_profile
 from deltalog.sharing.client.rest import AsyncRestClient
 from deltalog.sharing.client.table import SharedTable
 from deltalog.sharing.wire.lines import ListingPage, Schema, Share, Table
+from deltalog.storage.http.replies import shown_location
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
@@ -43,6 +44,10 @@ class AsyncSharingClient:
 
     def __init__(self, profile: ProfileSource, *, options: HttpOptions | None = None) -> None:
         self._rest = AsyncRestClient(read_profile(profile), options)
+
+    def __repr__(self) -> str:
+        """Show the server."""
+        return f"AsyncSharingClient({shown_location(self.profile.endpoint)!r})"
 
     @property
     def profile(self) -> Profile:
@@ -144,6 +149,10 @@ class AsyncRows:
 
     def __init__(self, rows: Rows) -> None:
         self.rows = rows
+
+    def __repr__(self) -> str:
+        """Show the rows."""
+        return f"AsyncRows({self.rows!r})"
 
     @property
     def schema(self) -> pa.Schema:

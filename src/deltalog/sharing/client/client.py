@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from deltalog._util.argument_types import checks_types
+from deltalog._util.cards import card, grid
 from deltalog._util.similar_names import SimilarNames, suggests_arguments
 from deltalog.errors import InvalidInputError
 from deltalog.operations.arguments import as_timestamp_ms
+from deltalog.schema.check import readable_moment
 from deltalog.schema.metadata_columns import COMMIT_TIMESTAMP
 from deltalog.sharing.client.aio import AsyncSharingClient
 from deltalog.sharing.client.pages import CAPABILITIES
@@ -26,6 +28,7 @@ from deltalog.sharing.client.table import SharedTable
 from deltalog.sharing.wire.requests import DELTA, PARQUET
 from deltalog.storage.http.client import HttpOptions, run
 from deltalog.storage.http.replies import shown_location
+from deltalog.table.inspect.display import readable_size
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -233,6 +236,22 @@ class SharedMetadata:
     size: int | None
     num_files: int | None
     created_time: int | None
+
+    def _repr_html_(self) -> str:
+        """Return the notebook card."""
+        size, time_ms = self.size, self.created_time
+        facts = {
+            "description": self.description,
+            "id": self.id,
+            "version": self.version,
+            "files": self.num_files,
+            "size": None if size is None else readable_size(size),
+            "created": None if time_ms is None else readable_moment(time_ms),
+            "partitioned by": ", ".join(self.partition_columns),
+            "properties": ", ".join(f"{name}={text}" for name, text in self.configuration.items()),
+        }
+        shown = grid((name, fact) for name, fact in facts.items() if fact not in {None, ""})
+        return card(self.name or "Metadata", shown)
 
 
 def get_table_metadata(url: str, use_delta_format: bool | None = None) -> SharedMetadata:  # noqa: FBT001  # the official signature

@@ -11,13 +11,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Literal, overload
 
 from deltalog._util.argument_types import checks_types
+from deltalog._util.cards import card, folding, grid, plain
 from deltalog._util.clock import now_ms, utc_moment
 from deltalog._util.similar_names import NoSequence, SimilarNames, suggests_arguments
 from deltalog.data.scan.file_reports import add_actions, file_uris, partitions
 from deltalog.data.scan.plan import plan_scan
 from deltalog.data.scan.polars_files import lazy_frame
 from deltalog.data.scan.rows import DtypeBackend, duckdb_relation
-from deltalog.errors import InvalidInputError
+from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.expressions.sql_session import SqlSession
 from deltalog.operations.arguments import (
     as_arrow_schema,
@@ -442,6 +443,26 @@ class SharedTable(SimilarNames, NoSequence):
     def __repr__(self) -> str:
         """Show the server and the table."""
         return f"SharedTable({self.table_uri!r})"
+
+    def _repr_html_(self) -> str:
+        """Return the notebook card: version, protocol and columns, or why the server refuses them.
+
+        Cost: one request, if the table was not read yet.
+        """
+        try:
+            protocol, metadata = self.protocol(), self.metadata()
+            facts = {
+                "location": self.table_uri,
+                "version": self.version(),
+                "partitioned by": ", ".join(metadata.partition_columns),
+                "protocol": f"reader {protocol.min_reader_version}",
+                "features": ", ".join(protocol.reader_features or ()),
+            }
+            columns = [(field.name, str(field.type)) for field in self.schema()]
+        except DeltaError as error:
+            return card(self.name, plain(str(error)))
+        shown = grid((name, fact) for name, fact in facts.items() if fact != "")
+        return card(self.name, shown, folding(f"{len(columns)} columns", grid(columns)))
 
     def _shown_at(self, at: VersionOrTimestamp) -> ShownVersion:
         return ShownVersion(self.client, self._shown.table, at, time_zone=self._shown.time_zone)

@@ -62,5 +62,5 @@ def test_reasons_are_made_when_someone_asks(
     scan = table.scan(predicate="day > 'd0' AND id < 2")
     assert scan.to_table().num_rows == scan.count() == 1
     assert asked == []
-    assert "by a reason" in scan.explain()
+    assert "read if a reason" in scan.explain()
     assert len(asked) == 1

@@ -207,21 +207,21 @@ def test_the_account_of_a_scan(table: DataTable) -> None:
     assert text.splitlines() == [
         "Scan of memory://table at version 3",
         "  columns: id",
-        "  predicate: p = 0L AND id > 9L",
+        "  predicate: p = 0 AND id > 9",
         "  limit: 5",
         "  files: 3 in the table, 1 to read",
         "  pruned by partition values: 1",
         "  pruned by statistics: 1",
-        "  by partition values: p = 0L",
-        "  by max(id) > 9L",
-        "  by nullCount(id) < numRecords",
+        "  read if partition values: p = 0",
+        "  read if max(id) > 9",
+        "  read if id is not NULL in some row",
     ]
     assert "no column" in table.scan(columns=[]).explain()
 
 
 def test_the_repr_says_what_is_read(table: DataTable) -> None:
     assert repr(table.scan()) == "Scan('memory://table', version 3)"
-    assert repr(table.scan("p = 0")) == "Scan('memory://table', version 3, p = 0L)"
+    assert repr(table.scan("p = 0")) == "Scan('memory://table', version 3, p = 0)"
 
 
 def test_rows_that_cannot_be_honoured_are_refused_before_any_is_read() -> None:

@@ -25,7 +25,8 @@ from deltalog.data.write.enforce import Enforcer
 from deltalog.data.write.files import FileWriter
 from deltalog.data.write.rows_to_files import WriteLimits
 from deltalog.errors import InternalError
-from deltalog.expressions import columns, to_sql
+from deltalog.expressions import columns
+from deltalog.expressions.render import shown_sql
 from deltalog.operations.changes.apply import (
     FileDecision,
     FileEdits,
@@ -311,9 +312,10 @@ class LocalMerge:
         snapshot, source, plan = self._snapshot, self.source, self.plan
         condition = plan.condition
         into = f"{snapshot.store.root}, version {snapshot.version}"
-        lines = [f"Merge of {source.num_rows} rows into {into}"]
+        rows = f"{source.num_rows} row{'s' * (source.num_rows != 1)}"
+        lines = [f"Merge of {rows} into {into}"]
         keys = [
-            f"{to_sql(key.target)} {'<=>' if key.null_safe else '='} {to_sql(key.source)}"
+            f"{shown_sql(key.target)} {'<=>' if key.null_safe else '='} {shown_sql(key.source)}"
             for key in condition.keys
         ]
         lines.append(f"  equal keys: {', '.join(keys) or _without_keys(condition)}")
@@ -322,7 +324,7 @@ class LocalMerge:
             ("of the source alone", condition.source_only),
             ("of pairs", condition.residual),
         ):
-            lines += [f"  condition {what}: {to_sql(part)}" for part in parts]
+            lines += [f"  condition {what}: {shown_sql(part)}" for part in parts]
         lines.append(f"  columns that decide: {', '.join(plan.target_columns) or 'none'}")
         lines += [
             f"  {clause.given}"
@@ -378,7 +380,7 @@ def _without_keys(condition: MergeCondition) -> str:
     if within is None:
         return "none, so every pair is compared"
     ends = (within.low, within.target, within.high)
-    shown = " <= ".join(to_sql(end) for end in ends if end is not None)
+    shown = " <= ".join(shown_sql(end) for end in ends if end is not None)
     return f"none; rows are looked up by {shown}"
 
 
