@@ -161,7 +161,10 @@ class Scan(Rows):
             yield from self._first_rows(self.order, missing)
             return
         if missing is None:
-            yield from read_tasks(self.tasks())
+            from deltalog.data.scan.polars_rows import read_large  # noqa: PLC0415  # needs plans
+
+            found = read_large(self)
+            yield from read_tasks(self.tasks()) if found is None else found
             return
         # Open no files in advance, because the first file may have enough rows.
         for batch in read_tasks(self._tasks_in_turn(), files_ahead=0, pieces_ahead=0):
