@@ -19,7 +19,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import pyarrow as pa
 import pyarrow.types as pt
@@ -217,6 +217,13 @@ class NativePlan:
     def num_files(self) -> int:
         """The number of files that the engine reads."""
         return sum(len(group.paths) for group in self.groups)
+
+    @cached_property
+    def constant_bytes(self) -> int:
+        """The size in bytes of the longest partition values, added up."""
+        return sum(
+            _constant_bytes(values) for group in self.groups for values in group.constants.values()
+        )
 
     @property
     def is_renamed(self) -> bool:
@@ -422,6 +429,14 @@ def _constants(scan: Scan, files: pa.Table) -> dict[str, pa.Array[Any]]:
         )
         for column in spec.partition_columns
     }
+
+
+def _constant_bytes(values: pa.Array[Any]) -> int:
+    """Return the size in bytes of the longest partition value."""
+    if not (pt.is_string(values.type) or pt.is_binary(values.type)):
+        return 16
+    longest: Any = compute.max(pc.binary_length(cast("pa.StringArray", values))).as_py()
+    return longest or 0
 
 
 # --- Facts about stored files

@@ -306,7 +306,9 @@ def files_frame(
         hive_partitioning=bool(directories),
         hive_schema={name: schema.get(name, polars.String) for name in directories or ()} or None,
         use_statistics=not (has_filter and any(group.untrusted for group in plan.groups)),
-        cast_options=polars.ScanCastOptions(integer_cast="upcast", float_cast="upcast"),
+        cast_options=polars.ScanCastOptions(
+            integer_cast="upcast", float_cast="upcast", categorical_to_string="allow"
+        ),
         _deletion_files=None if has_deleted else _deleted_rows(plan),
         **(mapping or {}),
         **_OPTIONS,
@@ -612,7 +614,11 @@ def lazy_frame(
     if predicate is None and (columns is None or set(columns) <= set(schema_names)):
         frame = frame_of_dataset(snapshot)
         if frame is not None:
-            return frame if columns is None else frame.select(columns)
+            if columns is None:
+                return frame
+            from polars.selectors import by_name  # noqa: PLC0415  # optional
+
+            return frame.select(by_name(*columns))  # otherwise `*` and `^a.*$` would be patterns
     from polars.io.plugins import register_io_source  # noqa: PLC0415  # optional, and slow to import
 
     asked: Sequence[str] = snapshot.configuration.schema.names if columns is None else columns

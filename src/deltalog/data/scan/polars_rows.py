@@ -28,10 +28,12 @@ from deltalog.data.scan.polars_files import files_frame, files_in_order, has_dat
 from deltalog.data.scan.reader import read_tasks
 from deltalog.errors import DataFileUnreadableError, DeltaError
 from deltalog.protocol.deletion_vectors import keep_mask
+from deltalog.storage.parquet.facts import MOST_DECODED_BYTES, PART_BYTES
 from deltalog.storage.store import native_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from types import FrameType
 
     import polars as pl
 
@@ -63,10 +65,14 @@ def read_large(scan: Scan) -> Iterator[pa.RecordBatch] | None:
     """
     if scan.spec.predicate is not None or not _is_large(scan) or not _may_use_polars():
         return None
-    plan = plan_native(scan, POLARS)
-    if any(file.group_bytes > _MOST_GROUP_BYTES for group in plan.groups for file in group.files):
-        return None
-    frame = files_frame(plan, has_deleted=True) if has_datasets() else None
+    try:
+        plan = plan_native(scan, POLARS)
+        files = [file for group in plan.groups for file in group.files]
+        if not files or any(file.group_bytes > _MOST_GROUP_BYTES for file in files):
+            return None
+        frame = files_frame(plan, has_deleted=True) if has_datasets() else None
+    except _failures():
+        return None  # deltalog's reader raises the error after the rows of the files before
     return None if frame is None else _read(plan, frame)
 
 
@@ -89,24 +95,48 @@ if hasattr(os, "register_at_fork"):
 
 
 def _may_use_polars() -> bool:
-    """Whether Polars is installed, and this thread may wait for it.
+    """Whether Polars is installed, and this thread may wait for it."""
+    spec = find_spec("polars")
+    # A directory of this name, for example in the working directory, has no origin.
+    return spec is not None and spec.origin is not None and _may_wait()
 
-    A thread that Python did not start may be one of Polars, which would wait for itself.
+
+def _may_wait() -> bool:
+    """Whether no thread of Polars can wait for this thread, which would be a deadlock.
+
+    A thread that runs Python code, but that Python did not start, may be one of Polars. It is this
+    thread, or may wait for it, for example if a function in a query uses a pool of threads.
     """
-    is_own_thread = not isinstance(threading.current_thread(), threading._DummyThread)  # noqa: SLF001  # there is no public way
-    return is_own_thread and not _FORKED.is_set() and find_spec("polars") is not None
+    if _FORKED.is_set():
+        return False
+    threads = threading.enumerate()
+    own = {one.ident for one in threads if not isinstance(one, threading._DummyThread)}  # noqa: SLF001  # there is no public way
+    frames = sys._current_frames()  # noqa: SLF001  # as documented
+    return all(ident in own or _is_of_thread(frame) for ident, frame in frames.items())
+
+
+def _is_of_thread(frame: FrameType) -> bool:
+    """Whether Python started the thread of a frame; `enumerate` lacks threads that begin or end."""
+    while frame.f_back is not None:
+        frame = frame.f_back
+    return frame.f_code is threading.Thread._bootstrap.__code__  # type: ignore[attr-defined]  # noqa: SLF001
+
+
+def _failures() -> tuple[type[BaseException], ...]:
+    """Return the errors after which deltalog's reader continues; warnings may be errors."""
+    exceptions = sys.modules.get("polars.exceptions")
+    of_polars = () if exceptions is None else (exceptions.PolarsError, exceptions.PanicException)
+    return (pa.ArrowException, OSError, DeltaError, Warning, *of_polars)
 
 
 def _read(plan: NativePlan, frame: pl.LazyFrame) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a plan; if Polars fails, deltalog's reader yields the rest."""
-    from polars.exceptions import PanicException, PolarsError  # noqa: PLC0415  # optional
-
     num_rows = 0
     try:
         for batch in _live_batches(plan, frame):
             num_rows += batch.num_rows
             yield batch
-    except (PolarsError, PanicException, pa.ArrowException, OSError, DeltaError) as error:
+    except _failures() as error:
         logger.warning(
             "cannot read %s with Polars after %d rows: %s; deltalog's reader reads the rest",
             plan.scan.spec.table,
@@ -122,12 +152,12 @@ def _live_batches(plan: NativePlan, frame: pl.LazyFrame) -> Iterator[pa.RecordBa
     """Yield the rows of a plan that no deletion vector marks.
 
     Raises:
-        DataFileUnreadableError: the number of rows is not that of the footers.
+        DataFileUnreadableError: the number of rows is not that of the footers; or see `_tables`.
         Other errors: see `_read`.
     """
     live = _LiveRows(plan.scan.snapshot.store, files_in_order(plan))
     end = 0
-    for table in _tables(frame, plan.scan.schema):
+    for table in _tables(plan, frame):
         first, end = end, end + table.num_rows
         if end > live.num_rows:
             break
@@ -137,13 +167,51 @@ def _live_batches(plan: NativePlan, frame: pl.LazyFrame) -> Iterator[pa.RecordBa
         raise DataFileUnreadableError(f"expected {live.num_rows} rows, found {end}")
 
 
-def _tables(frame: pl.LazyFrame, schema: pa.Schema) -> Iterator[pa.Table]:
-    """Yield the rows of a frame in order, with a schema."""
-    from polars import CompatLevel  # noqa: PLC0415  # optional
+def _tables(plan: NativePlan, frame: pl.LazyFrame) -> Iterator[pa.Table]:
+    """Yield the rows of a frame in order, with the schema of the scan.
 
-    for rows in frame.select(schema.names).collect_batches(maintain_order=True):
-        # Arrow converts views of strings to strings in less time than Polars.
-        yield rows.to_arrow(compat_level=CompatLevel.newest()).cast(schema)
+    Raises:
+        DataFileUnreadableError: the rows are too large, or this thread must not wait for Polars.
+    """
+    from polars import CompatLevel, selectors  # noqa: PLC0415  # optional
+
+    schema = plan.scan.schema
+    # Polars would interpret `*` and `^a.*$` as patterns if they were not in `by_name`.
+    batches = frame.select(selectors.by_name(*schema.names)).collect_batches(maintain_order=True)
+    rest = iter(batches)
+    while _may_wait():
+        rows = next(rest, None)
+        if rows is None:
+            return
+        for part in _parts(rows, plan.constant_bytes):
+            # Arrow converts views of strings to strings in less time than Polars.
+            table = part.to_arrow(compat_level=CompatLevel.newest())
+            columns = [
+                column.cast(kind) for column, kind in zip(table.columns, schema.types, strict=True)
+            ]
+            # A cast of the table would refuse NULL in columns that are not nullable.
+            yield pa.Table.from_arrays(columns, schema=schema)
+    raise DataFileUnreadableError("a thread of Polars may wait for this thread")
+
+
+def _parts(rows: pl.DataFrame, constant_bytes: int) -> Iterator[pl.DataFrame]:
+    """Yield parts of limited size.
+
+    Strings of a dictionary share their bytes in Polars, but not in Arrow. If they have more than
+    2 GB together, Arrow's conversion of views returns wrong strings, without an error.
+
+    Args:
+        rows: the rows.
+        constant_bytes: the size of the partition values of a row, which Polars counts only once.
+
+    Raises:
+        DataFileUnreadableError: a part is too large, because a few rows are larger than others.
+    """
+    row_bytes = int(rows.estimated_size()) // max(1, rows.height) + constant_bytes
+    for part in rows.iter_slices(max(1, PART_BYTES // max(1, row_bytes))):
+        if part.estimated_size() + part.height * constant_bytes > MOST_DECODED_BYTES:
+            raise DataFileUnreadableError("the rows are too large")
+        yield part
 
 
 class _LiveRows:
