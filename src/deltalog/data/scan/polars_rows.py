@@ -10,6 +10,7 @@ Protocol: Deletion Vectors
 
 from __future__ import annotations
 
+import _thread
 import logging
 import os
 import sys
@@ -33,7 +34,6 @@ from deltalog.storage.store import native_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from types import FrameType
 
     import polars as pl
 
@@ -107,19 +107,10 @@ def _may_wait() -> bool:
     A thread that runs Python code, but that Python did not start, may be one of Polars. It is this
     thread, or may wait for it, for example if a function in a query uses a pool of threads.
     """
-    if _FORKED.is_set():
+    if _FORKED.is_set() or isinstance(threading.current_thread(), threading._DummyThread):  # noqa: SLF001  # there is no public way
         return False
-    threads = threading.enumerate()
-    own = {one.ident for one in threads if not isinstance(one, threading._DummyThread)}  # noqa: SLF001  # there is no public way
-    frames = sys._current_frames()  # noqa: SLF001  # as documented
-    return all(ident in own or _is_of_thread(frame) for ident, frame in frames.items())
-
-
-def _is_of_thread(frame: FrameType) -> bool:
-    """Whether Python started the thread of a frame; `enumerate` lacks threads that begin or end."""
-    while frame.f_back is not None:
-        frame = frame.f_back
-    return frame.f_code is threading.Thread._bootstrap.__code__  # type: ignore[attr-defined]  # noqa: SLF001
+    num_started = 1 + _thread._count()  # noqa: SLF001  # also those that `threading` does not know
+    return len(sys._current_frames()) <= num_started  # noqa: SLF001  # as documented
 
 
 def _failures() -> tuple[type[BaseException], ...]:
