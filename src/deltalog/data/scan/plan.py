@@ -30,6 +30,7 @@ from deltalog._util.cards import (
 )
 from deltalog._util.escaping import printable
 from deltalog._util.kernels import compute, pc
+from deltalog._util.lazy_names import higher
 from deltalog._util.paths import check_confined, decode_path
 from deltalog.data.scan.prune import Pruned, files_in_turn, prune
 from deltalog.data.scan.reader import ScanTask, read_tasks
@@ -161,9 +162,7 @@ class Scan(Rows):
             yield from self._first_rows(self.order, missing)
             return
         if missing is None:
-            from deltalog.data.scan.polars_rows import read_large  # noqa: PLC0415  # needs plans
-
-            found = read_large(self)
+            found = higher("read_large")(self)
             yield from read_tasks(self.tasks()) if found is None else found
             return
         # Open no files in advance, because the first file may have enough rows.
