@@ -170,9 +170,9 @@ WORKLOADS = (
         others=("deltalake_query",),
         goal=1,
         why=(
-            "pyarrow takes 0.28 s of processor time to decompress the Snappy pages, as long as "
-            "deltalake's reader takes in total (0.27 s), and 0.47 s with decoding. `iter_batches` "
-            "of pyarrow takes 0.49 s"
+            "Polars reads the files if it is installed, in 0.25 s of processor time on two cores; "
+            "deltalake takes 0.27 s, pyarrow 0.43 s. deltalake's strings are views; deltalog copies "
+            "them to the table's type"
         ),
     ),
     Workload(

@@ -35,6 +35,7 @@ IMPORT_BY_NAME = {
 # Files that call what the root states for them (`_util/lazy_names.higher`), and what that is.
 CALL_HIGHER = {
     "catalogs/protocol.py": "transactions of a catalog, which `table` makes",
+    "data/scan/plan.py": "scans that Polars reads, with plans of scans",
     "sharing/client/follow.py": "frames of Spark, which `spark` makes",
     "sharing/client/snapshots.py": "frames of Spark, which `spark` makes",
 }

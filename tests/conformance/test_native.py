@@ -10,9 +10,11 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from deltalog.data.scan import Scan, plan_scan
+from deltalog.data.scan import Scan, plan_scan, polars_rows
 from deltalog.data.scan.dataset import arrow_files
 from deltalog.data.scan.polars_files import PolarsDataset, frame_of_dataset
+from deltalog.data.scan.polars_rows import read_large
+from deltalog.data.scan.reader import read_tasks
 from deltalog.errors import DeltaError
 from deltalog.log.context import utc_context
 from deltalog.log.snapshot import load_snapshot
@@ -84,3 +86,39 @@ def test_an_engine_reads_the_rows_of_a_table(entry: Entry, engine: str) -> None:
     if found is not None:
         assert found.column_names == expected.column_names
         assert counted(found) == counted(expected)
+
+
+LIMITS = ("LEAST_BYTES", "_LEAST_BYTES_WITH_IMPORT", "_LEAST_FILE_BYTES")
+
+
+def listed(table: pa.Table) -> list[str]:
+    """The rows in their order; NaN equals NaN."""
+    columns: list[list[Any]] = [column.to_pylist() for column in table.columns]
+    return list(map(repr, zip(*columns, strict=True)))
+
+
+def test_polars_reads_the_rows_of_scans_in_order(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As if all tables were large; `test_corpus` proves the rows of deltalog's reader."""
+    for name in LIMITS:
+        monkeypatch.setattr(polars_rows, name, 0)
+    entries, num_read = readable_entries(), 0
+    for entry in entries:
+        scan = plan_scan(load_snapshot(utc_context(open_store(str(entry.path)))))
+        batches = read_large(scan)
+        if batches is None:
+            continue
+        try:
+            expected = pa.Table.from_batches(read_tasks(scan.tasks()), schema=scan.schema)
+        except DeltaError as error:
+            with pytest.raises(type(error)):
+                list(batches)
+            continue
+        found = pa.Table.from_batches(batches, schema=scan.schema)
+        found.validate(full=True)
+        assert listed(found) == listed(expected), entry
+        num_read += 1
+    failed = [one.getMessage() for one in caplog.records if "with Polars after" in one.message]
+    assert num_read > len(entries) // 3, (num_read, len(entries))
+    assert len(failed) < num_read // 20, failed

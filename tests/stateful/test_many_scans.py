@@ -24,7 +24,10 @@ ROOT = Path(__file__).resolve().parents[2]
     ("scenario", "threads"),
     [
         *((scenario, 1) for scenario in SCENARIOS),
-        *((scenario, 2) for scenario in ("duckdb_unions", "polars_frames", "tables_in_threads")),
+        *(
+            (scenario, 2)
+            for scenario in ("duckdb_unions", "polars_frames", "large_scans", "tables_in_threads")
+        ),
     ],
 )
 def test_many_scans_at_once_are_answered(scenario: str, threads: int, tmp_path: Path) -> None:

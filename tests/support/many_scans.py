@@ -274,6 +274,40 @@ def in_memory_store(where: str) -> None:
     assert table.count() == LEFT
 
 
+def large_scans(where: str) -> None:
+    """Scans that Polars reads as if they were large, beside queries of Polars and in them."""
+    import polars as pl
+
+    from deltalog import DeltaTable
+    from deltalog.data.scan import polars_rows
+
+    for name in ("LEAST_BYTES", "_LEAST_BYTES_WITH_IMPORT", "_LEAST_FILE_BYTES"):
+        setattr(polars_rows, name, 0)
+    table = DeltaTable(where)
+    begun = [table.scan().to_batches() for _ in range(20)]
+    assert all(next(one).num_rows for one in begun)
+    tables_in_threads(where)
+    statements(where)
+    polars_frames(where)
+
+    def count(rows: pl.DataFrame) -> pl.DataFrame:
+        with ThreadPoolExecutor(1) as pool:
+            found = pool.submit(lambda: table.scan(["c"]).to_table().num_rows).result()
+        return rows.with_columns(n=pl.lit(found, dtype=pl.Int64))
+
+    def ask(number: int) -> Any:
+        if number % 2:
+            return table.to_pyarrow_table().num_rows
+        kinds: Any = {"k": pl.Int64, "n": pl.Int64}
+        frame = pl.LazyFrame({"k": range(200_000), "n": 0}, schema=kinds)
+        asked = frame.map_batches(count, streamable=True).collect(engine="streaming")
+        return asked["n"].unique().item()
+
+    assert in_threads(ask, 8) == [LEFT] * 8
+    for one in begun:
+        assert sum(batch.num_rows for batch in one) < LEFT
+
+
 @contextmanager
 def arrow_pools_taken() -> Iterator[None]:
     """Let every thread of Arrow's two pools wait until the block ends."""
@@ -382,6 +416,7 @@ SCENARIOS: dict[str, Callable[[str], None]] = {
         results_as_sources,
         nested_datasets,
         polars_frames,
+        large_scans,
         tables_in_threads,
         writes_from_own_dataset,
         merges_from_dataset,

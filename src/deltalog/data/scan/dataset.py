@@ -14,14 +14,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import pyarrow as pa
 import pyarrow.dataset as ds  # noqa: TID251  # only this module imports it, on demand
 import pyarrow.fs as pafs
 import pyarrow.types as pt
 
-from deltalog._util.kernels import compute, pc
+from deltalog._util.kernels import compute
 from deltalog.data.scan.native import PYARROW, plan_native
 from deltalog.data.scan.plan import Scan, plan_scan
 from deltalog.data.scan.prune import estimate_rows
@@ -519,10 +519,7 @@ def arrow_files(scan: Scan, *, is_filtered: bool) -> ArrowFiles | None:
 def _row_bytes(plan: NativePlan) -> int:
     """Return the size in bytes of the largest decoded row of a plan, with all constants."""
     store, columns = plan.scan.snapshot.store, plan.scan.spec.data_columns
-    widths = [
-        _constant_bytes(values) for group in plan.groups for values in group.constants.values()
-    ]
-    of_constants = sum(widths)
+    of_constants = plan.constant_bytes
     if not any(column.type in {STRING, BINARY} for column in columns):
         return 8 * len(columns) + of_constants
     sizes = [
@@ -537,14 +534,6 @@ def _row_bytes(plan: NativePlan) -> int:
 
 def _file_row_bytes(store: Store, names: frozenset[str], file: StoredFile) -> int:
     return file.row_bytes(store, names)
-
-
-def _constant_bytes(values: pa.Array[Any]) -> int:
-    """Return the size in bytes of the longest partition value."""
-    if not (pt.is_string(values.type) or pt.is_binary(values.type)):
-        return 16
-    longest: Any = compute.max(pc.binary_length(cast("pa.StringArray", values))).as_py()
-    return longest or 0
 
 
 def _partitions(group: FileGroup) -> Iterator[ds.Expression]:

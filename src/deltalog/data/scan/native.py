@@ -19,7 +19,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import pyarrow as pa
 import pyarrow.types as pt
@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from deltalog.data.scan.plan import Scan
+    from deltalog.protocol.deletion_vectors import DeletionBitmap
     from deltalog.schema import DataType
     from deltalog.storage.parquet.footer import ColumnChunk
     from deltalog.storage.parquet.reader import ParquetReader
@@ -181,10 +182,14 @@ class FileVector:
 
     def positions(self, store: Store) -> pa.Int64Array:
         """Load the positions of the deleted rows; see `FileGroup.deleted`."""
+        return self.bitmap(store).to_arrow()
+
+    def bitmap(self, store: Store) -> DeletionBitmap:
+        """Load the deleted rows; see `FileGroup.deleted`."""
         descriptor = descriptor_of(self.row)
         assert descriptor is not None  # noqa: S101  # only such rows become vectors
         try:
-            return load_bitmap(store, descriptor, num_rows=self.num_rows).to_arrow()
+            return load_bitmap(store, descriptor, num_rows=self.num_rows)
         except DeltaError as error:
             error.add_note(f"while reading {self.path!r} of table {store.root!r}")
             raise
@@ -212,6 +217,13 @@ class NativePlan:
     def num_files(self) -> int:
         """The number of files that the engine reads."""
         return sum(len(group.paths) for group in self.groups)
+
+    @cached_property
+    def constant_bytes(self) -> int:
+        """The size in bytes of the longest partition values, added up."""
+        return sum(
+            _constant_bytes(values) for group in self.groups for values in group.constants.values()
+        )
 
     @property
     def is_renamed(self) -> bool:
@@ -419,6 +431,14 @@ def _constants(scan: Scan, files: pa.Table) -> dict[str, pa.Array[Any]]:
     }
 
 
+def _constant_bytes(values: pa.Array[Any]) -> int:
+    """Return the size in bytes of the longest partition value."""
+    if not (pt.is_string(values.type) or pt.is_binary(values.type)):
+        return 16
+    longest: Any = compute.max(pc.binary_length(cast("pa.StringArray", values))).as_py()
+    return longest or 0
+
+
 # --- Facts about stored files
 
 
@@ -445,11 +465,13 @@ class StoredFile:
         path: the operating system's path, without links.
         schema: the facts that it shares with other files.
         num_rows: the number of physical rows.
+        group_bytes: the uncompressed size of the largest row group in bytes.
     """
 
     path: str
     schema: _StoredSchema
     num_rows: int
+    group_bytes: int
     _row_bytes: dict[frozenset[str], int] = field(default_factory=dict)
 
     def row_bytes(self, store: Store, names: frozenset[str]) -> int:
@@ -504,7 +526,9 @@ def _stored(store: Store, path: str) -> StoredFile:
             untrusted=_untrusted(reader),
         )
         # DuckDB resolves links before it checks whether a file is in an allowed directory.
-        found = StoredFile(os.path.realpath(native), facts, reader.num_rows)
+        groups = range(reader.metadata.num_row_groups)
+        group_bytes = max((reader.footer.total_bytes([group]) for group in groups), default=0)
+        found = StoredFile(os.path.realpath(native), facts, reader.num_rows, group_bytes)
     finally:
         reader.close()
     if stays:

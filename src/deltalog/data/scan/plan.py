@@ -30,6 +30,7 @@ from deltalog._util.cards import (
 )
 from deltalog._util.escaping import printable
 from deltalog._util.kernels import compute, pc
+from deltalog._util.lazy_names import higher
 from deltalog._util.paths import check_confined, decode_path
 from deltalog.data.scan.prune import Pruned, files_in_turn, prune
 from deltalog.data.scan.reader import ScanTask, read_tasks
@@ -161,7 +162,8 @@ class Scan(Rows):
             yield from self._first_rows(self.order, missing)
             return
         if missing is None:
-            yield from read_tasks(self.tasks())
+            found = higher("read_large")(self)
+            yield from read_tasks(self.tasks()) if found is None else found
             return
         # Open no files in advance, because the first file may have enough rows.
         for batch in read_tasks(self._tasks_in_turn(), files_ahead=0, pieces_ahead=0):

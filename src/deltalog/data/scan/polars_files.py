@@ -26,6 +26,8 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, partial
+from itertools import zip_longest
+from operator import itemgetter
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
@@ -58,7 +60,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from deltalog.data.scan.native import NativePlan
+    from deltalog.data.scan.native import FileVector, NativePlan, StoredFile
     from deltalog.data.scan.plan import Scan
     from deltalog.expressions import Expression
     from deltalog.log.snapshot import Snapshot
@@ -138,7 +140,7 @@ class PolarsDataset:
             return _counted(scan), _KEY
         if scan.limit is not None and scan.limit <= FEW_ROWS:
             return _rows(scan, is_empty=projection == []), _KEY  # the first file may have enough
-        found = _files(plan_native(scan, POLARS), has_filter=filter_columns is not None)
+        found = files_frame(plan_native(scan, POLARS), has_filter=filter_columns is not None)
         return (_rows(scan, is_empty=projection == []) if found is None else found), _KEY
 
 
@@ -277,8 +279,16 @@ _MOST_HEIGHT: Final = 2**30
 """The maximum number of rows of a data frame without columns."""
 
 
-def _files(plan: NativePlan, *, has_filter: bool) -> pl.LazyFrame | None:
-    """Return the files of a plan as a scan of Polars; None if Polars cannot read all of them."""
+def files_frame(
+    plan: NativePlan, *, has_filter: bool = False, has_deleted: bool = False
+) -> pl.LazyFrame | None:
+    """Return the files of a plan as a scan of Polars; None if Polars cannot read all of them.
+
+    Args:
+        plan: the plan for Polars.
+        has_filter: whether the query filters the rows.
+        has_deleted: whether the frame contains the rows that deletion vectors mark.
+    """
     if plan.reasons:
         return None
     schema = _polars_schema(plan.scan.schema)
@@ -291,26 +301,29 @@ def _files(plan: NativePlan, *, has_filter: bool) -> pl.LazyFrame | None:
     polars: Any = require_library("polars")
     names = plan.scan.spec.data_columns.names if mapping is None else plan.scan.schema.names
     found: pl.LazyFrame = polars.scan_parquet(
-        [path for _, path in _numbered(plan)],
+        [file.path for file, _ in files_in_order(plan)],
         schema={name: schema[name] for name in names},
         hive_partitioning=bool(directories),
         hive_schema={name: schema.get(name, polars.String) for name in directories or ()} or None,
         use_statistics=not (has_filter and any(group.untrusted for group in plan.groups)),
-        cast_options=polars.ScanCastOptions(integer_cast="upcast", float_cast="upcast"),
-        _deletion_files=_deleted_rows(plan),
+        cast_options=polars.ScanCastOptions(
+            integer_cast="upcast", float_cast="upcast", categorical_to_string="allow"
+        ),
+        _deletion_files=None if has_deleted else _deleted_rows(plan),
         **(mapping or {}),
         **_OPTIONS,
     )
     return found
 
 
-def _numbered(plan: NativePlan) -> list[tuple[int, str]]:
-    """Return the files in the order of the scan, with their positions in it."""
-    return sorted(
-        (number, file.path)
+def files_in_order(plan: NativePlan) -> list[tuple[StoredFile, FileVector | None]]:
+    """Return the files in the order of the scan, with their deletion vectors."""
+    found = [
+        (number, file, vector)
         for group in plan.groups
-        for number, file in zip(group.numbers, group.files, strict=True)
-    )
+        for number, file, vector in zip_longest(group.numbers, group.files, group.vectors)
+    ]
+    return [(file, vector) for _, file, vector in sorted(found, key=itemgetter(0))]
 
 
 _OPTIONS: Final[Mapping[str, Any]] = MappingProxyType({
@@ -392,7 +405,7 @@ def _have_these_ids(plan: NativePlan, ids: Mapping[str, int]) -> bool:
 
 
 def _constants(plan: NativePlan) -> dict[str, pa.Array[Any]]:
-    """Return the values of each partition column, in the order of `_numbered`."""
+    """Return the values of each partition column, in the order of `files_in_order`."""
     order = compute.sort_indices(pa.array([one for group in plan.groups for one in group.numbers]))
     return {
         name: pa.concat_arrays([group.constants[name] for group in plan.groups]).take(order)
@@ -601,7 +614,11 @@ def lazy_frame(
     if predicate is None and (columns is None or set(columns) <= set(schema_names)):
         frame = frame_of_dataset(snapshot)
         if frame is not None:
-            return frame if columns is None else frame.select(columns)
+            if columns is None:
+                return frame
+            from polars.selectors import by_name  # noqa: PLC0415  # optional
+
+            return frame.select(by_name(*columns))  # otherwise `*` and `^a.*$` would be patterns
     from polars.io.plugins import register_io_source  # noqa: PLC0415  # optional, and slow to import
 
     asked: Sequence[str] = snapshot.configuration.schema.names if columns is None else columns
