@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -103,6 +104,7 @@ def test_polars_reads_the_rows_of_scans_in_order(
     """As if all tables were large; `test_corpus` proves the rows of deltalog's reader."""
     for name in LIMITS:
         monkeypatch.setattr(polars_rows, name, 0)
+    caplog.set_level(logging.INFO, polars_rows.__name__)
     entries, num_read = readable_entries(), 0
     for entry in entries:
         scan = plan_scan(load_snapshot(utc_context(open_store(str(entry.path)))))

@@ -267,7 +267,10 @@ def plan_native(scan: Scan, engine: NativeEngine) -> NativePlan:
     store = scan.snapshot.store
     paths = [decode_path(str(path)) for path in files.column("path").to_pylist()]
     with naming_complete_versions(scan.snapshot):
-        stored = map_in_pool(lambda path: _stored(store, path), paths, batch_size=16)
+        # Looking at a few known files takes less time than passing them to threads.
+        stored = None if len(paths) > _FEW_FILES else _held(store, paths)
+        if stored is None:
+            stored = map_in_pool(lambda path: _stored(store, path), paths, batch_size=16)
     vectors: list[Any] = files.column("deletionVector").to_pylist()
     are_marked = [one is not None and one["storageType"] is not None for one in vectors]
     verdicts = _verdicts(scan, engine, stored)
@@ -498,10 +501,26 @@ FEW_ROWS: Final = 10_000
 """The maximum number of rows that deltalog's reader reads for an engine's query without a filter,
 because the first file may have enough."""
 _MOST_GROUPS: Final = 32
+_FEW_FILES: Final = 64
 _MOST_FILES: Final = 100_000
 _MOST_SCHEMAS: Final = 1_000
 _FILES: Final = Recent[StoredFile](_MOST_FILES)
 _SCHEMAS: Final[dict[tuple[bytes, bool, frozenset[str]], _StoredSchema]] = {}
+
+
+def _held(store: Store, paths: Sequence[str]) -> list[StoredFile] | None:
+    """Return files whose footers were read before; None if one was not, or has changed."""
+    found: list[StoredFile] = []
+    for path in paths:
+        native = native_path(store, path)
+        try:
+            known = None if native is None else _FILES.get(local_state(native))
+        except OSError:
+            return None
+        if known is None:
+            return None
+        found.append(known)
+    return found
 
 
 def _stored(store: Store, path: str) -> StoredFile:

@@ -2,8 +2,8 @@
 
 Polars decodes a Parquet file in about 60 % of the processor time of pyarrow. It reads the files of
 a scan in their order, if its row of `native` states that it reads all of them exactly. Deleted rows
-are removed here. If Polars fails, deltalog's reader continues after the last returned row, so
-errors are always those of deltalog's reader.
+are removed here. If Polars fails, deltalog's reader continues after the last returned row, and
+raises the error if it fails, too.
 
 Protocol: Deletion Vectors
 """
@@ -128,11 +128,11 @@ def _read(plan: NativePlan, frame: pl.LazyFrame) -> Iterator[pa.RecordBatch]:
             num_rows += batch.num_rows
             yield batch
     except _failures() as error:
-        logger.warning(
+        logger.info(
             "cannot read %s with Polars after %d rows: %s; deltalog's reader reads the rest",
             plan.scan.spec.table,
             num_rows,
-            error,
+            str(error).partition("\n")[0],
         )
     else:
         return
