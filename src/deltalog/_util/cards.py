@@ -8,13 +8,15 @@ Protocol: none
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from html import escape
 from importlib import import_module
 from typing import Any, Final, TypeVar
 
 from deltalog._util.escaping import printable, printable_lines
+from deltalog._util.readable import readable_time
 
 _CELL: Final = "text-align:left;vertical-align:top;padding:0 1em 0 0"
 _HEAD: Final = f"{_CELL};font-weight:normal;opacity:.65"
@@ -31,7 +33,7 @@ class CardPiece(str):
 def card(title: str, *pieces: CardPiece) -> str:
     """Return a card with pieces below a title; an empty title is omitted."""
     head = f"<strong>{escape(printable(title))}</strong>" if title else ""
-    return f'<div style="{_SHEET}">{head}{"".join(pieces)}</div>'
+    return f'<div style="{_SHEET};overflow-x:auto">{head}{"".join(pieces)}</div>'
 
 
 def grid(
@@ -62,6 +64,8 @@ def grid(
 
 def cell_of_row(value: object) -> str:
     """Return a value of a row as a string, which is truncated if it is long."""
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        value = readable_time(value)
     text = "NULL" if value is None else str(value)
     return text if len(text) <= _MOST_CHARACTERS else text[: _MOST_CHARACTERS - 1] + "…"
 
@@ -77,6 +81,11 @@ def folding(summary: str, piece: CardPiece, *, is_open: bool = True) -> CardPiec
     return CardPiece(
         f"<details{opened}><summary>{escape(printable(summary))}</summary>{piece}</details>"
     )
+
+
+def details_of(facts: Mapping[str, object]) -> CardPiece:
+    """Return facts that the user unfolds; nothing if there are none."""
+    return folding("details", grid(facts.items()), is_open=False) if facts else CardPiece()
 
 
 def plain(text: str) -> CardPiece:

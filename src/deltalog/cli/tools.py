@@ -18,6 +18,7 @@ from typer.completion import (  # type: ignore[attr-defined]  # not exported by 
 )
 
 from deltalog._util.clock import Stopwatch
+from deltalog._util.readable import readable_size
 from deltalog.cli.application import (
     As,
     OutputFormat,
@@ -25,7 +26,6 @@ from deltalog.cli.application import (
     command,
     print_rows,
 )
-from deltalog.table.inspect.display import readable_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,0 +1,188 @@
+"""Facts for people: sizes and times, counts with their noun, and what an operation changed.
+
+Notebook cards and the command line share these forms. Programs receive the values themselves.
+
+Protocol: none
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+
+_UNITS: Final = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
+
+
+def readable_size(size_bytes: int) -> str:
+    """Return a size with its unit, such as `12.3 MiB`."""
+    size, unit = float(size_bytes), 0
+    while size >= 1024 and unit < len(_UNITS) - 1:
+        size, unit = size / 1024, unit + 1
+    if unit == 0:
+        return counted(size_bytes, "byte")
+    return f"{size:.1f} {_UNITS[unit]}"
+
+
+def readable_time(value: datetime) -> str:
+    """Return a time in UTC, with its fraction if there is one: `2024-01-02 03:04:05Z`."""
+    at = value.astimezone(UTC).replace(tzinfo=None)
+    fraction = f".{at.microsecond:06}".removesuffix("000") if at.microsecond else ""
+    return f"{at.isoformat(' ', 'seconds')}{fraction}Z"
+
+
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """Return a number and its noun, such as `1 file` and `2,000 files`.
+
+    Args:
+        number: the number.
+        noun: the noun in the singular.
+        plural: the noun in the plural, if it is not the singular with an s.
+    """
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+# --- what an operation changed
+
+
+_CHANGES: Final = (
+    (("num_target_rows_inserted", "num_inserted_rows"), "row", "inserted"),
+    (("num_target_rows_updated", "num_updated_rows"), "row", "updated"),
+    (("num_target_rows_deleted", "num_deleted_rows"), "row", "deleted"),
+    (("numRestoredFile",), "file", "restored"),
+    (("numRemovedFile",), "file", "removed"),
+)
+"""Names of a number in the results of operations → its noun and verb, in the order of a sentence.
+
+A result with one of these names, or of those in `_outcome_of_files`, is that of a change.
+"""
+_FILES_SKIPPED: Final = "num_target_files_skipped_during_scan"
+_SIZES: Final = ("numFilesAdded", "numFilesRemoved", "filesAdded", "filesRemoved")
+_WORDS: Final = re.compile(r"(?<=[a-z])(?=[A-Z])|_")
+_FOR_PROGRAMS: Final = {
+    "numBatches",
+    "preserveInsertionOrder",
+    "preservedStableOrder",
+    "plannerStrategy",
+    "maxBinSpanFiles",
+}
+"""Metrics of OPTIMIZE that describe its plan."""
+
+
+def outcome(facts: Mapping[str, Any]) -> str:
+    """Return what an operation changed as a sentence; "" if the facts are no result of a change.
+
+    A dry run, whose result contains the decision for each file, did not change anything.
+    """
+    if "files" in facts:
+        return ""
+    if set(_SIZES) <= set(facts):
+        return _rewritten(facts)
+    known = [
+        (facts[name], noun, verb)
+        for names, noun, verb in _CHANGES
+        for name in names
+        if name in facts
+    ]
+    told = [f"{counted(number, noun)} {verb}" for number, noun, verb in known if number]
+    removed = facts.get("num_removed_files")
+    if not told and removed and any(number is None for number, _, _ in known):
+        told = [f"all rows of {counted(removed, 'file')} deleted; the log lacks their number"]
+    elif not known and removed is not None:  # TRUNCATE
+        told = [f"{counted(removed, 'file')} removed"] if removed else []
+        known = [(removed, "file", "removed")]
+    elif not known and "numOutputRows" in facts:  # INSERT
+        known = [(facts["numOutputRows"], "row", "written")]
+        told = [f"{counted(facts['numOutputRows'], 'row')} written"]
+    if not known:
+        return ""
+    skipped = facts.get(_FILES_SKIPPED)
+    if skipped:
+        told.append(f"{counted(skipped, 'file')} skipped")
+    if all(not number for number, _, _ in known) and not removed:
+        told.insert(0, "nothing changed")
+    return ", ".join(told)
+
+
+def _rewritten(facts: Mapping[str, Any]) -> str:
+    """Return what an OPTIMIZE did."""
+    added, removed = facts["numFilesAdded"], facts["numFilesRemoved"]
+    if not removed:
+        return "nothing to optimize"
+    before, after = (facts[name].get("totalSize") or 0 for name in ("filesRemoved", "filesAdded"))
+    return (
+        f"{counted(removed, 'file')} of {readable_size(before)} rewritten as "
+        f"{counted(added, 'file')} of {readable_size(after)}"
+    )
+
+
+def details(facts: Mapping[str, Any]) -> dict[str, str]:
+    """Return the numbers of a result for people: names as words, with units, without zeros."""
+    found = {}
+    for name, value in facts.items():
+        if name in _FOR_PROGRAMS or value in (None, 0, "", [], {}):
+            continue
+        words = " ".join(_WORDS.split(name)).lower().removeprefix("num ")
+        if isinstance(value, Mapping):
+            if value.get("totalSize"):
+                found[f"size of {words}"] = _sizes(value)
+            continue
+        found[words.removesuffix(" ms").replace(" bytes", " size")] = amount(name, value)
+    return found
+
+
+def _sizes(sizes: Mapping[str, Any]) -> str:
+    total = readable_size(sizes["totalSize"])
+    if sizes.get("totalFiles", 1) == 1:
+        return total
+    return f"{total}, from {readable_size(sizes['min'])} to {readable_size(sizes['max'])} each"
+
+
+def amount(name: str, value: Any) -> str:
+    """Return a value with the unit that its name implies: bytes and milliseconds."""
+    words = name.lower()
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return str(value)
+    if words.endswith(("_ms", "timems")):
+        return f"{value / 1000:,.3g} s" if value >= 1000 else f"{value:g} ms"
+    if any(word in words for word in ("bytes", "size")) and isinstance(value, int):
+        return readable_size(value)
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.6g}"
+
+
+# --- what a commit changed, by its `operationMetrics`
+
+
+_ROWS_OF_COMMITS: Final = (
+    (("numTargetRowsInserted", "numInsertedRows"), "inserted"),
+    (("numTargetRowsUpdated", "numUpdatedRows"), "updated"),
+    (("numTargetRowsDeleted", "numDeletedRows"), "deleted"),
+)
+_FILES_OF_COMMITS: Final = (
+    ("numRestoredFiles", "restored"),
+    ("numRemovedFiles", "removed"),
+    ("numAddedFiles", "added"),
+    ("numDeletedFiles", "deleted"),
+)
+
+
+def changes_of_commit(metrics: object) -> str:
+    """Return the numbers of rows that a commit changed, or else those of files.
+
+    Args:
+        metrics: the metrics in `commitInfo`, which any writer may have written.
+    """
+    if not isinstance(metrics, Mapping):
+        return ""
+    found = {name: int(text) for name, text in metrics.items() if str(text).isdecimal()}
+    rows = [
+        (found[name], verb) for names, verb in _ROWS_OF_COMMITS for name in names if name in found
+    ]
+    if not rows and "numOutputRows" in found:
+        rows = [(found["numOutputRows"], "written")]
+    told = [f"{counted(number, 'row')} {verb}" for number, verb in rows if number]
+    if not told:
+        files = [(found.get(name), verb) for name, verb in _FILES_OF_COMMITS]
+        told = [f"{counted(number, 'file')} {verb}" for number, verb in files if number]
+    return ", ".join(told) or ("0 rows" if rows else "")
