@@ -21,7 +21,7 @@ def readable_size(size_bytes: int) -> str:
     while size >= 1024 and unit < len(_UNITS) - 1:
         size, unit = size / 1024, unit + 1
     if unit == 0:
-        return counted(size_bytes, "byte")
+        return "1 byte" if size_bytes == 1 else f"{size_bytes} bytes"
     return f"{size:.1f} {_UNITS[unit]}"
 
 
@@ -68,6 +68,15 @@ _FOR_PROGRAMS: Final = {
     "maxBinSpanFiles",
 }
 """Metrics of OPTIMIZE that describe its plan."""
+
+
+_IN_SENTENCES: Final = {
+    _FILES_SKIPPED,
+    "numFilesAdded",
+    "numFilesRemoved",
+    *(name for names, _, _ in _CHANGES for name in names),
+}
+"""Numbers that the details do not repeat."""
 
 
 def outcome(facts: Mapping[str, Any]) -> str:
@@ -121,7 +130,7 @@ def details(facts: Mapping[str, Any]) -> dict[str, str]:
     """Return the numbers of a result for people: names as words, with units, without zeros."""
     found = {}
     for name, value in facts.items():
-        if name in _FOR_PROGRAMS or value in (None, 0, "", [], {}):
+        if name in _FOR_PROGRAMS or name in _IN_SENTENCES or value in (None, 0, "", [], {}):
             continue
         words = " ".join(_WORDS.split(name)).lower().removeprefix("num ")
         if isinstance(value, Mapping):
