@@ -109,7 +109,7 @@ def outcome(facts: Mapping[str, Any]) -> str:
     skipped = facts.get(_FILES_SKIPPED)
     if skipped:
         told.append(f"{counted(skipped, 'file')} skipped")
-    if all(not number for number, _, _ in known) and not removed:
+    if "numOutputRows" not in facts and not removed and not any(one[0] for one in known):
         told.insert(0, "nothing changed")
     return ", ".join(told)
 

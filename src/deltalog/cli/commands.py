@@ -667,13 +667,11 @@ def restore(
 ) -> None:
     """Restore an earlier version of the table."""
     opened = open_table(table, option)
-    before = opened.version()
     found = opened.restore(as_version(target), ignore_missing_files=ignore_missing_files)
     version = opened.version()
     shown = {name: found[member] for name, member in _RESTORED.items()}
     if form is OutputFormat.TABLE:
-        done = "nothing to restore" if version == before else f"restored as version {version}"
-        print_outcome(found, form, f"{done}: {outcome(found)}")
+        print_outcome(found, form, f"restored as version {version}: {outcome(found)}")
     else:
         print_record({"version": version, **shown}, form)
 

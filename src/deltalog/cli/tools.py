@@ -99,7 +99,12 @@ def spark_archive(
     out: Annotated[Path, typer.Argument(help="The archive, such as deltalog.tar.gz.")],
     extras: Annotated[
         list[str] | None,
-        typer.Option("--extras", "-e", help="Extras, such as s3, with commas; may be repeated."),
+        typer.Option(
+            "--extras",
+            "-e",
+            metavar="<extras>",
+            help="Extras, such as s3, with commas; may be repeated.",
+        ),
     ] = None,
     form: As = OutputFormat.TABLE,
 ) -> None:
