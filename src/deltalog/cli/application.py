@@ -39,6 +39,7 @@ from deltalog.table import DeltaTable
 
 _MOST_LETTERS: Final = 60
 _FEWEST_LETTERS: Final = 20
+_MOST_NAMED: Final = 5
 
 
 class OutputFormat(StrEnum):
@@ -190,9 +191,10 @@ def _draw(names: list[str], rows: Sequence[Sequence[str | None]]) -> None:
     for number, line in enumerate(lines):
         typer.echo(typer.style(line, bold=True) if is_bold and number == 0 else line)
     if num_left_out:
-        verb = "does" if num_left_out == 1 else "do"
-        text = f"{counted(num_left_out, 'more column')} {verb} not fit: --json shows all of them"
-        typer.echo(text, err=True)
+        missing = ", ".join(map(printable, names[-num_left_out:]))
+        if num_left_out > _MOST_NAMED:
+            missing = counted(num_left_out, "column")
+        typer.echo(f"left out, because the line is full: {missing} (--json shows all)", err=True)
 
 
 def is_plain_terminal() -> bool:
