@@ -7,6 +7,7 @@ Protocol: none
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,6 +22,7 @@ from deltalog._util.readable import readable_time
 _CELL: Final = "text-align:left;vertical-align:top;padding:0 1em 0 0"
 _HEAD: Final = f"{_CELL};font-weight:normal;opacity:.65"
 _MOST_CHARACTERS: Final = 200
+_TIME: Final = re.compile(r"[+-]?\d{4,}-\d\d-\d\d \d\d:\d\d:\d\d[.\d]*Z?")
 _SHEET: Final = "color:inherit;background:transparent;color-scheme:light dark"
 
 
@@ -56,7 +58,7 @@ def grid(
     head = "".join(f'<th style="{_HEAD}">{_text(name)}</th>' for name in names)
     lines = [f"<tr>{head}</tr>"] if names else []
     lines += [
-        "<tr>" + "".join(f'<td style="{_CELL}">{_text(cell)}</td>' for cell in row) + "</tr>"
+        "<tr>" + "".join(f'<td style="{_style(cell)}">{_text(cell)}</td>' for cell in row) + "</tr>"
         for row in rows
     ]
     return CardPiece(f"<table>{''.join(lines)}</table>")
@@ -91,6 +93,12 @@ def details_of(facts: Mapping[str, object]) -> CardPiece:
 def plain(text: str) -> CardPiece:
     """Return preformatted text with its line breaks."""
     return CardPiece(f'<pre style="{_SHEET}">{escape(printable_lines(text))}</pre>')
+
+
+def _style(cell: object) -> str:
+    """Return the style of a cell: a time stays in one line."""
+    is_time = isinstance(cell, str) and _TIME.fullmatch(cell) is not None
+    return f"{_CELL};white-space:nowrap" if is_time else _CELL
 
 
 def _text(cell: object) -> str:

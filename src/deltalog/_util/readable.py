@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
+FILE: Final = "file"
+"""The noun of `counted` for files."""
 _UNITS: Final = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
@@ -50,8 +52,8 @@ _CHANGES: Final = (
     (("num_target_rows_inserted", "num_inserted_rows"), "row", "inserted"),
     (("num_target_rows_updated", "num_updated_rows"), "row", "updated"),
     (("num_target_rows_deleted", "num_deleted_rows"), "row", "deleted"),
-    (("numRestoredFile",), "file", "restored"),
-    (("numRemovedFile",), "file", "removed"),
+    (("numRestoredFile",), FILE, "restored"),
+    (("numRemovedFile",), FILE, "removed"),
 )
 """Names of a number in the results of operations → its noun and verb, in the order of a sentence.
 
@@ -60,6 +62,7 @@ A result with one of these names, or of those in `_outcome_of_files`, is that of
 _FILES_SKIPPED: Final = "num_target_files_skipped_during_scan"
 _SIZES: Final = ("numFilesAdded", "numFilesRemoved", "filesAdded", "filesRemoved")
 _WORDS: Final = re.compile(r"(?<=[a-z])(?=[A-Z])|_")
+_IS_SIZE: Final = re.compile("bytes|size", re.IGNORECASE)
 _FOR_PROGRAMS: Final = {
     "numBatches",
     "preserveInsertionOrder",
@@ -80,12 +83,7 @@ _IN_SENTENCES: Final = {
 
 
 def outcome(facts: Mapping[str, Any]) -> str:
-    """Return what an operation changed as a sentence; "" if the facts are no result of a change.
-
-    A dry run, whose result contains the decision for each file, did not change anything.
-    """
-    if "files" in facts:
-        return ""
+    """Return what an operation changed as a sentence; "" if the facts are no result of a change."""
     if set(_SIZES) <= set(facts):
         return _rewritten(facts)
     known = [
@@ -94,24 +92,24 @@ def outcome(facts: Mapping[str, Any]) -> str:
         for name in names
         if name in facts
     ]
-    told = [f"{counted(number, noun)} {verb}" for number, noun, verb in known if number]
+    parts = [f"{counted(number, noun)} {verb}" for number, noun, verb in known if number]
     removed = facts.get("num_removed_files")
-    if not told and removed and any(number is None for number, _, _ in known):
-        told = [f"all rows of {counted(removed, 'file')} deleted; the log lacks their number"]
+    if not parts and removed and any(number is None for number, _, _ in known):
+        parts = [f"all rows of {counted(removed, 'file')} deleted; the log lacks their number"]
     elif not known and removed is not None:  # TRUNCATE
-        told = [f"{counted(removed, 'file')} removed"] if removed else []
-        known = [(removed, "file", "removed")]
+        parts = [f"{counted(removed, 'file')} removed"] if removed else []
+        known = [(removed, FILE, "removed")]
     elif not known and "numOutputRows" in facts:  # INSERT
         known = [(facts["numOutputRows"], "row", "written")]
-        told = [f"{counted(facts['numOutputRows'], 'row')} written"]
+        parts = [f"{counted(facts['numOutputRows'], 'row')} written"]
     if not known:
         return ""
     skipped = facts.get(_FILES_SKIPPED)
     if skipped:
-        told.append(f"{counted(skipped, 'file')} skipped")
+        parts.append(f"{counted(skipped, 'file')} skipped")
     if "numOutputRows" not in facts and not removed and not any(one[0] for one in known):
-        told.insert(0, "nothing changed")
-    return ", ".join(told)
+        parts.insert(0, "nothing changed")
+    return ", ".join(parts)
 
 
 def _rewritten(facts: Mapping[str, Any]) -> str:
@@ -150,12 +148,11 @@ def _sizes(sizes: Mapping[str, Any]) -> str:
 
 def amount(name: str, value: Any) -> str:
     """Return a value with the unit that its name implies: bytes and milliseconds."""
-    words = name.lower()
     if isinstance(value, bool) or not isinstance(value, int | float):
         return str(value)
-    if words.endswith(("_ms", "timems")):
+    if name.endswith(("_ms", "Ms")):
         return f"{value / 1000:,.3g} s" if value >= 1000 else f"{value:g} ms"
-    if any(word in words for word in ("bytes", "size")) and isinstance(value, int):
+    if _IS_SIZE.search(name) and isinstance(value, int):
         return readable_size(value)
     return f"{value:,}" if isinstance(value, int) else f"{value:,.6g}"
 
@@ -176,6 +173,13 @@ _FILES_OF_COMMITS: Final = (
 )
 
 
+def given_parameters(parameters: object) -> object:
+    """Return the `operationParameters` of a commit without those that are empty."""
+    if not isinstance(parameters, Mapping):
+        return parameters
+    return {name: one for name, one in parameters.items() if one not in (None, "", "[]", "{}")}
+
+
 def changes_of_commit(metrics: object) -> str:
     """Return the numbers of rows that a commit changed, or else those of files.
 
@@ -190,8 +194,8 @@ def changes_of_commit(metrics: object) -> str:
     ]
     if not rows and "numOutputRows" in found:
         rows = [(found["numOutputRows"], "written")]
-    told = [f"{counted(number, 'row')} {verb}" for number, verb in rows if number]
-    if not told:
+    parts = [f"{counted(number, 'row')} {verb}" for number, verb in rows if number]
+    if not parts:
         files = [(found.get(name), verb) for name, verb in _FILES_OF_COMMITS]
-        told = [f"{counted(number, 'file')} {verb}" for number, verb in files if number]
-    return ", ".join(told) or ("0 rows" if rows else "")
+        parts = [f"{counted(number, 'file')} {verb}" for number, verb in files if number]
+    return ", ".join(parts) or ("0 rows" if rows else "")

@@ -21,7 +21,7 @@ import typer
 
 from deltalog._util.clock import utc_moment
 from deltalog._util.escaping import name_key, printable
-from deltalog._util.readable import changes_of_commit, counted, outcome
+from deltalog._util.readable import FILE, changes_of_commit, counted, given_parameters, outcome
 from deltalog.catalogs.table_uri import open_table_context
 from deltalog.cli.advice import in_shell
 from deltalog.cli.application import (
@@ -297,12 +297,9 @@ def history(
 
 def _commit_of(row: dict[str, Any]) -> dict[str, Any]:
     """Return a commit for people: what tells most comes first, for a narrow terminal."""
-    parameters = row.get("operationParameters")
+    parameters = given_parameters(row.get("operationParameters"))
     if isinstance(parameters, dict):
-        kept = {
-            name: value for name, value in parameters.items() if value not in (None, "", "[]", "{}")
-        }
-        parameters = ", ".join(f"{name}={as_text(value)}" for name, value in kept.items())
+        parameters = ", ".join(f"{name}={as_text(value)}" for name, value in parameters.items())
     return {
         "version": row["version"],
         "timestamp": row["timestamp"],
@@ -425,7 +422,7 @@ def vacuum(  # noqa: PLR0917  # callers need each parameter
             retention_hours, full=full, enforce_retention_duration=not force
         )
         print_facts(report, form)
-        found = counted(report.num_rows, "file")
+        found = counted(report.num_rows, FILE)
         _tell(form, f"{found} can be deleted" + ": add --delete" * (report.num_rows > 0))
         return
     with bar("deleting") as progress:
@@ -437,7 +434,7 @@ def vacuum(  # noqa: PLR0917  # callers need each parameter
             progress=progress,
         )
     print_rows([{"path": path} for path in paths], form)
-    _tell(form, f"{counted(len(paths), 'file')} deleted")
+    _tell(form, f"{counted(len(paths), FILE)} deleted")
 
 
 def _tell(form: OutputFormat, text: str) -> None:
@@ -649,7 +646,7 @@ def convert(
     opened = open_table(table, option)
     number = len(opened.file_uris())
     if form is OutputFormat.TABLE:
-        print_text(f"{counted(number, 'file')} converted as version {opened.version()}")
+        print_text(f"{counted(number, FILE)} converted as version {opened.version()}")
     else:
         print_record({"version": opened.version(), "files": number}, form)
 

@@ -265,7 +265,9 @@ class SqlResult(SimilarNames, NoSequence, OpenableRows):
             sentence = outcome(self.metrics)
             facts = details(self.metrics)
             if sentence:  # the rows contain the same numbers
-                return card(sentence, details_of(facts))
+                verb = self._statement.split(maxsplit=1)[0].upper()
+                title = f"{verb}: {sentence}" if verb.isalpha() else sentence
+                return card(title, details_of(facts))
             pieces.append(grid(facts.items()))
         return card("" if pieces else "done", *pieces)
 

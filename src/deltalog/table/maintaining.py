@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from deltalog._util.argument_types import checks_types
 from deltalog._util.cards import Progress
-from deltalog._util.readable import counted
+from deltalog._util.readable import FILE, counted
 from deltalog._util.similar_names import suggests_arguments
 from deltalog.catalogs import table_uri as locations
 from deltalog.errors import InvalidInputError
@@ -134,11 +134,11 @@ class MaintainableTable(ChangeableTable):
             inventory=inventory,
         )
         if dry_run:
-            title = f"VACUUM: {counted(len(plan.paths), 'file')} can be deleted"
+            title = f"VACUUM: {counted(len(plan.paths), FILE)} can be deleted"
             return ShownList(plan.paths, title=title)
         options = commit_options(commit_properties, post_commithook_properties)
         paths = TableVacuum(self).execute(plan, options, progress=progress)
-        return ShownList(paths, title=f"VACUUM: {counted(len(paths), 'file')} deleted")
+        return ShownList(paths, title=f"VACUUM: {counted(len(paths), FILE)} deleted")
 
     def vacuum_report(
         self,

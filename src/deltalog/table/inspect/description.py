@@ -16,7 +16,7 @@ from deltalog._util.cards import card, folding, grid
 from deltalog._util.escaping import printable
 from deltalog._util.json import dumps
 from deltalog._util.kernels import compute, exact_sum
-from deltalog._util.readable import changes_of_commit, counted
+from deltalog._util.readable import changes_of_commit, counted, given_parameters
 from deltalog.data.scan.plan import check_rows_readable
 from deltalog.data.scan.rows import Rows, require_library
 from deltalog.protocol.partition_values import extract, parse_column
@@ -127,7 +127,7 @@ class TableDescription(Rows):
     def _repr_html_(self) -> str:
         """Return the notebook card."""
         rows = [tuple(row.values()) for row in self.to_table().to_pylist()]
-        return card(self._title, grid(rows, _SCHEMA.names, omits_empty=True))
+        return card(f"Columns of {self._title}", grid(rows, _SCHEMA.names, omits_empty=True))
 
     @property
     def _title(self) -> str:
@@ -338,7 +338,7 @@ class CommitHistory(list[dict[str, Any]]):
                 row["version"],
                 readable_moment(row["timestamp"]),
                 row.get("operation"),
-                _listed(row.get("operationParameters")),
+                _listed(given_parameters(row.get("operationParameters"))),
                 _folded(row.get("operationMetrics")),
             )
             for row in self[:_MOST_SHOWN]

@@ -55,10 +55,15 @@ class ShownFacts(dict[str, Any]):
         """Return the notebook card."""
         from deltalog._util import cards  # only notebooks need it
 
-        sentence = outcome(self)
+        facts, title = dict(self), self.title
+        pieces = []
+        if isinstance(facts.get("files"), pa.Table):
+            title = f"{title}, dry run"
+            pieces = [cards.grid([("files", _value("files", facts.pop("files")))])]
+        sentence = outcome(facts)
         if not sentence:
             return cards.card(self.title, _grid_of(self))
-        return cards.card(f"{self.title}: {sentence}", cards.details_of(details(self)))
+        return cards.card(f"{title}: {sentence}", cards.details_of(details(facts)), *pieces)
 
 
 class ShownList(list[ItemT]):
