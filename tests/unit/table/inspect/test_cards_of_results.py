@@ -6,6 +6,7 @@ import pickle
 import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -53,7 +54,7 @@ def test_what_a_session_ends_a_cell_with_has_a_card(table: DeltaTable) -> None:
     plan = table.merge(rows, "s.id = t.id", "s", "t").when_matched_delete().explain()
     assert repr(plan) == str(plan)
     assert type(pickle.loads(pickle.dumps(plan))) is str
-    shown = [plan, table.vacuum(), table.follow(), table.transaction(), table.branches()]
+    shown: list[Any] = [plan, table.vacuum(), table.follow(), table.transaction(), table.branches()]
     with deltalog.connect({"t": table}) as connection:
         shown += [connection]
         told = [one._repr_html_() for one in shown]

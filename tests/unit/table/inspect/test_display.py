@@ -28,9 +28,10 @@ from deltalog import (
     col,
     write_deltalake,
 )
+from deltalog._util.readable import readable_size
 from deltalog.errors import UnsupportedFeatureError
 from deltalog.operations.delete import Delete
-from deltalog.table.inspect.display import ShownFacts, card_of_rows, readable_size, with_card
+from deltalog.table.inspect.display import ShownFacts, card_of_rows, with_card
 from deltalog.testing import CountingStore
 from tests.support import logs
 from tests.support.raw_tables import column, mapped, schema_string
