@@ -80,6 +80,12 @@ def _draw_in(app: Sphinx, doctree: nodes.document, docname: str) -> None:
         svg = picture.read_text("utf-8")
         label = escape(image.get("alt", ""), quote=True)
         drawn = f'<div class="picture" role="img" aria-label="{label}">{svg}</div>'
+        narrow = picture.with_name(f"{picture.stem}-narrow.svg")
+        if narrow.exists():  # the stylesheet chooses between the two
+            other = narrow.read_text("utf-8")
+            drawn = drawn.replace('"picture"', '"picture for-wide"') + (
+                f'<div class="picture for-narrow" role="img" aria-label="{label}">{other}</div>'
+            )
         image.replace_self(nodes.raw("", drawn, format="html"))
 
 

@@ -99,22 +99,24 @@ class Drawing:
         )
 
 
+_USERS: Final = (
+    ("in one process", "pandas, Polars, DuckDB, pyarrow, SQL"),
+    ("on a cluster", "tasks of Spark, without a jar"),
+    ("elsewhere", "recipients of a share"),
+)
+_TASKS: Final = ("scans and operations", "commits and their rules", "maintenance")
+
+
 def overview() -> Drawing:
     """The readers and writers of tables."""
     drawing = Drawing("overview", 780, 262)
-    users = [
-        ("in one process", "pandas, Polars, DuckDB, pyarrow, SQL"),
-        ("on a cluster", "tasks of Spark, without a jar"),
-        ("elsewhere", "recipients of a share"),
-    ]
-    for number, (where, who) in enumerate(users):
+    for number, (where, who) in enumerate(_USERS):
         y = 14 + 84 * number
         drawing.labelled(10, y, 252, 62, where, who)
         drawing.arrow((262, y + 31), (330, 131 if number == 1 else 100 + 31 * number), both=True)
     drawing.box(332, 64, 170, 134, "f")
     drawing.text(417, 96, "deltalog", "h", "middle")
-    lines = ("scans and operations", "commits and their rules", "maintenance")
-    for number, line in enumerate(lines):
+    for number, line in enumerate(_TASKS):
         drawing.text(417, 124 + 22 * number, line, "s", "middle")
     drawing.arrow((502, 131), (566, 131), both=True)
     drawing.box(568, 14, 202, 232, "o")
@@ -125,6 +127,28 @@ def overview() -> Drawing:
     drawing.text(582, 186, "month=1/", "m")
     drawing.labelled(582, 196, 176, 24, "part-….parquet", style="m")
     drawing.text(582, 238, "deletion vectors, change data", "s")
+    return drawing
+
+
+def overview_narrow() -> Drawing:
+    """The same from top to bottom, for phones."""
+    drawing = Drawing("overview-narrow", 340, 552)
+    for number, (where, who) in enumerate(_USERS):
+        drawing.labelled(10, 10 + 62 * number, 320, 52, where, who)
+    drawing.arrow((170, 186), (170, 218), both=True)
+    drawing.box(10, 220, 320, 106, "f")
+    drawing.text(170, 244, "deltalog", "h", "middle")
+    for number, line in enumerate(_TASKS):
+        drawing.text(170, 268 + 20 * number, line, "s", "middle")
+    drawing.arrow((170, 326), (170, 358), both=True)
+    drawing.box(10, 360, 320, 182, "o")
+    drawing.text(170, 382, "any store", "h", "middle")
+    drawing.text(26, 406, "_delta_log/", "m")
+    for number, name in enumerate(("…000.json", "…010.checkpoint.parquet")):
+        drawing.labelled(26, 414 + 30 * number, 288, 24, name, style="m")
+    drawing.text(26, 490, "month=1/", "m")
+    drawing.labelled(26, 498, 288, 24, "part-….parquet", style="m")
+    drawing.text(26, 536, "deletion vectors, change data", "s")
     return drawing
 
 
@@ -351,6 +375,7 @@ def key_index() -> Drawing:
 
 PICTURES: Final[tuple[Callable[[], Drawing], ...]] = (
     overview,
+    overview_narrow,
     folders,
     commit,
     merge_on_read,

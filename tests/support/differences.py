@@ -32,9 +32,10 @@ Ask = Callable[[Library, str], object]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """One row of the table.
+    """One row of a table.
 
     Args:
+        topic: the heading above the table.
         what: that is different, as the page says it.
         there: what deltalake does.
         here: what deltalog does.
@@ -45,6 +46,7 @@ class Difference:
         tested: the test that shows it instead of `ask`: its file, and its name.
     """
 
+    topic: str
     what: str
     there: str
     here: str
@@ -56,6 +58,15 @@ class Difference:
 
 
 ERROR: Final = "an error"
+
+READING: Final = "Reading, queries and time travel"
+FEED: Final = "The change data feed"
+WRITING: Final = "Writing and changing rows"
+SCHEMA: Final = "Schema, properties and protocol"
+MAINTENANCE: Final = "Maintaining and converting"
+LOG: Final = "What the log, the history and the statistics contain"
+INTERFACE: Final = "Objects, names and other libraries"
+_TOPICS: Final = (READING, FEED, WRITING, SCHEMA, MAINTENANCE, LOG, INTERFACE)
 
 
 def answer(ask: Ask | None, library: Library, place: str) -> object:
@@ -69,11 +80,18 @@ def answer(ask: Ask | None, library: Library, place: str) -> object:
 
 
 def differences_table() -> str:
-    """Return the table of the page."""
-    rows = "".join(
-        f"| {row.what} | {row.there} | {row.here} | {row.why} |\n" for row in DIFFERENCES
-    )
-    return f"| | deltalake | deltalog | reason |\n|---|---|---|---|\n{rows}"
+    """Return the tables of the page, one for each topic below its heading."""
+    tables = []
+    for topic in _TOPICS:
+        rows = "".join(
+            f"| {row.what} | {row.there} | {row.here} | {row.why} |\n"
+            for row in DIFFERENCES
+            if row.topic == topic
+        )
+        tables.append(
+            f"### {topic}\n\n| | deltalake | deltalog | reason |\n|---|---|---|---|\n{rows}"
+        )
+    return "\n" + "\n".join(tables) + "\n"
 
 
 def with_table(page: str) -> str:
@@ -367,6 +385,7 @@ _MORE: Final = pa.table({"id": [2], "v": ["B"], "extra": [1]})
 
 DIFFERENCES: Final = (
     Difference(
+        topic=READING,
         what="`to_pandas`, `to_pyarrow_*` of a table with deletion vectors",
         there="refused",
         here="exact for every table that deltalog can read",
@@ -376,6 +395,7 @@ DIFFERENCES: Final = (
         ours=[1, 3],
     ),
     Difference(
+        topic=READING,
         what="`count()` of such a table",
         there="counts deleted rows",
         here="does not count them",
@@ -385,6 +405,7 @@ DIFFERENCES: Final = (
         ours=2,
     ),
     Difference(
+        topic=READING,
         what="`file_pruning_predicate=`, `partitions=` of `to_pyarrow_dataset`",
         there="selects files",
         here="selects files, and then rows",
@@ -396,6 +417,7 @@ DIFFERENCES: Final = (
         ours=1,
     ),
     Difference(
+        topic=READING,
         what="a timestamp before the first version",
         there="returns version 0",
         here="an error with the first and last timestamp",
@@ -405,6 +427,7 @@ DIFFERENCES: Final = (
         ours=ERROR,
     ),
     Difference(
+        topic=READING,
         what="a timestamp in the future",
         there="returns the latest version",
         here="an error",
@@ -414,6 +437,7 @@ DIFFERENCES: Final = (
         ours=ERROR,
     ),
     Difference(
+        topic=FEED,
         what="the change feed's `_commit_timestamp`",
         there="has no time zone",
         here="is in UTC",
@@ -425,6 +449,7 @@ DIFFERENCES: Final = (
         ours="timestamp[us, tz=UTC]",
     ),
     Difference(
+        topic=FEED,
         what="`starting_timestamp` together with `starting_version`",
         there="ignored",
         here="an error",
@@ -440,6 +465,7 @@ DIFFERENCES: Final = (
         ours=ERROR,
     ),
     Difference(
+        topic=FEED,
         what="`ending_timestamp` of the feed before the first version",
         there="no rows",
         here="an error with the first and last timestamp",
@@ -453,6 +479,7 @@ DIFFERENCES: Final = (
         ours=ERROR,
     ),
     Difference(
+        topic=INTERFACE,
         what="lists of `metadata()`, `protocol()`, `schema().fields`",
         there="lists",
         here="tuples, which are equal to lists",
@@ -465,6 +492,7 @@ DIFFERENCES: Final = (
         ours=(False, True),
     ),
     Difference(
+        topic=INTERFACE,
         what="returned Arrow objects",
         there="arro3's",
         here="pyarrow's",
@@ -476,6 +504,7 @@ DIFFERENCES: Final = (
         ours="pyarrow",
     ),
     Difference(
+        topic=INTERFACE,
         what="strings in the results of `QueryBuilder`, `scan()` and `load_cdf()`",
         there="`string_view`",
         here="`string`",
@@ -487,6 +516,7 @@ DIFFERENCES: Final = (
         ours="string",
     ),
     Difference(
+        topic=INTERFACE,
         what="`table_uri` of a local table",
         there="a `file://` URL",
         here="the path",
@@ -496,6 +526,7 @@ DIFFERENCES: Final = (
         ours=False,
     ),
     Difference(
+        topic=READING,
         what="a column that is requested twice",
         there="an error",
         here="occurs once in the result",
@@ -507,6 +538,7 @@ DIFFERENCES: Final = (
         ours=1,
     ),
     Difference(
+        topic=READING,
         what="`get_fragments()` of the dataset",
         there="Parquet fragments",
         here="read-only fragments without deleted rows, with the logical column names",
@@ -516,6 +548,7 @@ DIFFERENCES: Final = (
         ours=False,
     ),
     Difference(
+        topic=READING,
         what="`files` of the dataset",
         there="the files",
         here="an error that names `file_uris()`",
@@ -525,6 +558,7 @@ DIFFERENCES: Final = (
         ours=ERROR,
     ),
     Difference(
+        topic=READING,
         what="a union of datasets, `Scanner.from_dataset`",
         there="work",
         here="an error that names `to_table()`",
@@ -536,6 +570,7 @@ DIFFERENCES: Final = (
         ours=ERROR,
     ),
     Difference(
+        topic=READING,
         what="`QueryBuilder`",
         there=(
             "DataFusion, with its settings and statements; results have nullability and "
@@ -556,6 +591,7 @@ DIFFERENCES: Final = (
         ours=ERROR,
     ),
     Difference(
+        topic=READING,
         what='`"text"` in a condition, if no column has this name',
         there="an error",
         here="a string, as in Spark",
@@ -567,6 +603,7 @@ DIFFERENCES: Final = (
         ours=[2, 3],
     ),
     Difference(
+        topic=WRITING,
         what="`update` of a column that does not exist",
         there="changes nothing, and reports updated rows",
         here="an error",
@@ -578,6 +615,7 @@ DIFFERENCES: Final = (
         ours=ERROR,
     ),
     Difference(
+        topic=WRITING,
         what="`update(new_values=…)` with a quote in a string",
         there="an error",
         here="stores the string",
@@ -589,6 +627,7 @@ DIFFERENCES: Final = (
         ours=3,
     ),
     Difference(
+        topic=WRITING,
         what="a merge clause after a clause of the same kind without a condition",
         there="is never applied",
         here="an error",
@@ -598,6 +637,7 @@ DIFFERENCES: Final = (
         ours=ERROR,
     ),
     Difference(
+        topic=WRITING,
         what="`schema_mode='overwrite'` with a predicate",
         there="also drops columns of the remaining rows",
         here="only adds columns",
@@ -607,6 +647,7 @@ DIFFERENCES: Final = (
         ours=ERROR,
     ),
     Difference(
+        topic=WRITING,
         what="an application transaction that is already committed",
         there="is written again",
         here="is skipped",
@@ -616,6 +657,7 @@ DIFFERENCES: Final = (
         ours=1,
     ),
     Difference(
+        topic=WRITING,
         what="a table that shows an old version",
         there="can be written to",
         here="can be written to after `update_incremental()`",
@@ -625,6 +667,7 @@ DIFFERENCES: Final = (
         ours=ERROR,
     ),
     Difference(
+        topic=SCHEMA,
         what="a new table with spaces in column names",
         there="is created",
         here=(
@@ -637,6 +680,7 @@ DIFFERENCES: Final = (
         ours=ERROR,
     ),
     Difference(
+        topic=SCHEMA,
         what="unsigned integers of a new table",
         there="the signed type of the same width, if all values fit",
         here="the next wider type",
@@ -646,6 +690,7 @@ DIFFERENCES: Final = (
         ours="short",
     ),
     Difference(
+        topic=SCHEMA,
         what="the protocol of a table with a change feed or generated columns",
         there="versions (1, 4)",
         here="(1, 7) with exactly the features in use, as Delta Spark; deltalake writes them",
@@ -655,6 +700,7 @@ DIFFERENCES: Final = (
         ours=(1, 7),
     ),
     Difference(
+        topic=SCHEMA,
         what="the protocol after adding a feature of version (3, 7)",
         there="only the features in use",
         here=(
@@ -671,6 +717,7 @@ DIFFERENCES: Final = (
         ours=["appendOnly", "invariants", "timestampNtz"],
     ),
     Difference(
+        topic=SCHEMA,
         what="`delta.minReaderVersion`, `delta.minWriterVersion` in the properties",
         there="are kept",
         here="change the protocol, and are not kept, as in Delta Spark",
@@ -680,6 +727,7 @@ DIFFERENCES: Final = (
         ours={},
     ),
     Difference(
+        topic=SCHEMA,
         what="`add_feature` of a feature that the table has",
         there="makes a commit",
         here="makes no commit",
@@ -689,6 +737,7 @@ DIFFERENCES: Final = (
         ours=0,
     ),
     Difference(
+        topic=LOG,
         what="the operation of `set_table_description` in the history",
         there="`UPDATE TABLE METADATA`",
         here="`SET TBLPROPERTIES`",
@@ -698,6 +747,7 @@ DIFFERENCES: Final = (
         ours="SET TBLPROPERTIES",
     ),
     Difference(
+        topic=SCHEMA,
         what=(
             "an empty table name, one of more than 255 characters, or a description of more "
             "than 4000"
@@ -710,6 +760,7 @@ DIFFERENCES: Final = (
         ours=256,
     ),
     Difference(
+        topic=SCHEMA,
         what="`drop_column_not_null` of a nullable column",
         there="an error",
         here="does nothing",
@@ -719,6 +770,7 @@ DIFFERENCES: Final = (
         ours=None,
     ),
     Difference(
+        topic=SCHEMA,
         what="`PrimitiveType('decimal')`, `PrimitiveType('int')`",
         there="an error",
         here="`decimal(10,0)` and `integer`, as in SQL",
@@ -728,6 +780,7 @@ DIFFERENCES: Final = (
         ours="decimal(10,0)",
     ),
     Difference(
+        topic=LOG,
         what="minimum and maximum of boolean columns in the statistics",
         there="are written",
         here="are not written",
@@ -737,6 +790,7 @@ DIFFERENCES: Final = (
         ours=False,
     ),
     Difference(
+        topic=INTERFACE,
         what="pickling",
         there="refused",
         here="works",
@@ -746,6 +800,7 @@ DIFFERENCES: Final = (
         ours=0,
     ),
     Difference(
+        topic=INTERFACE,
         what="`scan()`, `load_cdf()`",
         there="an Arrow reader",
         here="a `Scan` or `Changes`, which also have the methods of a reader",
@@ -755,6 +810,7 @@ DIFFERENCES: Final = (
         ours="Scan",
     ),
     Difference(
+        topic=WRITING,
         what="`update` of a field of a struct",
         there="changes nothing, and reports updated rows",
         here="changes the field",
@@ -764,6 +820,7 @@ DIFFERENCES: Final = (
         ours=[{"a": 5}],
     ),
     Difference(
+        topic=WRITING,
         what="`update` of a table with generated columns",
         there="an error",
         here="computes them",
@@ -773,6 +830,7 @@ DIFFERENCES: Final = (
         ours=[{"id": 5, "twice": 10}],
     ),
     Difference(
+        topic=WRITING,
         what="`upsert`",
         there="no such method",
         here="a merge by keys; in contrast to `merge`, columns that the table lacks are an error",
@@ -784,6 +842,7 @@ DIFFERENCES: Final = (
         ours=1,
     ),
     Difference(
+        topic=FEED,
         what="`_commit_version` of the change feed",
         there="`uint64`",
         here="`int64`",
@@ -793,6 +852,7 @@ DIFFERENCES: Final = (
         ours="int64",
     ),
     Difference(
+        topic=READING,
         what="`partition_filters` together with `file_pruning_predicate`",
         there="an error",
         here="both apply",
@@ -806,6 +866,7 @@ DIFFERENCES: Final = (
         ours=1,
     ),
     Difference(
+        topic=INTERFACE,
         what="`table_config`",
         there="deprecated",
         here="an error that names `properties`",
@@ -815,6 +876,7 @@ DIFFERENCES: Final = (
         ours=ERROR,
     ),
     Difference(
+        topic=INTERFACE,
         what="commit properties as positional arguments of `create` and `vacuum`",
         there="deprecated",
         here="an error",
@@ -824,6 +886,7 @@ DIFFERENCES: Final = (
         ours=ERROR,
     ),
     Difference(
+        topic=LOG,
         what="a checkpoint with `delta.checkpointInterval = 2`",
         there="of versions 1, 3, …",
         here="of versions 2, 4, …, as Delta Spark",
@@ -833,6 +896,7 @@ DIFFERENCES: Final = (
         ours=["2", "4"],
     ),
     Difference(
+        topic=SCHEMA,
         what="`schema_mode='merge'` with column mapping",
         there="refused",
         here="works",
@@ -842,6 +906,7 @@ DIFFERENCES: Final = (
         ours=3,
     ),
     Difference(
+        topic=FEED,
         what="change files of commits that only add rows or only remove whole files",
         there="are written",
         here="are not written",
@@ -851,6 +916,7 @@ DIFFERENCES: Final = (
         ours=False,
     ),
     Difference(
+        topic=LOG,
         what="numbers and booleans in `operationParameters` of VACUUM and CONVERT",
         there="strings",
         here="numbers and booleans, as in Delta Spark",
@@ -860,6 +926,7 @@ DIFFERENCES: Final = (
         ours=False,
     ),
     Difference(
+        topic=LOG,
         what="the predicate of a merge in the history",
         there="the condition after pruning, or none",
         here="the condition of the caller",
@@ -875,6 +942,7 @@ DIFFERENCES: Final = (
         ours='["s.id = t.id"]',
     ),
     Difference(
+        topic=MAINTENANCE,
         what="`convert_to_deltalake` of directories such as `p=a`, without `partition_by` or "
         "`partition_strategy`",
         there="an error",
@@ -885,6 +953,7 @@ DIFFERENCES: Final = (
         ours=["p"],
     ),
     Difference(
+        topic=READING,
         what="an infinite bound in `get_add_actions`",
         there="NULL",
         here="infinite",
@@ -894,6 +963,7 @@ DIFFERENCES: Final = (
         ours=float("inf"),
     ),
     Difference(
+        topic=WRITING,
         what="`num_deleted_rows`, if files without statistics are removed as a whole",
         there="is missing",
         here="None",
@@ -903,6 +973,7 @@ DIFFERENCES: Final = (
         ours=True,
     ),
     Difference(
+        topic=SCHEMA,
         what="objects in the metadata of a `Field`",
         there="JSON as text",
         here="the object",
@@ -912,6 +983,7 @@ DIFFERENCES: Final = (
         ours={"y": 3},
     ),
     Difference(
+        topic=INTERFACE,
         what="DataFusion",
         there="accepts the table, if its version fits that of deltalake",
         here="accepts `to_pyarrow_dataset()`, in any version",
@@ -921,6 +993,7 @@ DIFFERENCES: Final = (
         ours=False,
     ),
     Difference(
+        topic=INTERFACE,
         what="locations such as `opendal+fs://…`",
         there="services of OpenDAL",
         here="file systems of fsspec, or a `filesystem` argument",
@@ -932,6 +1005,7 @@ DIFFERENCES: Final = (
         ours=ERROR,
     ),
     Difference(
+        topic=INTERFACE,
         what="`max_buffer_size` in the options of `DeltaStorageHandler`",
         there="is the size of the parts of an upload; warns below 5 MiB",
         here="has no effect, because a file is written by one request when it is closed",
@@ -941,6 +1015,7 @@ DIFFERENCES: Final = (
         ours=0,
     ),
     Difference(
+        topic=LOG,
         what="`operationMetrics` in the history",
         there="numbers, with names of deltalake",
         here="strings, with the names of Delta Spark",
@@ -950,6 +1025,7 @@ DIFFERENCES: Final = (
         ours=(None, "1"),
     ),
     Difference(
+        topic=LOG,
         what="the predicate of a delete or an update in the history",
         there="SQL",
         here="a list that contains the SQL, as in Delta Spark",
@@ -959,6 +1035,7 @@ DIFFERENCES: Final = (
         ours='["id > 1L"]',
     ),
     Difference(
+        topic=LOG,
         what="the number of NULLs of binary, list and map columns in the statistics",
         there="is not written",
         here="is written, as in Delta Spark",
@@ -968,6 +1045,7 @@ DIFFERENCES: Final = (
         ours={"x": 1},
     ),
     Difference(
+        topic=LOG,
         what="timestamps in the statistics",
         there="`2024-01-01 00:00:00` without a zone, `2024-01-01T00:00:00Z` with one",
         here="`2024-01-01T00:00:00.000`, and with a `Z`, as Delta Spark",
@@ -981,6 +1059,7 @@ DIFFERENCES: Final = (
         ours={"x": "2024-01-01T00:00:00.000"},
     ),
     Difference(
+        topic=READING,
         what="a timestamp string without a time zone",
         there="an error",
         here="is in UTC, like a `datetime` without a time zone",
@@ -992,6 +1071,7 @@ DIFFERENCES: Final = (
         ours=None,
     ),
     Difference(
+        topic=READING,
         what="`LIKE` and similar conditions in `file_pruning_predicate`",
         there="an error",
         here="keep all files that may match",
@@ -1003,6 +1083,7 @@ DIFFERENCES: Final = (
         ours=1,
     ),
     Difference(
+        topic=INTERFACE,
         what="`filepath` of `deletion_vectors()`",
         there="a `file://` URL",
         here="the result of `file_uris()`",
@@ -1012,6 +1093,7 @@ DIFFERENCES: Final = (
         ours=True,
     ),
     Difference(
+        topic=SCHEMA,
         what="the SQL of a constraint",
         there=(
             "is stored in DataFusion's dialect, with names in double quotes, which are "
@@ -1024,6 +1106,7 @@ DIFFERENCES: Final = (
         ours="`homeTeam` in (1, 2)",
     ),
     Difference(
+        topic=MAINTENANCE,
         what="`convert_to_deltalake(collect_stats=False)`",
         there="writes no number of rows; columns keep the nullability of the files",
         here=(
@@ -1036,6 +1119,7 @@ DIFFERENCES: Final = (
         ours=(1, True),
     ),
     Difference(
+        topic=WRITING,
         what="a `RemoveAction` without size and partition values",
         there="is written without them",
         here="is written with those of the table",
@@ -1045,6 +1129,7 @@ DIFFERENCES: Final = (
         ours=True,
     ),
     Difference(
+        topic=WRITING,
         what="`isolationLevel`, `isBlindAppend`, `txnId` and others in `custom_metadata`",
         there="replace or extend the members of the commit",
         here="an error",
@@ -1054,6 +1139,7 @@ DIFFERENCES: Final = (
         ours=ERROR,
     ),
     Difference(
+        topic=INTERFACE,
         what="`polars.scan_delta`, `polars.read_delta`, `DataFrame.write_delta`",
         there="accept a `DeltaTable` of deltalake, because Polars calls deltalake",
         here=(
@@ -1067,6 +1153,7 @@ DIFFERENCES: Final = (
         ours=ERROR,
     ),
     Difference(
+        topic=INTERFACE,
         what="`Schema` and `StructType`",
         there="two classes; `StructType.to_arrow()` is an Arrow type",
         here="one class; `to_arrow()` is an Arrow schema: `pyarrow.struct(list(…))` is its type",
@@ -1076,6 +1163,7 @@ DIFFERENCES: Final = (
         ours=True,
     ),
     Difference(
+        topic=WRITING,
         what="`create_table_with_add_actions`",
         there="creates a table of existing files",
         here="`DeltaTable.create`, then `create_write_transaction`",
@@ -1085,6 +1173,7 @@ DIFFERENCES: Final = (
         ours=False,
     ),
     Difference(
+        topic=MAINTENANCE,
         what="`cleanup_metadata`",
         there="keeps versions that were committed within the retention period",
         here="also keeps the version that was the latest when the period began",
@@ -1095,6 +1184,7 @@ DIFFERENCES: Final = (
         ),
     ),
     Difference(
+        topic=WRITING,
         what="concurrent overwrites",
         there="one of them fails",
         here="both succeed, one after the other; with `on_conflict='raise'` of `do`, one fails",
@@ -1105,6 +1195,7 @@ DIFFERENCES: Final = (
         ),
     ),
     Difference(
+        topic=INTERFACE,
         what="`init_tracing`, `enable_nanosecond_timestamps`, `rust_core_version`",
         there="exist",
         here="do not exist",
@@ -1117,6 +1208,7 @@ DIFFERENCES: Final = (
         ours=[False] * 3,
     ),
     Difference(
+        topic=INTERFACE,
         what="`Schema.invariants`",
         there="a list",
         here="in the metadata of fields, as in the log",
@@ -1126,6 +1218,7 @@ DIFFERENCES: Final = (
         ours=False,
     ),
     Difference(
+        topic=READING,
         what="columns of legacy column mapping",
         there="NULL in `to_pyarrow_*`",
         here="the values",
@@ -1133,6 +1226,7 @@ DIFFERENCES: Final = (
         tested=("interop/test_peer_bugs.py", "test_b1_legacy_column_mapping_is_read"),
     ),
     Difference(
+        topic=READING,
         what="timestamps of `history()` and time travel",
         there="the time in the commit, or file times",
         here="in-commit timestamps if the table has them, otherwise file times",
@@ -1140,6 +1234,7 @@ DIFFERENCES: Final = (
         tested=("interop/test_peer_bugs.py", "test_b17_travel_goes_by_in_commit_timestamps"),
     ),
     Difference(
+        topic=WRITING,
         what="a merge with a condition on partition columns",
         there="reads all partitions, unless `streamed_exec=False`",
         here="reads the partitions of the source",
@@ -1150,6 +1245,7 @@ DIFFERENCES: Final = (
         ),
     ),
     Difference(
+        topic=MAINTENANCE,
         what="`vacuum(full=True)`",
         there="deletes deletion vectors that are in use",
         here="keeps them",
@@ -1157,6 +1253,7 @@ DIFFERENCES: Final = (
         tested=("interop/test_vacuum_peers.py", "test_b2_live_deletion_vectors_survive"),
     ),
     Difference(
+        topic=WRITING,
         what="`delete`, `update`, `merge` of tables with deletion vectors enabled",
         there="rewrite files",
         here="write deletion vectors",
@@ -1167,6 +1264,7 @@ DIFFERENCES: Final = (
         ),
     ),
     Difference(
+        topic=INTERFACE,
         what="`fork`",
         there="refused",
         here="works",
@@ -1174,6 +1272,7 @@ DIFFERENCES: Final = (
         tested=("interop/test_peer_bugs.py", "test_b15_a_table_is_read_after_a_fork"),
     ),
     Difference(
+        topic=INTERFACE,
         what="errors",
         there="`DeltaError` and others, with messages of Rust libraries",
         here="subclasses of `DeltaError`; many are also `ValueError` or `FileNotFoundError`",

@@ -7,18 +7,22 @@ Protocol: none
 
 from __future__ import annotations
 
+import re
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from html import escape
 from importlib import import_module
 from typing import Any, Final, TypeVar
 
 from deltalog._util.escaping import printable, printable_lines
+from deltalog._util.readable import readable_time
 
 _CELL: Final = "text-align:left;vertical-align:top;padding:0 1em 0 0"
 _HEAD: Final = f"{_CELL};font-weight:normal;opacity:.65"
 _MOST_CHARACTERS: Final = 200
+_TIME: Final = re.compile(r"[+-]?\d{4,}-\d\d-\d\d \d\d:\d\d:\d\d[.\d]*Z?")
 _SHEET: Final = "color:inherit;background:transparent;color-scheme:light dark"
 
 
@@ -31,7 +35,7 @@ class CardPiece(str):
 def card(title: str, *pieces: CardPiece) -> str:
     """Return a card with pieces below a title; an empty title is omitted."""
     head = f"<strong>{escape(printable(title))}</strong>" if title else ""
-    return f'<div style="{_SHEET}">{head}{"".join(pieces)}</div>'
+    return f'<div style="{_SHEET};overflow-x:auto">{head}{"".join(pieces)}</div>'
 
 
 def grid(
@@ -54,7 +58,7 @@ def grid(
     head = "".join(f'<th style="{_HEAD}">{_text(name)}</th>' for name in names)
     lines = [f"<tr>{head}</tr>"] if names else []
     lines += [
-        "<tr>" + "".join(f'<td style="{_CELL}">{_text(cell)}</td>' for cell in row) + "</tr>"
+        "<tr>" + "".join(f'<td style="{_style(cell)}">{_text(cell)}</td>' for cell in row) + "</tr>"
         for row in rows
     ]
     return CardPiece(f"<table>{''.join(lines)}</table>")
@@ -62,6 +66,8 @@ def grid(
 
 def cell_of_row(value: object) -> str:
     """Return a value of a row as a string, which is truncated if it is long."""
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        value = readable_time(value)
     text = "NULL" if value is None else str(value)
     return text if len(text) <= _MOST_CHARACTERS else text[: _MOST_CHARACTERS - 1] + "…"
 
@@ -79,9 +85,20 @@ def folding(summary: str, piece: CardPiece, *, is_open: bool = True) -> CardPiec
     )
 
 
+def details_of(facts: Mapping[str, object]) -> CardPiece:
+    """Return facts that the user unfolds; nothing if there are none."""
+    return folding("details", grid(facts.items()), is_open=False) if facts else CardPiece()
+
+
 def plain(text: str) -> CardPiece:
     """Return preformatted text with its line breaks."""
     return CardPiece(f'<pre style="{_SHEET}">{escape(printable_lines(text))}</pre>')
+
+
+def _style(cell: object) -> str:
+    """Return the style of a cell: a time stays in one line."""
+    is_time = isinstance(cell, str) and _TIME.fullmatch(cell) is not None
+    return f"{_CELL};white-space:nowrap" if is_time else _CELL
 
 
 def _text(cell: object) -> str:

@@ -104,8 +104,8 @@ _ADVICE: Final[tuple[tuple[str, Replacement], ...]] = (
     ),
     # What has no command. The last lines: those above have replaced what has one.
     (
-        r"\. (ignore_missing_files=True) restores",
-        r"; in Python, restore(version, \1) restores",
+        r"\. ignore_missing_files=True restores",
+        r"; --ignore-missing-files restores",
     ),
     (rf"(?<![\w.])(?:table\.)?({_METHODS}\((?:[^()]|\([^()]*\))*\))", r"the Python method \1"),
 )

@@ -12,7 +12,7 @@ import inspect
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -26,19 +26,20 @@ from typer.core import TyperGroup
 from deltalog._util.cards import progress_bar
 from deltalog._util.escaping import printable, printable_json, printable_lines
 from deltalog._util.json import dumps
+from deltalog._util.readable import counted, details, outcome, readable_size, readable_time
 from deltalog._util.version import __version__
 from deltalog.cli.advice import in_shell, options_of, plain_usage
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.expressions.string_forms import has_far_years
 from deltalog.schema.check import readable_moment, readable_rows, readable_tuples, readable_values
 from deltalog.table import DeltaTable
-from deltalog.table.inspect.display import readable_size
 
 # --- output: a table for people; JSON lines, CSV or Arrow for programs
 
 
 _MOST_LETTERS: Final = 60
 _FEWEST_LETTERS: Final = 20
+_MOST_NAMED: Final = 5
 
 
 class OutputFormat(StrEnum):
@@ -72,6 +73,23 @@ def print_record(record: dict[str, Any], form: OutputFormat) -> None:
         print_rows([row for row in facts if row["value"]], form)
     else:
         print_rows([record], form)
+
+
+def print_outcome(facts: Mapping[str, Any], form: OutputFormat, sentence: str = "") -> None:
+    """Print the result of an operation. The table format has a sentence, and what it leaves out.
+
+    Args:
+        facts: the result.
+        form: the format.
+        sentence: what was done; by default, `outcome` describes the facts.
+    """
+    if form is not OutputFormat.TABLE:
+        print_rows([dict(facts)], form)
+        return
+    print_text(sentence or outcome(facts) or "done")
+    lines, _ = lay_out(["", ""], list(details(facts).items()), None)
+    for line in lines[1:]:
+        typer.echo(f"  {line}")
 
 
 def print_facts(table: pa.Table, form: OutputFormat) -> None:
@@ -173,7 +191,10 @@ def _draw(names: list[str], rows: Sequence[Sequence[str | None]]) -> None:
     for number, line in enumerate(lines):
         typer.echo(typer.style(line, bold=True) if is_bold and number == 0 else line)
     if num_left_out:
-        typer.echo(f"{num_left_out} more columns do not fit: --json shows them", err=True)
+        missing = ", ".join(map(printable, names[-num_left_out:]))
+        if num_left_out > _MOST_NAMED:
+            missing = counted(num_left_out, "column")
+        typer.echo(f"left out, because the line is full: {missing} (--json shows all)", err=True)
 
 
 def is_plain_terminal() -> bool:
@@ -255,11 +276,9 @@ def as_text(value: object) -> str | None:
 
 
 def _shown(value: object) -> str | None:
-    """Return a value of a row for people: a time in UTC as in `_moment_text`, with its fraction."""
+    """Return a value of a row for people: a time as in `readable_time`."""
     if isinstance(value, datetime) and value.tzinfo is not None:
-        at = value.astimezone(UTC)
-        fraction = f".{at.microsecond:06}".removesuffix("000") if at.microsecond else ""
-        return f"{at:%Y-%m-%d %H:%M:%S}{fraction}Z"
+        return readable_time(value)
     return as_text(value)
 
 
@@ -285,7 +304,7 @@ def _plain(value: Any) -> Any:
 def _moment_text(moment: Any) -> str:
     """Return a time as a string in UTC. A number means milliseconds since 1970."""
     if not isinstance(moment, datetime):
-        return readable_moment(int(moment)).replace("+00:00", "Z")
+        return readable_moment(int(moment))
     return str(moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ"))
 
 
@@ -320,20 +339,56 @@ Location = Annotated[
 ]
 Options = Annotated[
     list[str] | None,
-    typer.Option("--option", "-o", help="A storage option, key=value; may be repeated."),
+    typer.Option(
+        "--option",
+        "-o",
+        metavar="<key=value>",
+        help="A storage option, key=value; may be repeated.",
+    ),
 ]
 As = Annotated[OutputFormat, typer.Option("--format", "-f", help="Output format.")]
 Columns = Annotated[
     list[str] | None,
     typer.Option(
-        "--column", "--columns", "-c", help="One or more columns, with commas; may be repeated."
+        "--column",
+        "--columns",
+        "-c",
+        metavar="<columns>",
+        help="One or more columns, with commas; may be repeated.",
     ),
 ]
-Where = Annotated[str | None, typer.Option("--where", "-w", help="A condition in Spark SQL.")]
+Where = Annotated[
+    str | None, typer.Option("--where", "-w", metavar="<sql>", help="A condition in Spark SQL.")
+]
+
+
+_GROUPS: Final = {
+    "Read rows": ("head", "scan", "count", "sql", "explain", "cdf", "diff"),
+    "Inspect": ("show", "schema", "history", "files", "properties", "doctor"),
+    "Write and change": ("write", "convert", "restore", "branch", "branches", "publish"),
+    "Maintain": ("optimize", "vacuum", "checkpoint"),
+    "Share": ("share",),
+    "Tools": ("completion", "spark-archive", "simulate"),
+}
+"""Heading in the help → the commands below it."""
 
 
 class _Commands(TyperGroup):
     """The commands. Their usage errors say what to use instead."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the names of the commands with their help, grouped by their purpose."""
+        width = max(map(len, self.commands))
+        for heading, names in _GROUPS.items():
+            with formatter.section(heading):
+                formatter.write_dl(
+                    (
+                        name.ljust(width),
+                        self.commands[name].get_short_help_str(formatter.width - width - 6),
+                    )
+                    for name in names
+                )
+        del ctx
 
     def make_context(self, *args: Any, **extra: Any) -> Any:
         """Parse what is before the command."""

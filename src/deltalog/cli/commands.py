@@ -21,6 +21,7 @@ import typer
 
 from deltalog._util.clock import utc_moment
 from deltalog._util.escaping import name_key, printable
+from deltalog._util.readable import FILE, changes_of_commit, counted, given_parameters, outcome
 from deltalog.catalogs.table_uri import open_table_context
 from deltalog.cli.advice import in_shell
 from deltalog.cli.application import (
@@ -31,6 +32,7 @@ from deltalog.cli.application import (
     OutputFormat,
     Where,
     app,
+    as_text,
     as_version,
     bar,
     columns_of,
@@ -39,6 +41,7 @@ from deltalog.cli.application import (
     pairs,
     print_batches,
     print_facts,
+    print_outcome,
     print_record,
     print_rows,
     print_text,
@@ -215,7 +218,8 @@ def diff(  # noqa: PLR0917  # callers need each parameter
     after: Annotated[str | None, typer.Argument(help="Another version; default: latest.")] = None,
     option: Options = None,
     key: Annotated[
-        list[str] | None, typer.Option("--key", "-k", help="A column that identifies rows.")
+        list[str] | None,
+        typer.Option("--key", "-k", metavar="<column>", help="A column that identifies rows."),
     ] = None,
     rows: Annotated[bool, typer.Option("--rows", help="Print the rows that differ.")] = False,  # noqa: FBT002  # typer's signature
     form: As = OutputFormat.TABLE,
@@ -273,6 +277,9 @@ def history(
     if form is OutputFormat.JSON:
         print_rows(rows, form)
         return
+    if form is OutputFormat.TABLE:
+        print_rows(list(map(_commit_of, rows)), form)
+        return
     print_rows(
         [
             {
@@ -286,6 +293,20 @@ def history(
         ],
         form,
     )
+
+
+def _commit_of(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a commit for people: what tells most comes first, for a narrow terminal."""
+    parameters = given_parameters(row.get("operationParameters"))
+    if isinstance(parameters, dict):
+        parameters = ", ".join(f"{name}={as_text(value)}" for name, value in parameters.items())
+    return {
+        "version": row["version"],
+        "timestamp": row["timestamp"],
+        "operation": row.get("operation"),
+        "changed": changes_of_commit(row.get("operationMetrics")),
+        "parameters": parameters,
+    }
 
 
 @command("files")
@@ -308,7 +329,8 @@ def doctor(
     table: Location,
     option: Options = None,
     check: Annotated[
-        list[str] | None, typer.Option("--check", help="Run only this check; may be repeated.")
+        list[str] | None,
+        typer.Option("--check", metavar="<check>", help="Run only this check; may be repeated."),
     ] = None,
     samples: Annotated[int, typer.Option(help="Number of data files to read.", min=0)] = 8,
     form: As = OutputFormat.TABLE,
@@ -347,7 +369,8 @@ def optimize(
     table: Location,
     option: Options = None,
     z_order: Annotated[
-        list[str] | None, typer.Option("--z-order", "-z", help="A column to cluster by.")
+        list[str] | None,
+        typer.Option("--z-order", "-z", metavar="<column>", help="A column to cluster by."),
     ] = None,
     purge: Annotated[bool, typer.Option("--purge", help="Only drop deleted rows.")] = False,  # noqa: FBT002  # typer's signature
     target_size: Annotated[int | None, typer.Option(help="Bytes per new file.", min=1)] = None,
@@ -364,7 +387,7 @@ def optimize(
             metrics = optimizer.purge(target_size=target_size, progress=progress)
         else:
             metrics = optimizer.compact(target_size=target_size, progress=progress)
-    print_record(metrics, form)
+    print_outcome(metrics, form)
 
 
 @command("vacuum")
@@ -399,7 +422,8 @@ def vacuum(  # noqa: PLR0917  # callers need each parameter
             retention_hours, full=full, enforce_retention_duration=not force
         )
         print_facts(report, form)
-        _tell(form, f"{report.num_rows} files can be deleted: add --delete")
+        found = counted(report.num_rows, FILE)
+        _tell(form, f"{found} can be deleted" + ": add --delete" * (report.num_rows > 0))
         return
     with bar("deleting") as progress:
         paths = opened.vacuum(
@@ -410,7 +434,7 @@ def vacuum(  # noqa: PLR0917  # callers need each parameter
             progress=progress,
         )
     print_rows([{"path": path} for path in paths], form)
-    _tell(form, f"{len(paths)} files deleted")
+    _tell(form, f"{counted(len(paths), FILE)} deleted")
 
 
 def _tell(form: OutputFormat, text: str) -> None:
@@ -502,10 +526,17 @@ def write(  # noqa: PLR0917  # callers need each parameter
             **options,
         )
     if committed is None:  # the table exists, and the mode is ignore
-        print_record({"version": open_table(table, option).version(), "rows": 0}, form)
+        version = open_table(table, option).version()
+        if form is OutputFormat.TABLE:
+            print_text(f"nothing written: the table exists, at version {version}")
+        else:
+            print_record({"version": version, "rows": 0}, form)
         return
     rows_written = int(committed.metrics.get("numOutputRows", 0))
-    print_record({"version": committed.version, "rows": rows_written}, form)
+    if form is OutputFormat.TABLE:
+        print_text(f"{counted(rows_written, 'row')} written as version {committed.version}")
+    else:
+        print_record({"version": committed.version, "rows": rows_written}, form)
 
 
 def _target(table: str, option: list[str] | None, options: dict[str, Any]) -> StructType | None:
@@ -613,7 +644,11 @@ def convert(
     with bar("reading") as progress:
         convert_to_deltalake(table, storage_options=storage_options(option), progress=progress)
     opened = open_table(table, option)
-    print_record({"version": opened.version(), "files": len(opened.file_uris())}, form)
+    number = len(opened.file_uris())
+    if form is OutputFormat.TABLE:
+        print_text(f"{counted(number, FILE)} converted as version {opened.version()}")
+    else:
+        print_record({"version": opened.version(), "files": number}, form)
 
 
 @command("restore")
@@ -621,13 +656,21 @@ def restore(
     table: Location,
     target: Annotated[str, typer.Argument(help="A version or a timestamp.")],
     option: Options = None,
+    ignore_missing_files: Annotated[  # noqa: FBT002  # typer's signature
+        bool,
+        typer.Option("--ignore-missing-files", help="Leave out files that vacuum has deleted."),
+    ] = False,
     form: As = OutputFormat.TABLE,
 ) -> None:
     """Restore an earlier version of the table."""
     opened = open_table(table, option)
-    found = opened.restore(as_version(target))
+    found = opened.restore(as_version(target), ignore_missing_files=ignore_missing_files)
+    version = opened.version()
     shown = {name: found[member] for name, member in _RESTORED.items()}
-    print_record({"version": opened.version(), **shown}, form)
+    if form is OutputFormat.TABLE:
+        print_outcome(found, form, f"restored as version {version}: {outcome(found)}")
+    else:
+        print_record({"version": version, **shown}, form)
 
 
 _RESTORED: Final = {
@@ -665,7 +708,10 @@ def branch(  # noqa: PLR0917  # callers need each parameter
         return
     expires = None if expires_days is None else timedelta(days=expires_days)
     made = opened.branch(name, version=version, expires_after=expires)
-    print_record({"branch": name, "table": made.table_uri, "version": made.version()}, form)
+    if form is OutputFormat.TABLE:
+        print_text(f"{made.table_uri} created at version {made.version()}")
+    else:
+        print_record({"branch": name, "table": made.table_uri, "version": made.version()}, form)
 
 
 @command("branches")
@@ -693,7 +739,9 @@ def publish(
     option: Options = None,
     check: Annotated[
         list[str] | None,
-        typer.Option("--check", help="SQL that all rows must match; may be repeated."),
+        typer.Option(
+            "--check", metavar="<sql>", help="SQL that all rows must match; may be repeated."
+        ),
     ] = None,
     form: As = OutputFormat.TABLE,
 ) -> None:
@@ -708,7 +756,11 @@ def publish(
         for failure in error.failures:
             typer.echo(printable(f"check failed: {failure}"), err=True)
         raise typer.Exit(1) from None
-    print_record({"version": found.version, "wasPublished": found.was_published}, form)
+    if form is OutputFormat.TABLE:
+        done = "was already published" if found.was_published else "published"
+        print_text(f"{branch.rpartition('@')[2]} {done} as version {found.version}")
+    else:
+        print_record({"version": found.version, "wasPublished": found.was_published}, form)
 
 
 @command("checkpoint")
@@ -727,10 +779,14 @@ def properties(
     table: Location,
     option: Options = None,
     set_: Annotated[
-        list[str] | None, typer.Option("--set", help="A property, key=value; may be repeated.")
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="<key=value>", help="A property, key=value; may be repeated."
+        ),
     ] = None,
     unset: Annotated[
-        list[str] | None, typer.Option("--unset", help="A property's key; may be repeated.")
+        list[str] | None,
+        typer.Option("--unset", metavar="<key>", help="A property's key; may be repeated."),
     ] = None,
     form: As = OutputFormat.TABLE,
 ) -> None:

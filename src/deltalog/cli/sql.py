@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from deltalog._util.escaping import printable
+from deltalog._util.readable import details, outcome
 from deltalog.cli.advice import in_shell
 from deltalog.cli.application import (
     As,
     Options,
     OutputFormat,
-    as_text,
     command,
     print_batches,
+    print_outcome,
     storage_options,
 )
 from deltalog.errors import DeltaError, InvalidInputError
@@ -47,7 +49,12 @@ def sql(  # noqa: PLR0917  # callers need each parameter
     ] = None,
     table: Annotated[
         list[str] | None,
-        typer.Option("--table", "-t", help="name=location: gives a table a name; may be repeated."),
+        typer.Option(
+            "--table",
+            "-t",
+            metavar="<name=location>",
+            help="name=location: gives a table a name; may be repeated.",
+        ),
     ] = None,
     catalog: Annotated[
         str | None,
@@ -85,7 +92,9 @@ def sql(  # noqa: PLR0917  # callers need each parameter
         statements = statements_of(text)
         for one in statements:
             parse_statement(one)  # so that no statement runs if a later one is invalid
-        for one in statements:
+        for number, one in enumerate(statements):
+            if number and form is OutputFormat.TABLE:
+                typer.echo("")  # the results of two statements are apart
             _run_statement(connection, one, form)
 
 
@@ -123,11 +132,15 @@ def _tables(given: list[str] | None) -> dict[str, str]:
 
 def _run_statement(connection: Connection, statement: str, form: OutputFormat) -> None:
     result = connection.sql(statement)
-    if result.schema.names:
+    is_table = form is OutputFormat.TABLE
+    if is_table and result.metrics is not None and outcome(result.metrics):
+        print_outcome(result.metrics, form)
+    elif result.schema.names:
         print_batches(result.schema, iter(result), form)
-    elif form is OutputFormat.TABLE:
-        facts = (f"{name}: {as_text(value)}" for name, value in (result.metrics or {}).items())
-        typer.echo("done" + "".join(f", {fact}" for fact in facts), err=True)
+    elif is_table:
+        typer.echo("done", err=True)
+        for name, text in details(result.metrics or {}).items():
+            typer.echo(printable(f"  {name}: {text}"), err=True)
 
 
 def _ask(connection: Connection, form: OutputFormat) -> None:

@@ -18,6 +18,7 @@ from typer.completion import (  # type: ignore[attr-defined]  # not exported by 
 )
 
 from deltalog._util.clock import Stopwatch
+from deltalog._util.readable import readable_size
 from deltalog.cli.application import (
     As,
     OutputFormat,
@@ -25,7 +26,6 @@ from deltalog.cli.application import (
     command,
     print_rows,
 )
-from deltalog.table.inspect.display import readable_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -99,7 +99,12 @@ def spark_archive(
     out: Annotated[Path, typer.Argument(help="The archive, such as deltalog.tar.gz.")],
     extras: Annotated[
         list[str] | None,
-        typer.Option("--extras", "-e", help="Extras, such as s3, with commas; may be repeated."),
+        typer.Option(
+            "--extras",
+            "-e",
+            metavar="<extras>",
+            help="Extras, such as s3, with commas; may be repeated.",
+        ),
     ] = None,
     form: As = OutputFormat.TABLE,
 ) -> None:

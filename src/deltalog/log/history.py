@@ -266,4 +266,4 @@ def _no_version(
 
 
 def _shown(time_ms: int) -> str:
-    return readable_moment(time_ms, timespec="milliseconds").replace(" ", "T")[:-6] + "Z"
+    return readable_moment(time_ms, timespec="milliseconds").replace(" ", "T")

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import pyarrow as pa
 
-from deltalog._util.cards import card, cell_of_row, grid, plain
+from deltalog._util.cards import card, cell_of_row, details_of, grid, plain
 from deltalog._util.escaping import printable, printable_lines
+from deltalog._util.readable import details, outcome
 from deltalog._util.similar_names import NoSequence, SimilarNames
 from deltalog.data.scan.rows import DtypeBackend, duckdb_relation, require_library, to_frame
 from deltalog.data.write.source import OpenableRows, open_batches
@@ -261,8 +262,13 @@ class SqlResult(SimilarNames, NoSequence, OpenableRows):
         if more:
             pieces.append(plain(f"the first {head.num_rows} rows"))
         if self.metrics:
-            facts = ((name, cell_of_row(value)) for name, value in self.metrics.items())
-            pieces.append(grid(facts))
+            sentence = outcome(self.metrics)
+            facts = details(self.metrics)
+            if sentence:  # the rows contain the same numbers
+                verb = self._statement.split(maxsplit=1)[0].upper()
+                title = f"{verb}: {sentence}" if verb.isalpha() else sentence
+                return card(title, details_of(facts))
+            pieces.append(grid(facts.items()))
         return card("" if pieces else "done", *pieces)
 
     def _head(self, num_rows: int) -> tuple[pa.Table | None, bool]:

@@ -205,4 +205,4 @@ def python_values(values: Array, what: str, advice: str) -> list[Any]:
 
 def readable_moment(time_ms: int, *, timespec: str = "seconds") -> str:
     """Format milliseconds since 1970 as a time in UTC; the year may be any number."""
-    return f"{moment_text(time_ms * 1000, sep=' ', timespec=timespec)}+00:00"
+    return f"{moment_text(time_ms * 1000, sep=' ', timespec=timespec)}Z"

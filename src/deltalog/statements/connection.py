@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, cast
 import pyarrow.types as pt
 
 from deltalog._util.argument_types import checked_types, checks_types
+from deltalog._util.readable import counted
 from deltalog._util.similar_names import SimilarNames, similar_to
 from deltalog.errors import (
     ConstraintViolationError,
@@ -181,6 +182,15 @@ class Connection(SimilarNames):
         if self._session is None:
             return "Connection(closed)"
         return f"Connection({', '.join(self._session.registered_names()) or 'no tables'})"
+
+    def _repr_html_(self) -> str:
+        """Return the notebook card: the names of the registered tables."""
+        from deltalog._util.cards import card, grid  # noqa: PLC0415  # only notebooks need it
+
+        if self._session is None:
+            return card("Connection: closed")
+        names = self._session.registered_names()
+        return card(f"Connection: {counted(len(names), 'table')}", grid((name,) for name in names))
 
     def sql(self, statement: str, parameters: Parameters = None) -> SqlResult:
         """Run a statement; return its rows and the numbers of changed rows and files.

@@ -17,6 +17,7 @@ from datetime import timedelta
 from inspect import signature
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeVar
 
+from deltalog._util.readable import counted
 from deltalog.errors import (
     AuditFailedError,
     BranchClosedError,
@@ -471,7 +472,8 @@ def _violations(table: BranchedTable, condition: str) -> str | None:
     if not count:
         return None
     examples = readable_rows(table.head(_EXAMPLES, predicate=f"NOT coalesce({condition}, false)"))
-    return f"{condition}: {count:,} rows do not match, such as {examples}"
+    verb = "does" if count == 1 else "do"
+    return f"{condition}: {counted(count, 'row')} {verb} not match, such as {examples}"
 
 
 @contextmanager

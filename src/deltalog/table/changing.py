@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, cast
 
 from deltalog._util.argument_types import checks_types
 from deltalog._util.cards import Progress
+from deltalog._util.readable import counted
 from deltalog._util.similar_names import suggests_arguments
 from deltalog.errors import BranchExistsError, InvalidInputError
 from deltalog.operations import arguments
-from deltalog.table.inspect.display import as_facts
+from deltalog.table.inspect.display import ShownList, as_facts
 from deltalog.table.reading import ReadableTable
 
 if TYPE_CHECKING:
@@ -216,8 +217,21 @@ class ChangeableTable(ReadableTable):
         Cost: one listing, and one request for each branch.
         """
         from deltalog.log.branches import list_branches, on_main
+        from deltalog.schema.check import readable_moment
 
-        return list_branches(on_main(self._snapshot.context).store)
+        found = list_branches(on_main(self._snapshot.context).store)
+        return ShownList(
+            found,
+            title=counted(len(found), "branch", "branches"),
+            names=("name", "starts at version", "created", "expires", "state"),
+            row_of=lambda one: (
+                one.name,
+                one.base_version,
+                readable_moment(one.created_ms),
+                None if one.expires_ms is None else readable_moment(one.expires_ms),
+                one.state.value,
+            ),
+        )
 
     def drop_branch(self, name: str) -> None:
         """Delete a branch by its name, even if its log is damaged; see `discard`.

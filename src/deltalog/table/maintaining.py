@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from deltalog._util.argument_types import checks_types
 from deltalog._util.cards import Progress
+from deltalog._util.readable import FILE, counted
 from deltalog._util.similar_names import suggests_arguments
 from deltalog.catalogs import table_uri as locations
 from deltalog.errors import InvalidInputError
@@ -13,6 +14,7 @@ from deltalog.log.branches import check_main
 from deltalog.log.snapshot import checked_in_place
 from deltalog.operations import arguments
 from deltalog.table.changing import ChangeableTable, commit_options
+from deltalog.table.inspect.display import ShownList
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -132,9 +134,11 @@ class MaintainableTable(ChangeableTable):
             inventory=inventory,
         )
         if dry_run:
-            return plan.paths
+            title = f"VACUUM: {counted(len(plan.paths), FILE)} can be deleted"
+            return ShownList(plan.paths, title=title)
         options = commit_options(commit_properties, post_commithook_properties)
-        return TableVacuum(self).execute(plan, options, progress=progress)
+        paths = TableVacuum(self).execute(plan, options, progress=progress)
+        return ShownList(paths, title=f"VACUUM: {counted(len(paths), FILE)} deleted")
 
     def vacuum_report(
         self,

@@ -19,6 +19,7 @@ from deltalog.operations.changes.merge.source import MergeSource
 from deltalog.operations.changes.request import Action, Clause, When
 from deltalog.operations.execute import explain
 from deltalog.protocol.features.identity_columns import identity_columns
+from deltalog.table.inspect.display import ShownText
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -215,7 +216,8 @@ class TableMerger(SimilarNames):
 
     def explain(self) -> str:
         """Return the plan of the merge: keys, conditions, and the files that it would read."""
-        return explain(self._with_rows(), self._target.snapshot, self._target.engine)
+        plan = explain(self._with_rows(), self._target.snapshot, self._target.engine)
+        return ShownText(plan)
 
     def _with_rows(self) -> Merge:
         """Return the merge. A source that can be read only once is copied, for further calls."""

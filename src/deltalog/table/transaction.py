@@ -327,6 +327,13 @@ class TableTransaction(StagedOperations):
         """Show the table."""
         return f"{self._table!r}.transaction()"
 
+    def _repr_html_(self) -> str:
+        """Return the notebook card: the table, and the staged operations."""
+        from deltalog._util.cards import card, grid  # only notebooks need it
+
+        staged = ", ".join(self._operations) or "nothing"
+        return card("Transaction", grid([("table", repr(self._table)), ("staged", staged)]))
+
 
 def _num_changed(pending: PendingTransaction) -> int:
     return len(pending.adds) + pending.files_added_again.num_rows + len(pending.removes)

@@ -98,7 +98,7 @@ def test_advice_of_the_doctor(tmp_path: Path) -> None:
         ),
         (
             "vacuum has deleted them. ignore_missing_files=True restores the files",
-            "; in Python, restore(version, ignore_missing_files=True) restores the files",
+            "; --ignore-missing-files restores the files",
         ),
         ("cleanup_metadata() deletes them", "the Python method cleanup_metadata() deletes them"),
         (
@@ -204,7 +204,7 @@ def test_the_list_of_commands_fits_a_terminal(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("COLUMNS", "80")
     shown = run("--help").stdout
     assert "checkpoint" in shown
-    assert "..." not in shown.partition("Commands:")[2]
+    assert "..." not in shown.partition("Read rows:")[2]
 
 
 def test_a_version_may_begin_with_v(tmp_path: Path) -> None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+import typer
 
 from deltalog import DeltaTable, __version__, write_deltalake
 from deltalog._util.json import loads
+from deltalog.cli import app, application
 from tests.support.command_line import ROWS, lines, run
 
 
@@ -27,7 +30,9 @@ def test_show(table: str) -> None:
 def test_history(table: str) -> None:
     assert [row["version"] for row in lines("history", table)] == [1, 0]
     assert [row["version"] for row in lines("history", table, "-n", 1)] == [1]
-    assert "WRITE" in run("history", table).stdout
+    told = run("history", table).stdout.splitlines()
+    assert told[0].split() == ["version", "timestamp", "operation", "changed", "parameters"]
+    assert re.search(r"  WRITE +1 row written +mode=Append$", told[1])
 
 
 def test_files(table: str) -> None:
@@ -56,6 +61,14 @@ def test_optimize(table: str) -> None:
     (metrics,) = lines("optimize", table, "--purge")
     assert metrics["numFilesRemoved"] == 0
     assert "use one" in run("optimize", table, "--purge", "-z", "id", code=2).stderr
+    assert run("optimize", table, "--purge").stdout.splitlines()[0] == "nothing to optimize"
+
+
+def test_optimize_tells_what_it_did(table: str) -> None:
+    told = run("optimize", table).stdout
+    assert re.match(r"2 files of [\d.]+ KiB rewritten as 1 file of [\d.]+ KiB\n", told)
+    assert re.search(r"size of files removed +[\d.]+ KiB, from [\d.]+ KiB to [\d.]+ KiB each", told)
+    assert not re.search(r"[{}]|[a-z][A-Z][a-z]| 0$", told, re.MULTILINE)
 
 
 def test_vacuum(table: str) -> None:
@@ -68,6 +81,7 @@ def test_vacuum(table: str) -> None:
     assert len(lines("vacuum", table, "--delete")) == 2
     assert lines("vacuum", table, "--full") == []
     assert "0 files deleted" in run("vacuum", table, "--delete").stderr
+    assert run("vacuum", table).stderr == "0 files can be deleted\n"
 
 
 def test_vacuum_of_files_that_readers_may_need(table: str) -> None:
@@ -159,6 +173,17 @@ def test_restore(table: str) -> None:
         "removedBytes": removed,
     }
     assert DeltaTable(table).count() == 3
+    assert run("restore", table, 1).stdout.startswith("restored as version 3: 1 file restored\n")
+    assert run("restore", table, 1).stdout == "restored as version 4: nothing changed\n"
+
+
+def test_restore_of_a_version_that_lost_files(table: str) -> None:
+    write_deltalake(table, ROWS.slice(0, 1), mode="overwrite")
+    Path(DeltaTable(table, version=1).file_uris()[1]).unlink()
+    assert "--ignore-missing-files restores" in run("restore", table, 1, code=3).stderr
+    told = run("restore", table, 1, "--ignore-missing-files").stdout
+    assert "1 file restored, 1 file removed" in told
+    assert "missing files" in told
 
 
 def test_checkpoint(table: str) -> None:
@@ -239,6 +264,15 @@ def test_help_names_every_command() -> None:
     assert all(name in text for name in commands.split())
 
 
+def test_help_groups_the_commands() -> None:
+    groups = application._GROUPS.values()  # each command is in one
+    found = [name for names in groups for name in names]
+    expected = set(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
+    assert sorted(found) == sorted(expected)
+    for name in expected - {"share"}:
+        assert "list[" not in run(name, "--help").stdout
+
+
 def test_it_runs_as_a_module(table: str) -> None:
     found = subprocess.run(
         [sys.executable, "-m", "deltalog", "history", table, "--format", "json"],
@@ -273,6 +307,9 @@ def test_branches(tmp_path: Path) -> None:
         {"version": 1, "wasPublished": False}
     ]
     assert run("count", uri).stdout.strip() == "2"
+    assert run("branch", uri, "n1").stdout == f"{uri}@n1 created at version 1\n"
+    DeltaTable(f"{uri}@n1").delete("id = 2")
+    assert run("publish", f"{uri}@n1").stdout == "n1 published as version 2\n"
     run("branch", uri, "nightly")
     assert "branch nightly deleted" in run("branch", uri, "nightly", "--drop").stderr
     assert lines("branches", uri) == []

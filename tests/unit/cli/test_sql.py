@@ -53,9 +53,18 @@ def test_rows_may_be_arrow() -> None:
 
 def test_a_change_tells_what_it_did(table: str) -> None:
     found = run("sql", *_named(table), "DELETE FROM t WHERE id = 1")
-    assert found.stdout.splitlines() == ["num_affected_rows", "2"]
+    assert found.stdout.splitlines()[0] == "2 rows deleted"
+    assert " 0" not in found.stdout
+    assert lines("sql", *_named(table), "DELETE FROM t WHERE id = 1") == [{"num_affected_rows": 0}]
+    found = run("sql", *_named(table), "DELETE FROM t WHERE id = 1")
+    assert found.stdout.splitlines()[0] == "nothing changed"
     found = run("sql", *_named(table), "ALTER TABLE t ADD COLUMN x INT")
     assert (found.stdout, found.stderr.strip()) == ("", "done")
+
+
+def test_results_of_several_statements_are_apart() -> None:
+    found = run("sql", "SELECT 1 AS a; SELECT 2 AS b")
+    assert found.stdout.splitlines() == ["a", "1", "", "b", "2"]
 
 
 def test_a_file_is_run(table: str, tmp_path: Path) -> None:

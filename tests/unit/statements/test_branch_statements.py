@@ -60,7 +60,7 @@ def test_checks(table: SqlTables) -> None:
     table.run("INSERT INTO `t@n` VALUES (-1)")
     with pytest.raises(AuditFailedError) as caught:
         table.run("PUBLISH BRANCH n FOR TABLE t CHECK (id >= 0), (id IN (-1, 0, 1, 2))")
-    assert caught.value.failures == ("id >= 0: 1 rows do not match, such as [{'id': -1}]",)
+    assert caught.value.failures == ("id >= 0: 1 row does not match, such as [{'id': -1}]",)
     assert table.values("SELECT id FROM t") == [0, 1, 2]
     table.run("DELETE FROM `t@n` WHERE id < 0")
     table.run("PUBLISH BRANCH n FOR TABLE '{root}/t' CHECK (id >= 0)")

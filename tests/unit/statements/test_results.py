@@ -84,7 +84,7 @@ def test_a_change_shows_what_it_did(db: SqlTables) -> None:
     result = db.run("INSERT INTO t VALUES (1)")
     assert "num_affected_rows" in repr(result)
     assert "numOutputRows: 1" in repr(result)
-    assert "numOutputRows" in result._repr_html_()
+    assert "<strong>INSERT: 1 row written</strong><details><summary>" in result._repr_html_()
     assert repr(db.run("ALTER TABLE t ADD COLUMN x INT")) == "done"
     assert db.run("ALTER TABLE t ADD COLUMN y INT")._repr_html_().count("done") == 1
 

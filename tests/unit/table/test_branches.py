@@ -295,7 +295,7 @@ def test_a_failing_check_publishes_nothing(tmp_path: Path) -> None:
     with pytest.raises(AuditFailedError) as caught:
         draft.publish(["id < 5000", "v >= 0", is_small])
     assert caught.value.failures == (
-        "id < 5000: 1 rows do not match, such as [{'id': 5000, 'v': 5000.0}]",
+        "id < 5000: 1 row does not match, such as [{'id': 5000, 'v': 5000.0}]",
         "is_small: too many rows",
     )
     assert DeltaTable(tmp_path / "t").version() == 0

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
+from deltalog._util.readable import FILE, counted
 from deltalog.data.keys.hashing import TableKey, hashes_of, hashes_of_rows, key_of
 from deltalog.data.keys.indexed_rows import IndexedRows
 from deltalog.data.keys.packs import TableIndex, placed
@@ -165,9 +166,13 @@ class FoundFiles:
         count = sum(len(one.positions) for one in self.rows if one is not None)
         found = sum(one is not None for one in self.rows)
         names, rest = ", ".join(self.names), self.num_given - len(self.rows)
-        lines = [f"key index of {names}: {count} rows in {found} files, {rest} files are not read"]
+        where = f"{counted(count, 'row')} in {counted(found, FILE)}"
+        verb = "is" if rest == 1 else "are"
+        lines = [f"key index of {names}: {where}, {counted(rest, FILE)} {verb} not read"]
         if self.num_without:
-            lines.append(f"not in the key index, so read without it: {self.num_without} files")
+            lines.append(
+                f"not in the key index, so read without it: {counted(self.num_without, FILE)}"
+            )
         return lines
 
 

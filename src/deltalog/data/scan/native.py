@@ -28,6 +28,7 @@ from deltalog._util.cached import cached_property
 from deltalog._util.escaping import name_key
 from deltalog._util.kernels import compute, pc
 from deltalog._util.paths import are_foreign, check_all_confined, decode_path
+from deltalog._util.readable import FILE, counted
 from deltalog.data.scan.plan import (
     TASK_COLUMNS,
     descriptor_of,
@@ -237,12 +238,12 @@ class NativePlan:
 
     def explain(self) -> list[str]:
         """Return lines that state how many files each reader reads, and why."""
-        lines = [f"read by {self.engine.name}: {self.num_files} files"]
+        lines = [f"read by {self.engine.name}: {counted(self.num_files, FILE)}"]
         if any(group.vectors for group in self.groups):
             marked = sum(len(group.paths) for group in self.groups if group.vectors)
             lines.append(f"of these with deletion vectors: {marked}")
         if self.num_rest:
-            lines.append(f"read by deltalog: {self.num_rest} files")
+            lines.append(f"read by deltalog: {counted(self.num_rest, FILE)}")
         return [*lines, *(f"because {reason}" for reason in self.reasons)]
 
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from deltalog._util.argument_types import checks_types
 from deltalog._util.cards import card, grid
+from deltalog._util.readable import readable_size
 from deltalog._util.similar_names import SimilarNames, suggests_arguments
 from deltalog.errors import InvalidInputError
 from deltalog.operations.arguments import as_timestamp_ms
@@ -28,7 +29,6 @@ from deltalog.sharing.client.table import SharedTable
 from deltalog.sharing.wire.requests import DELTA, PARQUET
 from deltalog.storage.http.client import HttpOptions, run
 from deltalog.storage.http.replies import shown_location
-from deltalog.table.inspect.display import readable_size
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -16,6 +16,7 @@ from deltalog._util.cards import card, folding, grid
 from deltalog._util.escaping import printable
 from deltalog._util.json import dumps
 from deltalog._util.kernels import compute, exact_sum
+from deltalog._util.readable import changes_of_commit, counted, given_parameters
 from deltalog.data.scan.plan import check_rows_readable
 from deltalog.data.scan.rows import Rows, require_library
 from deltalog.protocol.partition_values import extract, parse_column
@@ -126,12 +127,13 @@ class TableDescription(Rows):
     def _repr_html_(self) -> str:
         """Return the notebook card."""
         rows = [tuple(row.values()) for row in self.to_table().to_pylist()]
-        return card(self._title, grid(rows, _SCHEMA.names, omits_empty=True))
+        return card(f"Columns of {self._title}", grid(rows, _SCHEMA.names, omits_empty=True))
 
     @property
     def _title(self) -> str:
-        rows = "an unknown number of" if self.num_rows is None else f"{self.num_rows:,}"
-        return f"{self.table} at version {self.version}: {rows} rows"
+        number = self.num_rows
+        rows = "an unknown number of rows" if number is None else counted(number, "row")
+        return f"{self.table} at version {self.version}: {rows}"
 
 
 def describe_columns(snapshot: Snapshot) -> TableDescription:
@@ -336,13 +338,13 @@ class CommitHistory(list[dict[str, Any]]):
                 row["version"],
                 readable_moment(row["timestamp"]),
                 row.get("operation"),
-                _listed(row.get("operationParameters")),
+                _listed(given_parameters(row.get("operationParameters"))),
                 _folded(row.get("operationMetrics")),
             )
             for row in self[:_MOST_SHOWN]
         ]
         more = len(self) - len(rows)
-        title = f"{len(self)} commits" + (
+        title = counted(len(self), "commit") + (
             f", of which {more} older ones are not shown" * (more > 0)
         )
         return card(title, grid(rows, names, omits_empty=True))
@@ -352,10 +354,8 @@ def _folded(metrics: object) -> object:
     """Return the numbers of rows of a commit, and all its metrics to unfold."""
     if not isinstance(metrics, dict) or not metrics:
         return _listed(metrics)
-    rows = {
-        name: value for name, value in metrics.items() if "Rows" in name and value not in {"0", 0}
-    }
-    return folding(_listed(rows) or f"{len(metrics)} metrics", grid(metrics.items()), is_open=False)
+    changes = changes_of_commit(metrics)
+    return folding(changes or counted(len(metrics), "metric"), grid(metrics.items()), is_open=False)
 
 
 def _listed(members: object) -> str:

@@ -212,7 +212,8 @@ class TableDiff(Rows):
         ]
         counts = [(name.replace("_", " "), count) for name, count in self.file_counts.items()]
         shown = [folding("rows", grid(self._row_counts())), folding("files", grid(counts))]
-        return card(facts[0], *pieces, *shown)
+        title = facts[0].replace("TableDiff of", "Differences of", 1)
+        return card(title, *pieces, *shown)
 
     def _row_counts(self) -> list[tuple[str, object]]:
         """Return the numbers of rows for the card, or why they are not counted."""

@@ -15,19 +15,20 @@ from weakref import WeakValueDictionary
 import pyarrow as pa
 
 from deltalog._util.kernels import exact_sum
+from deltalog._util.readable import amount, counted, details, outcome, readable_size
 from deltalog.errors import DeltaError
 from deltalog.protocol.features import logical_clustering_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from deltalog._util.cards import CardPiece
     from deltalog.log.snapshot import Snapshot
     from deltalog.schema import Field
 
 ResultT = TypeVar("ResultT")
+ItemT = TypeVar("ItemT")
 
-_UNITS: Final = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
 _MAX_COLUMNS: Final = 20
 _MOST_SHOWN: Final = 20
 
@@ -54,7 +55,79 @@ class ShownFacts(dict[str, Any]):
         """Return the notebook card."""
         from deltalog._util import cards  # only notebooks need it
 
-        return cards.card(self.title, _grid_of(self))
+        facts, title = dict(self), self.title
+        pieces = []
+        if isinstance(facts.get("files"), pa.Table):
+            title = f"{title}, dry run"
+            pieces = [cards.grid([("files", _value("files", facts.pop("files")))])]
+        sentence = outcome(facts)
+        if not sentence:
+            return cards.card(self.title, _grid_of(self))
+        return cards.card(f"{title}: {sentence}", cards.details_of(details(facts)), *pieces)
+
+
+class ShownList(list[ItemT]):
+    """A list with a notebook card.
+
+    Args:
+        items: the items.
+        title: title of the card.
+        names: the names of the columns of the card; without any, it has no table.
+        row_of: returns the cells of an item.
+    """
+
+    def __init__(
+        self,
+        items: Iterable[ItemT],
+        /,
+        *,
+        title: str,
+        names: Sequence[str] = (),
+        row_of: Callable[[ItemT], Sequence[object]] = lambda item: (item,),
+    ) -> None:
+        super().__init__(items)
+        self._title, self._names, self._row_of = title, names, row_of
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return a recipe for pickle, which omits the card."""
+        return list, (list(self),)
+
+    def _repr_html_(self) -> str:
+        """Return the notebook card."""
+        from deltalog._util import cards  # only notebooks need it
+
+        if not self:
+            return cards.card(self._title)
+        rows = map(self._row_of, self[:_MOST_SHOWN])
+        pieces = [cards.grid(rows, self._names, omits_empty=bool(self._names))]
+        if len(self) > _MOST_SHOWN:
+            pieces.append(cards.plain(f"… {len(self) - _MOST_SHOWN:,} more"))
+        return cards.card(self._title, *pieces)
+
+
+class ShownText(str):
+    """A string of several lines; its `repr` is the string without quotes, and it has a card."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        """Return the string without quotes, so that its lines are readable."""
+        return str(self)
+
+    def __str__(self) -> str:
+        """Return the string as a plain `str`."""
+        return str.__str__(self)
+
+    def __reduce__(self) -> tuple[type[str], tuple[str]]:
+        """Return a recipe for pickle: a plain string."""
+        return str, (str(self),)
+
+    def _repr_html_(self) -> str:
+        """Return the notebook card: the first line is the title."""
+        from deltalog._util import cards  # only notebooks need it
+
+        title, _, rest = str(self).partition("\n")
+        return cards.card(title, cards.plain(rest))
 
 
 def as_facts(result: ResultT, title: str) -> ResultT:
@@ -80,7 +153,7 @@ def _value(name: str, value: Any) -> object:
         from deltalog.schema.check import readable_tuples  # only notebooks need it
 
         shown = cards.grid(readable_tuples(value.slice(0, _MOST_SHOWN)), value.column_names)
-        return cards.folding(f"{value.num_rows:,} rows", shown)
+        return cards.folding(counted(value.num_rows, "row"), shown)
     if isinstance(value, list | tuple):
         more = f", … {len(value) - _MOST_SHOWN} more" if len(value) > _MOST_SHOWN else ""
         return ", ".join(map(str, value[:_MOST_SHOWN])) + more
@@ -90,14 +163,9 @@ def _value(name: str, value: Any) -> object:
 
 
 def _number(name: str, value: float) -> str:
-    words = name.lower()
-    if words.endswith(("_ms", "timems")):
-        return f"{value / 1000:,.3g} s" if value >= 1000 else f"{value:g} ms"
-    if words in {"createdat", "lastmodified"}:
+    if name.lower() in {"createdat", "lastmodified"}:
         return _moment(int(value))
-    if any(word in words for word in ("bytes", "size")) and isinstance(value, int):
-        return readable_size(value)
-    return f"{value:,}" if isinstance(value, int) else f"{value:,.6g}"
+    return amount(name, value)
 
 
 def describe(snapshot: Snapshot) -> ShownFacts:
@@ -142,14 +210,6 @@ def total_size_bytes(snapshot: Snapshot) -> int:
     return exact_sum(snapshot.files(["size"])["size"])
 
 
-def readable_size(size_bytes: int) -> str:
-    """Return a size with its unit, such as `12.3 MiB`."""
-    size, unit = float(size_bytes), 0
-    while size >= 1024 and unit < len(_UNITS) - 1:
-        size, unit = size / 1024, unit + 1
-    return f"{size_bytes} bytes" if unit == 0 else f"{size:.1f} {_UNITS[unit]}"
-
-
 def card(snapshot: Snapshot) -> str:
     """Return a small HTML card: location, version, size, protocol, columns.
 
@@ -162,7 +222,7 @@ def card(snapshot: Snapshot) -> str:
     columns = [_column(field, snapshot) for field in list(schema)[:_MAX_COLUMNS]]
     if len(schema) > _MAX_COLUMNS:
         columns.append((f"… {len(schema) - _MAX_COLUMNS} more", "", "", ""))
-    shown = cards.folding(f"{len(schema)} columns", cards.grid(columns))
+    shown = cards.folding(counted(len(schema), "column"), cards.grid(columns))
     facts = cards.grid(_facts(snapshot).items())
     return cards.card(metadata.name or "Delta table", facts, shown, *_some_rows(snapshot))
 

@@ -194,9 +194,19 @@ class Follower:
 
     def __repr__(self) -> str:
         """Show the table and the position."""
+        return f"Follower({self._context.store.root!r}, {self._position()})"
+
+    def _repr_html_(self) -> str:
+        """Return the notebook card: the table and the position."""
+        from deltalog._util.cards import card, grid  # only notebooks need it
+
+        facts = [("table", self._context.store.root), ("next", self._position())]
+        return card("Follower", grid(facts))
+
+    def _position(self) -> str:
         at = self._offset
         what = "all rows of version" if at.is_starting_version else "changes from version"
-        return f"Follower({self._context.store.root!r}, {what} {at.version}, file {at.index})"
+        return f"{what} {at.version}, file {at.index}"
 
     def _take_snapshot(self, budget: StepBudget) -> None:
         """Add files of the starting version to the step, oldest first.

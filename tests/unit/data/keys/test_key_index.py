@@ -566,7 +566,7 @@ def test_a_lookup_reads_only_the_file_with_the_key() -> None:
     assert len(read_files(table, lambda opened: opened.scan(predicate=several).to_table())) == 2
     assert len(read_files(table, lambda opened: opened.scan(predicate="k > 5").to_table())) == 12
     text = str(table.scan(predicate="k = 77").explain())
-    assert "key index of k: 1 rows in 1 files, 11 files are not read" in text
+    assert "key index of k: 1 row in 1 file, 11 files are not read" in text
 
 
 def test_changes_read_only_the_files_with_their_keys() -> None:
@@ -574,7 +574,7 @@ def test_changes_read_only_the_files_with_their_keys() -> None:
         source = pa.table({"k": [5, 17, 50_000], "v": ["new"] * 3})
         merge = opened.merge(source, "t.k = s.k", source_alias="s", target_alias="t")
         merge = merge.when_matched_update_all().when_not_matched_insert_all()
-        assert "key index of k: 2 rows in 1 files, 11 files are not read" in str(merge.explain())
+        assert "key index of k: 2 rows in 1 file, 11 files are not read" in str(merge.explain())
         merge.execute()
 
     table = spread()
@@ -697,7 +697,7 @@ def test_main_and_branches_share_packs() -> None:
     assert len(packs(table)) == 2
     draft.publish()
     table.update_incremental()
-    found = "key index of k: 1 rows in 1 files"
+    found = "key index of k: 1 row in 1 file"
     assert found in str(table.scan(predicate=f"k = {10**6}").explain())
     again = table.branch("c")
     again.alter.set_key_index(None)
@@ -732,7 +732,7 @@ def test_a_renamed_column_stays_the_key() -> None:
     table.optimize.key_index()
     table.alter.rename_column("k", "key")
     text = str(table.scan(predicate="key = 5").explain())
-    assert "key index of key: 1 rows in 1 files" in text
+    assert "key index of key: 1 row in 1 file" in text
     assert table.scan(predicate="key = 5").to_table().num_rows == 1
     table.alter.drop_columns(["key"])
     assert "key index" not in str(table.scan(predicate="v = 5").explain())
@@ -758,7 +758,7 @@ def test_a_widened_column_stays_the_key() -> None:
         if after == "double":
             value = float(value)
         found = table.scan(predicate=Comparison("=", col("k"), Literal(value, as_type(after))))
-        assert "1 rows in 1 files" in str(found.explain())
+        assert "1 row in 1 file" in str(found.explain())
         assert found.to_table()["v"].to_pylist() == [7]
 
 
@@ -769,7 +769,7 @@ def test_a_key_of_two_columns() -> None:
     table.alter.set_key_index(["a", "b"])
     table.optimize.key_index()
     one = table.scan(predicate="a = 3 AND b IN (4, 5, 77) AND a + b = 8")
-    assert "2 rows in 1 files" in str(one.explain())
+    assert "2 rows in 1 file" in str(one.explain())
     assert one.to_table().to_pylist() == [{"a": 3, "b": 5}]
     assert "key index" not in str(table.scan(predicate="a = 3").explain())
 
@@ -980,7 +980,7 @@ def test_a_scan_looks_its_keys_up_once(tmp_path: Path, monkeypatch: Any) -> None
     monkeypatch.setattr(lookup, "look_up", counted)
     scan = table.scan(predicate="k = 77")
     assert plan_native(scan, DUCKDB).reasons == ("the key index finds the rows",)
-    assert "1 rows in 1 files" in str(scan.explain())
+    assert "1 row in 1 file" in str(scan.explain())
     assert scan.to_table()["k"].to_pylist() == [77]
     assert len(calls) == 1
 

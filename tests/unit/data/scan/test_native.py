@@ -248,7 +248,7 @@ def test_other_types_are_read_by_deltalog(tmp_path: Path, kind: Any, stored: Any
     (reason,) = plan.reasons
     assert reason.startswith("1 ")
     assert "store 'x' as " in reason or "do not match" in reason
-    assert plan.explain()[1:] == ["read by deltalog: 1 files", f"because {reason}"]
+    assert plan.explain()[1:] == ["read by deltalog: 1 file", f"because {reason}"]
 
 
 @pytest.mark.parametrize("kind", ["timestamp", "timestamp_ntz"])

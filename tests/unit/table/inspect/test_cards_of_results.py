@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import pickle
+import re
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import deltalog
 from deltalog import DeltaTable, QueryBuilder, write_deltalake
+from deltalog._util.readable import changes_of_commit, outcome
 from deltalog.protocol.actions.model import Metadata, Protocol
 
 
@@ -42,6 +47,83 @@ def test_changes_have_a_card(table: DeltaTable) -> None:
     shown = table.load_cdf()._repr_html_()
     assert "versions 0 to 0" in shown
     assert "some rows" in shown
+
+
+def test_what_a_session_ends_a_cell_with_has_a_card(table: DeltaTable) -> None:
+    rows = pa.table({"id": [1], "p": ["x"]})
+    plan = table.merge(rows, "s.id = t.id", "s", "t").when_matched_delete().explain()
+    assert repr(plan) == str(plan)
+    assert type(pickle.loads(pickle.dumps(plan))) is str
+    shown: list[Any] = [plan, table.vacuum(), table.follow(), table.transaction(), table.branches()]
+    with deltalog.connect({"t": table}) as connection:
+        shown += [connection]
+        told = [one._repr_html_() for one in shown]
+    told.append(connection._repr_html_())
+    titles = [re.findall("<strong>(.*?)</strong>", page)[0].split(",")[0] for page in told]
+    assert titles[0].startswith("Merge of 1 row")
+    assert titles[1:] == [
+        "VACUUM: 0 files can be deleted",
+        "Follower",
+        "Transaction",
+        "0 branches",
+        "Connection: 1 table",
+        "Connection: closed",
+    ]
+    table.branch("b", expires_after=timedelta(days=1))
+    found = table.branches()
+    assert pickle.loads(pickle.dumps(found)) == found
+    assert "<strong>1 branch</strong>" in found._repr_html_()  # type: ignore[attr-defined]
+
+
+def test_a_card_scrolls_in_its_own_box_and_has_times_as_the_command_line(
+    tmp_path: Path,
+) -> None:
+    at = datetime(2026, 11, 30, 4, 9, 20, tzinfo=UTC)
+    write_deltalake(tmp_path / "t", {"at": [at]})
+    page = DeltaTable(tmp_path / "t")._repr_html_()
+    assert page.startswith('<div style="')
+    assert "overflow-x:auto" in page.partition(">")[0]
+    assert ">2026-11-30 04:09:20Z</td>" in page
+    assert ">1 column</summary>" in page
+
+
+def test_a_dry_run_says_that_it_is_one(table: DeltaTable) -> None:
+    page = table.delete("id = 1", dry_run=True)._repr_html_()  # type: ignore[attr-defined]
+    assert "<strong>DELETE, dry run: 1 row deleted</strong>" in page
+    assert ">1 row</summary>" in page
+    assert table.version() == 0
+
+
+@pytest.mark.parametrize(
+    ("facts", "told"),
+    [
+        ({"num_deleted_rows": None, "num_removed_files": 2}, "all rows of 2 files deleted"),
+        ({"num_removed_files": 0, "num_removed_bytes": 0}, "nothing changed"),
+        ({"num_removed_files": 1, "num_removed_bytes": 9}, "1 file removed"),
+        ({"num_target_rows_inserted": 1, "num_target_files_skipped_during_scan": 3},
+         "1 row inserted, 3 files skipped"),
+        ({"num_updated_rows": 0, "num_removed_files": 0}, "nothing changed"),
+        ({"numOutputRows": 0}, "0 rows written"),
+        ({"format": "delta"}, ""),
+    ],
+)  # fmt: skip
+def test_results_as_a_sentence(facts: dict[str, object], told: str) -> None:
+    assert outcome(facts).partition(";")[0] == told
+
+
+@pytest.mark.parametrize(
+    ("metrics", "told"),
+    [
+        ({"numTargetRowsInserted": "2", "numTargetRowsUpdated": "0", "numOutputRows": "9"},
+         "2 rows inserted"),
+        ({"numDeletedRows": "0"}, "0 rows"),
+        ({"numRemovedFiles": "3", "numAddedFiles": 1}, "3 files removed, 1 file added"),
+        ({"numOutputRows": "many"}, ""),
+        (None, ""),
+    ],
+)  # fmt: skip
+def test_commits_as_a_sentence(metrics: object, told: str) -> None:
+    assert changes_of_commit(metrics) == told
 
 
 def test_objects_have_readable_texts(table: DeltaTable) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import pickle
+import re
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
@@ -27,9 +28,10 @@ from deltalog import (
     col,
     write_deltalake,
 )
+from deltalog._util.readable import readable_size
 from deltalog.errors import UnsupportedFeatureError
 from deltalog.operations.delete import Delete
-from deltalog.table.inspect.display import ShownFacts, card_of_rows, readable_size, with_card
+from deltalog.table.inspect.display import ShownFacts, card_of_rows, with_card
 from deltalog.testing import CountingStore
 from tests.support import logs
 from tests.support.raw_tables import column, mapped, schema_string
@@ -118,7 +120,7 @@ def test_the_card_shows_what_people_look_for(store: logs.DictStore) -> None:
     assert cells.rows == [
         ["description", "one & all"],
         ["location", "memory://table"],
-        ["version", "1 (1970-01-01 00:01:00+00:00)"],
+        ["version", "1 (1970-01-01 00:01:00Z)"],
         ["files", "1, 2.0 KiB"],
         ["partitioned by", "day"],
         ["clustered by", "value"],
@@ -273,7 +275,9 @@ def test_what_is_made_of_a_table_is_no_markup_either(tmp_path: Path) -> None:
     for page in pages:
         assert _Cells(page).open == []
         assert "<script" not in page
-        assert "&lt;script&gt;" in page or "num_" in page  # results are numbers alone
+        assert (
+            "&lt;script&gt;" in page or "UPDATE" in page or "num_" in page or "DELETE" in page
+        )  # results are numbers alone
 
 
 def test_results_are_dictionaries_with_a_card(tmp_path: Path) -> None:
@@ -287,8 +291,9 @@ def test_results_are_dictionaries_with_a_card(tmp_path: Path) -> None:
     copied: Any = copy.copy(done)
     assert copied.title == "DELETE"
     page = _card_of(done)
-    assert "<strong>DELETE</strong>" in page
-    assert ["num_deleted_rows", "1,500"] in _Cells(page).rows
+    assert "<strong>DELETE: 1,500 rows deleted</strong><details><summary>" in page
+    assert ["copied rows", "500"] in _Cells(page).rows
+    assert all(cells[1] != "0" for cells in _Cells(page).rows)
     for result, title in (
         (table.optimize.compact(), "OPTIMIZE"),
         (table.merge(pa.table({"id": [1]}), "s.id = t.id", "s", "t").when_not_matched_insert_all()
@@ -297,7 +302,7 @@ def test_results_are_dictionaries_with_a_card(tmp_path: Path) -> None:
         (table.repair(), "FSCK"),
         (table.truncate(), "TRUNCATE"),
     ):  # fmt: skip
-        assert f"<strong>{title}</strong>" in _card_of(result)
+        assert re.search(rf"<strong>{title}[:<]", _card_of(result))
 
 
 def test_values_of_a_card_are_as_people_read_them() -> None:

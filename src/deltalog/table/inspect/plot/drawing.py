@@ -17,8 +17,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from deltalog._util.cards import CardPiece, card
+from deltalog._util.readable import readable_size
 from deltalog.data.scan.rows import require_library
-from deltalog.table.inspect.display import readable_size
 
 if TYPE_CHECKING:
     from collections.abc import Callable
