@@ -79,6 +79,11 @@ def folding(summary: str, piece: CardPiece, *, is_open: bool = True) -> CardPiec
     )
 
 
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """Return `1 clause` or `2 clauses`; `plural` is needed if it is not the noun with an `s`."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
 def plain(text: str) -> CardPiece:
     """Return preformatted text with its line breaks."""
     return CardPiece(f'<pre style="{_SHEET}">{escape(printable_lines(text))}</pre>')

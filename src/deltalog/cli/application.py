@@ -173,7 +173,8 @@ def _draw(names: list[str], rows: Sequence[Sequence[str | None]]) -> None:
     for number, line in enumerate(lines):
         typer.echo(typer.style(line, bold=True) if is_bold and number == 0 else line)
     if num_left_out:
-        typer.echo(f"{num_left_out} more columns do not fit: --json shows them", err=True)
+        left = "1 more column does" if num_left_out == 1 else f"{num_left_out} more columns do"
+        typer.echo(f"{left} not fit: --json shows all columns", err=True)
 
 
 def is_plain_terminal() -> bool:

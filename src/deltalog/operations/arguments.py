@@ -98,6 +98,12 @@ _MEANT: Final = {
     **dict.fromkeys(("refresh", "reload"), "update_incremental()"),
     **dict.fromkeys(("rollback", "undo"), "restore(version)"),
     "copy": "clone(location)",
+    **dict.fromkeys(("show", "display"), "head(), or print(table.to_polars())"),
+    **dict.fromkeys(("alias", "as_"), "merge(…, target_alias=…), or the name of a table in sql()"),
+    **dict.fromkeys(
+        ("as_of", "asOf", "at", "at_version", "version_as_of", "versionAsOf", "time_travel"),
+        "DeltaTable(location, version=…) or load_as_version(version)",
+    ),
     "location": "table_uri",
     "path": "table_uri",
 }

@@ -101,12 +101,15 @@ class WordReader:
     def expect_end(self) -> None:
         """Raise an error unless the statement ends here."""
         if not self.is_at_end:
-            self.fail("expected the end of the statement")
+            more = ""
+            if self.word.text == ";":
+                more = " (run one statement at a time; connect(…).execute_script(sql) runs several)"
+            self.fail("expected the end of the statement", more)
 
-    def fail(self, expected: str) -> NoReturn:
+    def fail(self, expected: str, advice: str = "") -> NoReturn:
         """Raise an error at the next word that states what was expected and what was found."""
         found = self.word.text or "the end"
-        raise error_at(self.sql, self.word.start, f"{expected}, found {found}")
+        raise error_at(self.sql, self.word.start, f"{expected}, found {found}{advice}")
 
     def fail_at(self, word: Word, problem: str) -> NoReturn:
         """Raise an error at a word that was read before."""

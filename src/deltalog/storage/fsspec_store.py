@@ -96,7 +96,8 @@ def open_store(
     if isinstance(table, Store):
         return table
     raise InvalidInputError(
-        f"expected a table's location as a string, a path or a Store, found {type(table).__name__}"
+        "expected a table's location as a string, a path or a Store, found "
+        f"{type(table).__module__.partition('.')[0]}.{type(table).__qualname__}"
     )
 
 

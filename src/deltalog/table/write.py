@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from inspect import Parameter, signature
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, TypeVar, Unpack
 
 from deltalog._util.argument_types import check_type
@@ -14,6 +15,7 @@ from deltalog._util.escaping import name_key
 from deltalog._util.similar_names import similar_to
 from deltalog.catalogs.table_uri import named_table, open_table_context
 from deltalog.data.write import files
+from deltalog.data.write.fit import check_new_columns
 from deltalog.data.write.options import WriterProperties, WriteSpec
 from deltalog.errors import (
     CommitConflictError,
@@ -37,7 +39,6 @@ from deltalog.transaction.properties import CommitOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from pathlib import PurePath
 
     from deltalog.catalogs.protocol import NamedTable, NewNamedTable
     from deltalog.data.write.source import Rows
@@ -213,6 +214,11 @@ def write_by(
         TypeError: an argument is not one of `WriteArguments`.
     """
     _check_arguments(given)
+    if isinstance(data, str | PurePath) and _is_rows(table_or_uri):
+        raise InvalidInputError(
+            f"cannot write to a {type(table_or_uri).__name__}: the location comes first: "
+            f"write_deltalake({str(data)!r}, data)"
+        )
     given = {**_DEFAULTS, **given}
     write = _operation(data, given)
     mode = given["mode"]
@@ -253,6 +259,10 @@ def write_by(
     _check_fits(write, table, configuration)
     is_fresh = table is not table_or_uri
     return table.execute(write, options, engine=engine, is_fresh=is_fresh).committed
+
+
+def _is_rows(given: object) -> bool:
+    return isinstance(given, list | dict) or hasattr(given, "columns") or hasattr(given, "schema")
 
 
 def _operation(data: object, given: WriteArguments) -> Write:
@@ -306,6 +316,7 @@ def _create(
     """Create a table for the data, and write its rows as version 0."""
     rows = engine.open_rows(write.data)
     columns = write.partition_by or ()
+    check_new_columns(rows.schema.names, (), f"create a table at {context.store.root}")
     schema = _schema_of(rows, context.store)
     wanted = new_table_with_defaults(
         schema, place=place, configuration=configuration, partition_columns=columns, **described

@@ -24,6 +24,7 @@ from deltalog._util.cards import (
     ProgressCount,
     card,
     cell_of_row,
+    counted,
     folding,
     grid,
     plain,
@@ -590,7 +591,9 @@ def grid_of_rows(rows: pa.Table) -> CardPiece:
     lines = [list(map(cell_of_row, row)) for row in readable_tuples(shown)]
     pieces = [grid(lines, shown.column_names)]
     if rows.num_rows > shown.num_rows or rows.num_columns > shown.num_columns:
-        pieces.append(plain(f"of {rows.num_rows:,} rows and {rows.num_columns:,} columns"))
+        pieces.append(
+            plain(f"of {counted(rows.num_rows, 'row')} and {counted(rows.num_columns, 'column')}")
+        )
     return CardPiece("".join(pieces))
 
 

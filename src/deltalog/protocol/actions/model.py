@@ -150,7 +150,7 @@ class Metadata(SimilarNames):
 
     def _repr_html_(self) -> str:
         """Return the notebook card."""
-        from deltalog._util.cards import card, folding, grid  # noqa: PLC0415  # needed only in notebooks
+        from deltalog._util.cards import card, counted, folding, grid  # noqa: PLC0415  # needed only in notebooks
         from deltalog.schema.check import readable_moment  # noqa: PLC0415  # as above
 
         time_ms = self.created_time_ms
@@ -162,7 +162,7 @@ class Metadata(SimilarNames):
         }
         pieces = [grid((name, text) for name, text in facts.items() if text)]
         if self.configuration:
-            number = f"{len(self.configuration)} properties"
+            number = counted(len(self.configuration), "property", "properties")
             pieces.append(folding(number, grid(self.configuration.items())))
         return card(self.name or "Metadata", *pieces)
 

@@ -162,7 +162,7 @@ def card(snapshot: Snapshot) -> str:
     columns = [_column(field, snapshot) for field in list(schema)[:_MAX_COLUMNS]]
     if len(schema) > _MAX_COLUMNS:
         columns.append((f"… {len(schema) - _MAX_COLUMNS} more", "", "", ""))
-    shown = cards.folding(f"{len(schema)} columns", cards.grid(columns))
+    shown = cards.folding(cards.counted(len(schema), "column"), cards.grid(columns))
     facts = cards.grid(_facts(snapshot).items())
     return cards.card(metadata.name or "Delta table", facts, shown, *_some_rows(snapshot))
 
