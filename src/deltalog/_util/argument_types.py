@@ -17,6 +17,7 @@ from os import PathLike
 from types import FunctionType
 from typing import Any, Final, SupportsIndex, TypeVar
 
+from deltalog._util.lazy_names import higher
 from deltalog.errors import InvalidInputError
 
 _Class = TypeVar("_Class", bound=type)
@@ -127,12 +128,33 @@ def wrong_argument(called: str, name: str, value: object, expected: str) -> Inva
     )
 
 
+def kind_of(value: object) -> str:
+    """Return the type of a value with its article: `a str`, `an int`."""
+    name = type(value).__name__
+    return f"{'an' if name[0] in 'aeioAEIO' else 'a'} {name}"
+
+
 def shortened(value: object) -> str:
-    """Return the `repr` of a value in one line; a long one is cut."""
-    text = " ".join(repr(value).split())
+    """Return the `repr` of a value in one line, or the SQL of an expression; long ones are cut."""
+    text = " ".join(in_words(value).split())
     if len(text) <= _MOST_SHOWN:
         return text
     return f"{text[:_MOST_SHOWN]}… ({type(value).__name__})"
+
+
+def in_words(value: object) -> str:
+    """Return the `repr` of a value; of an expression, its SQL; of a list, those of the items."""
+    if type(value) in {list, tuple}:
+        items: Any = value
+        inside = ", ".join(map(in_words, items))
+        return f"[{inside}]" if isinstance(value, list) else repr(value)
+    if any(
+        (one.__module__, one.__name__) == ("deltalog.expressions.nodes", "Expression")
+        for one in type(value).__mro__
+    ):
+        shown: str = higher("shown_sql")(value)
+        return shown
+    return repr(value)
 
 
 # --- Annotations

@@ -16,6 +16,7 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.types as pt
 
+from deltalog._util.argument_types import kind_of
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import Expression, Literal, lit, parse_sql
 from deltalog.expressions.nodes import And, Comparison, In, Or
@@ -364,8 +365,8 @@ class StatementReader(WordReader):
         is_right = isinstance(parameters, Sequence | Mapping | None)
         if isinstance(parameters, str | bytes) or not is_right:
             raise InvalidInputError(
-                "parameters: expected a list of values for `?`, or a mapping for `:name`, found a "
-                f"{type(parameters).__name__}"
+                "parameters: expected a list of values for `?`, or a mapping for `:name`, found "
+                f"{kind_of(parameters)}"
             )
         super().__init__(sql)
         self._clauses: LeadingClauses | None = None

@@ -16,6 +16,7 @@ from deltalog._util.similar_names import SimilarNames, suggests_arguments
 from deltalog.data.write.source import is_rereadable
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import Expression
+from deltalog.expressions.render import shown_sql
 from deltalog.operations.changes.merge.source import MergeSource
 from deltalog.operations.changes.request import Action, Clause, When
 from deltalog.operations.execute import explain
@@ -94,14 +95,14 @@ class TableMerger(SimilarNames):
         request = self._merge.request
         number = counted(len(request.clauses), "clause")
         return (
-            f"TableMerger(into {self._target!r}, on {str(request.condition)!r}, {number}, "
+            f"TableMerger(into {self._target!r}, on {_shown_sql(request.condition)!r}, {number}, "
             f"{self._state})"
         )
 
     def _repr_html_(self) -> str:
         """Return the notebook card: what the merge would do, and whether it has run."""
         request = self._merge.request
-        facts = [("into", repr(self._target)), ("on", str(request.condition))]
+        facts = [("into", repr(self._target)), ("on", _shown_sql(request.condition))]
         clauses = [
             (f"{clause.when.value}, {clause.action.value}", _shown_condition(clause.condition))
             for clause in request.clauses
@@ -285,7 +286,11 @@ class TableMerger(SimilarNames):
 
 
 def _shown_condition(condition: str | Expression | None) -> str:
-    return "for each such row" if condition is None else f"if {condition}"
+    return "for each such row" if condition is None else f"if {_shown_sql(condition)}"
+
+
+def _shown_sql(condition: str | Expression) -> str:
+    return condition if isinstance(condition, str) else shown_sql(condition)
 
 
 def _no_rows(snapshot: Snapshot) -> pa.Table:

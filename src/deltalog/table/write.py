@@ -6,6 +6,7 @@ The `mode` argument defines what happens if the table already exists.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import wraps
 from inspect import Parameter, signature
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, TypeVar, Unpack
@@ -86,8 +87,14 @@ _DEFAULTS: Final[WriteArguments] = {"mode": "error", "partition_overwrite": "sta
 """The default values of arguments. Arguments that are missing here default to None."""
 
 
+_NUM_POSITIONAL: Final = 2
+
+
 def _showing_arguments(function: _Function) -> _Function:
-    """Set a function's signature to one that lists all `WriteArguments`, for `help()`."""
+    """Set a function's signature to one that lists all `WriteArguments`, for `help()`.
+
+    The error about more positional arguments than two says to write their names.
+    """
     own = signature(function)
     parameters = [
         parameter
@@ -103,8 +110,19 @@ def _showing_arguments(function: _Function) -> _Function:
         )
         for name, kind in WriteArguments.__annotations__.items()
     ]
-    function.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
-    return function
+
+    @wraps(function)
+    def called(*args: Any, **options: Any) -> Any:
+        __tracebackhide__ = True  # IPython does not show this frame
+        if len(args) > _NUM_POSITIONAL:
+            raise TypeError(
+                f"{function.__name__}() takes {_NUM_POSITIONAL} positional arguments (location, "
+                f"data), found {len(args)}; write the names of the others, such as mode='append'"
+            )
+        return function(*args, **options)
+
+    called.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+    return called  # type: ignore[return-value]  # of the same signature
 
 
 @_showing_arguments
