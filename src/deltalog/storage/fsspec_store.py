@@ -96,8 +96,7 @@ def open_store(
     if isinstance(table, Store):
         return table
     raise InvalidInputError(
-        "expected a table's location as a string, a path or a Store, found "
-        f"{type(table).__module__.partition('.')[0]}.{type(table).__qualname__}"
+        f"expected a table's location as a string, a path or a Store, found {type(table).__name__}"
     )
 
 
