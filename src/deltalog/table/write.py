@@ -16,7 +16,7 @@ from deltalog._util.escaping import name_key
 from deltalog._util.similar_names import similar_to
 from deltalog.catalogs.table_uri import named_table, open_table_context
 from deltalog.data.write import files
-from deltalog.data.write.fit import check_new_columns
+from deltalog.data.write.fit import check_index
 from deltalog.data.write.options import WriterProperties, WriteSpec
 from deltalog.errors import (
     CommitConflictError,
@@ -334,7 +334,7 @@ def _create(
     """Create a table for the data, and write its rows as version 0."""
     rows = engine.open_rows(write.data)
     columns = write.partition_by or ()
-    check_new_columns(rows.schema.names, (), f"create a table at {context.store.root}")
+    check_index(rows.schema, (), f"create a table at {context.store.root}")
     schema = _schema_of(rows, context.store)
     wanted = new_table_with_defaults(
         schema, place=place, configuration=configuration, partition_columns=columns, **described

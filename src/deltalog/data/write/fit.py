@@ -99,8 +99,25 @@ class _Problems:
             )
 
 
-def check_new_columns(names: Iterable[str], known: Iterable[str], doing: str) -> None:
+def check_index(schema: pa.Schema, known: Iterable[str], doing: str) -> None:
     """Raise if a write would add the nameless index of a pandas DataFrame as a column.
+
+    Columns of this name from elsewhere, such as from a table that has one, are accepted.
+
+    Args:
+        schema: the schema of the data, with the metadata of pandas.
+        known: see `check_new_columns`.
+        doing: see `check_new_columns`.
+
+    Raises:
+        SchemaMismatchError: it would.
+    """
+    if b"pandas" in (schema.metadata or {}):
+        check_new_columns(schema.names, known, doing)
+
+
+def check_new_columns(names: Iterable[str], known: Iterable[str], doing: str) -> None:
+    """Raise if a new column has the name that pandas gives to a nameless index.
 
     Args:
         names: the columns of the data.
@@ -108,7 +125,7 @@ def check_new_columns(names: Iterable[str], known: Iterable[str], doing: str) ->
         doing: what is attempted, such as `write the data`.
 
     Raises:
-        SchemaMismatchError: it would.
+        SchemaMismatchError: one has.
     """
     own = {name_key(name) for name in known}
     extra = [name for name in names if _is_nameless_index(name) and name_key(name) not in own]
