@@ -134,7 +134,7 @@ def cast_in_zone(
     return values
 
 
-_FORMS: Final = {
+_FORMS: Final[dict[DataType, str]] = {
     DATE: "YYYY-MM-DD, such as 2024-01-31",
     TIMESTAMP: "YYYY-MM-DD HH:MM:SS, such as 2024-01-31 12:00:00",
     TIMESTAMP_NTZ: "YYYY-MM-DD HH:MM:SS, such as 2024-01-31 12:00:00",

@@ -15,7 +15,7 @@ import pytest
 
 import deltalog
 from deltalog import DeltaTable, col, sql, write_deltalake
-from deltalog.errors import DeltaError
+from deltalog.errors import DeltaError, SchemaMismatchError
 from tests.support.facade import make, unchanged
 
 ROWS: Any = {"id": [1, 2], "name": ["a", "b"], "at": [date(2024, 1, 31)] * 2}
