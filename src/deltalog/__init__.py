@@ -165,7 +165,6 @@ find_moved_modules()
 # Names that low-level packages use, although high-level packages define them.
 state_higher_names(
     {
-        "shown_sql": "deltalog.expressions.render",
         "read_large": "deltalog.data.scan.polars_rows",
         "CatalogTransactions": "deltalog.table.catalog_transaction",
         "changes_frame": "deltalog.spark.sharing.batch",

@@ -17,7 +17,6 @@ from os import PathLike
 from types import FunctionType
 from typing import Any, Final, SupportsIndex, TypeVar
 
-from deltalog._util.lazy_names import higher
 from deltalog.errors import InvalidInputError
 
 _Class = TypeVar("_Class", bound=type)
@@ -148,13 +147,16 @@ def in_words(value: object) -> str:
         items: Any = value
         inside = ", ".join(map(in_words, items))
         return f"[{inside}]" if isinstance(value, list) else repr(value)
-    if any(
-        (one.__module__, one.__name__) == ("deltalog.expressions.nodes", "Expression")
-        for one in type(value).__mro__
-    ):
-        shown: str = higher("shown_sql")(value)
-        return shown
-    return repr(value)
+    shown = next((show for kind, show in _SHOWN.items() if isinstance(value, kind)), repr)
+    return shown(value)
+
+
+def show_by(kind: type, show: Callable[[Any], str]) -> None:
+    """Register what messages contain for the values of a class of a higher package."""
+    _SHOWN[kind] = show
+
+
+_SHOWN: Final[dict[type, Callable[[Any], str]]] = {}
 
 
 # --- Annotations

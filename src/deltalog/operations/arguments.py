@@ -206,12 +206,12 @@ def as_columns(columns: Sequence[str] | None) -> Sequence[str] | None:
         return None
     if isinstance(columns, Mapping):
         raise InvalidInputError(
-            f"cannot take columns={shortened(columns)}: expected a list of names; rename the "
+            f"cannot take columns={_shown(columns)}: expected a list of names; rename the "
             "columns of the result instead"
         )
     if isinstance(columns, expressions.Expression):
         raise InvalidInputError(
-            f"cannot take columns={shortened(columns)}: expected a list of names; pass a condition "
+            f"cannot take columns={_shown(columns)}: expected a list of names; pass a condition "
             "on rows as predicate=…"
         )
     names = [columns] if isinstance(columns, str) else list(columns)
@@ -224,10 +224,15 @@ def as_columns(columns: Sequence[str] | None) -> Sequence[str] | None:
     if is_list or not all(isinstance(name, str) for name in names):
         parts = columns.split(",") if isinstance(columns, str) else map(_name_of, names)
         raise InvalidInputError(
-            f"cannot take columns={shortened(columns)}: expected a list of names, such as "
+            f"cannot take columns={_shown(columns)}: expected a list of names, such as "
             f"{[part.strip() for part in parts]!r}"
         )
     return names
+
+
+def _shown(columns: object) -> str:
+
+    return shortened(columns)
 
 
 def _name_of(item: object) -> str:
