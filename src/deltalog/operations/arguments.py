@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, time, timedelta
 from decimal import Decimal
 from functools import reduce
+from importlib import import_module
 from math import inf, isfinite, isnan
 from operator import and_, index
 from typing import TYPE_CHECKING, Any, Final, SupportsIndex
@@ -231,7 +232,7 @@ def as_columns(columns: Sequence[str] | None) -> Sequence[str] | None:
 
 
 def _shown(columns: object) -> str:
-
+    import_module("deltalog.expressions.render")  # which shows expressions as SQL
     return shortened(columns)
 
 
