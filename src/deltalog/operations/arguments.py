@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, time, timedelta
 from decimal import Decimal
 from functools import reduce
-from importlib import import_module
 from math import inf, isfinite, isnan
 from operator import and_, index
 from typing import TYPE_CHECKING, Any, Final, SupportsIndex
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, SupportsIndex
 import pyarrow as pa
 
 from deltalog import expressions
-from deltalog._util.argument_types import shortened
+from deltalog._util.argument_types import shortened, show_by
 from deltalog._util.clock import Moment
 from deltalog._util.escaping import name_key
 from deltalog._util.similar_names import similar_to
@@ -232,7 +231,9 @@ def as_columns(columns: Sequence[str] | None) -> Sequence[str] | None:
 
 
 def _shown(columns: object) -> str:
-    import_module("deltalog.expressions.render")  # which shows expressions as SQL
+    from deltalog.expressions.render import shown_sql  # noqa: PLC0415  # only for errors
+
+    show_by(expressions.Expression, shown_sql)
     return shortened(columns)
 
 
