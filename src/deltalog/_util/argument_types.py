@@ -127,12 +127,36 @@ def wrong_argument(called: str, name: str, value: object, expected: str) -> Inva
     )
 
 
+def kind_of(value: object) -> str:
+    """Return the type of a value with its article: `a str`, `an int`."""
+    name = type(value).__name__
+    return f"{'an' if name[0] in 'aeioAEIO' else 'a'} {name}"
+
+
 def shortened(value: object) -> str:
-    """Return the `repr` of a value in one line; a long one is cut."""
-    text = " ".join(repr(value).split())
+    """Return the `repr` of a value in one line, or the SQL of an expression; long ones are cut."""
+    text = " ".join(in_words(value).split())
     if len(text) <= _MOST_SHOWN:
         return text
     return f"{text[:_MOST_SHOWN]}… ({type(value).__name__})"
+
+
+def in_words(value: object) -> str:
+    """Return the `repr` of a value; of an expression, its SQL; of a list, those of the items."""
+    if type(value) in {list, tuple}:
+        items: Any = value
+        inside = ", ".join(map(in_words, items))
+        return f"[{inside}]" if isinstance(value, list) else repr(value)
+    shown = next((show for kind, show in _SHOWN.items() if isinstance(value, kind)), repr)
+    return shown(value)
+
+
+def show_by(kind: type, show: Callable[[Any], str]) -> None:
+    """Register what messages contain for the values of a class of a higher package."""
+    _SHOWN[kind] = show
+
+
+_SHOWN: Final[dict[type, Callable[[Any], str]]] = {}
 
 
 # --- Annotations

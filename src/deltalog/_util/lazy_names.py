@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -34,6 +35,17 @@ def state_higher_names(origins: Mapping[str, str]) -> None:
 def higher(name: str) -> Any:
     """Load a function or class that `state_higher_names` has registered."""
     return getattr(import_module(_HIGHER[name]), name)
+
+
+def explain_call(package: str, instead: str) -> None:
+    """Make the error about a call of a package say what to use instead."""
+
+    class Package(ModuleType):
+        def __call__(self, *_: object, **__: object) -> NoReturn:
+            __tracebackhide__ = True  # IPython does not show this frame
+            raise TypeError(f"{package} is a module, which cannot be called: use {instead}")
+
+    sys.modules[package].__class__ = Package
 
 
 def names_on_demand(

@@ -20,10 +20,15 @@ _Class = TypeVar("_Class", bound=type)
 _SIMILAR: Final = 0.75
 """The minimum similarity of a name that is suggested; less would be a guess."""
 _SYNONYMS: Final = {
-    **dict.fromkeys(("where", "filter", "filters", "condition", "on"), ("predicate",)),
+    **dict.fromkeys(("where", "filter", "condition", "on"), ("predicate", "filters")),
+    "filters": ("predicate",),
+    "predicate": ("filters",),
+    "version": ("target",),
     **dict.fromkeys(("select", "cols", "column"), ("columns",)),
     **dict.fromkeys(("set", "values", "assignments"), ("updates", "new_values")),
-    **dict.fromkeys(("timestamp", "as_of", "asOf", "versionAsOf", "snapshot"), ("version",)),
+    **dict.fromkeys(
+        ("timestamp", "as_of", "asOf", "versionAsOf", "snapshot"), ("version", "target")
+    ),
     **dict.fromkeys(("alias", "as_"), ("target_alias",)),
     **dict.fromkeys(("options", "storageOptions"), ("storage_options",)),
     **dict.fromkeys(("n", "num_rows", "rows"), ("limit", "num_rows")),
@@ -36,6 +41,7 @@ _ELSEWHERE: Final = {
 }
 """Class and keyword argument → what has this option instead."""
 _INSTEAD: Final = {
+    "count": "to count some rows, write scan(predicate=…).count()",
     "is_in": "pass one list, as in is_in([1, 2])",
     "key_index": "alter.set_key_index(columns) sets the key",
     "branches": "branch(name, exist_ok=True) opens a branch",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -9,6 +10,7 @@ from datetime import UTC, datetime
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from deltalog._util.argument_types import kind_of
 from deltalog._util.paths import canonical_path, decode_location, is_absolute, parse_table_uri
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.log.branches import BranchStore, get_branch
@@ -26,6 +28,10 @@ BY_NAME: Final = "uc://"
 """The prefix of a URI that is the name of a table in a catalog."""
 
 
+_IN_SQL: Final = re.compile(r"(?i)delta\.`([^`]+)`")
+"""A location as SQL names it."""
+
+
 def open_table_store(
     table_uri: str | PurePath | Store,
     storage_options: StorageOptions | None,
@@ -40,7 +46,7 @@ def open_table_store(
     ):
         raise InvalidInputError(
             "cannot use storage_options: expected a mapping, or a callable that returns one, found "
-            f"a {type(storage_options).__name__}"  # the value may contain secrets
+            f"{kind_of(storage_options)}"  # the value may contain secrets
         )
     if not isinstance(table_uri, str):
         return open_store(table_uri, storage_options, filesystem=filesystem), None
@@ -48,6 +54,11 @@ def open_table_store(
         raise InvalidInputError(
             f"cannot use {table_uri!r} here: expected a location, found the name of a table in a "
             "catalog; DeltaTable, DeltaTable.create and write_deltalake accept names"
+        )
+    if (quoted := _IN_SQL.fullmatch(table_uri)) is not None:
+        raise InvalidInputError(
+            f"cannot open {table_uri!r}: this is the spelling of SQL; pass the location alone: "
+            f"{quoted[1]!r}"
         )
     # Parse the version before escapes are decoded: `@v3` is a version, but `%40v3` is not.
     location = parse_table_uri(table_uri)

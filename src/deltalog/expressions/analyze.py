@@ -223,9 +223,10 @@ class _Resolver:
                     f"there is no column {path[0]!r}; if it is an alias, leave it out, because the "
                     f"expression is about one table: {to_sql(Column(bare))}"
                 ) from None
-            if bare or "did you mean" in str(error):
+            if bare:
                 raise
-            message = f"{error}; a string has quotes: {to_sql(Literal(node.path[0]))}"
+            separator = "" if str(error).endswith("?") else ";"
+            message = f"{error}{separator} a string has quotes: {to_sql(Literal(node.path[0]))}"
             raise InvalidInputError(message) from None
 
     def _refuse_dotted(self, node: Column, index: int) -> None:

@@ -134,14 +134,25 @@ def cast_in_zone(
     return values
 
 
+_FORMS: Final[dict[DataType, str]] = {
+    DATE: "YYYY-MM-DD, such as 2024-01-31",
+    TIMESTAMP: "YYYY-MM-DD HH:MM:SS, such as 2024-01-31 12:00:00",
+    TIMESTAMP_NTZ: "YYYY-MM-DD HH:MM:SS, such as 2024-01-31 12:00:00",
+    BOOLEAN: "true or false",
+}
+"""Type → the form of its strings, for errors."""
+
+
 def _refuse(array: Array, refused: Array, source: DataType, to: DataType) -> None:
     rows = compute.indices_nonzero(compute.fill_null(refused, NO))
     if len(rows) == 0:
         return
     row = array.slice(rows[0].as_py(), 1)
     shown = repr(row[0].as_py()) if source == STRING else cast(row, source, STRING)[0].as_py()
+    form = _FORMS.get(to) if source == STRING else None
+    hint = f"; expected {form}" if form else ""
     raise InvalidInputError(
-        f"cannot cast {shown} to {to}: it is not a value of that type, or out of range"
+        f"cannot cast {shown} to {to}: it is not a value of that type, or out of range{hint}"
     )
 
 

@@ -6,6 +6,7 @@ Converts deltalake's filter tuples, and contains the entry point `as_expression`
 from __future__ import annotations
 
 import datetime as dt
+import logging
 from typing import TYPE_CHECKING, Any, Final
 
 from deltalog._util.escaping import name_key, path_key
@@ -16,11 +17,13 @@ from deltalog.expressions.analyze import resolve_predicate
 from deltalog.expressions.arrow_filters import from_arrow_expression
 from deltalog.expressions.evaluation import fold
 from deltalog.expressions.nodes import Column, Expression, Literal, col
+from deltalog.expressions.render import shown_sql
 from deltalog.expressions.rows import NO, YES
 from deltalog.expressions.sql import parse_sql
 from deltalog.expressions.sql_session import RULES_OF_TABLES, SqlSession, TextRules
 from deltalog.expressions.substrait import as_meant
 from deltalog.expressions.trees import conjunction
+from deltalog.expressions.trees import walk as walk_nodes
 from deltalog.schema.arrow import to_arrow_schema
 from deltalog.schema.columns import find_field, walk
 from deltalog.schema.types import STRING, DataType, StructType
@@ -28,6 +31,7 @@ from deltalog.schema.types import STRING, DataType, StructType
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+logger: logging.Logger = logging.getLogger(__name__)
 
 _OPERATORS: Final = {
     "=": "=", "==": "=", "!=": "<>", "<>": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">=",
@@ -74,10 +78,33 @@ def as_expression(
             f"cannot use {predicate!r} as a condition: expected an expression, SQL, a list of "
             f"(column, operator, value) or a pyarrow expression{hint}"
         )
+    if isinstance(predicate, Expression | str):
+        tell_of_null(found)
     if isinstance(predicate, pc.Expression):
         # Engines that pass a pyarrow expression compare the bytes of strings.
         text_rules = TextRules.BYTES
     return fold(resolve_predicate(found, schema, session, text_rules=text_rules))
+
+
+def tell_of_null(condition: Expression) -> None:
+    """Log comparisons with the literal NULL, which are never true, although SQL allows them."""
+    for node in walk_nodes(condition):
+        if isinstance(node, nodes.Comparison) and node.operator != "<=>":
+            if _is_null(node.left) or _is_null(node.right):
+                instead = "IS NOT NULL" if node.operator == "<>" else "IS NULL"
+                logger.warning("%s is never true; use %s", shown_sql(node), instead)
+        elif (
+            isinstance(node, nodes.Not)
+            and isinstance(node.operand, nodes.In)
+            and any(map(_is_null, node.operand.options))
+        ):
+            logger.warning(
+                "%s is never true, because of the NULL; use IS NOT NULL for it", shown_sql(node)
+            )
+
+
+def _is_null(node: Expression) -> bool:
+    return isinstance(node, Literal) and node.value is None
 
 
 def from_filters(filters: Sequence[Any], schema: StructType | None = None) -> Expression:

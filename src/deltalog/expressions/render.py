@@ -10,6 +10,7 @@ import re
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
+from deltalog._util.argument_types import show_by
 from deltalog.expressions import coercion
 from deltalog.expressions.nodes import (
     And,
@@ -95,6 +96,9 @@ def to_sql(expression: Expression) -> str:
 def shown_sql(expression: Expression) -> str:
     """Return the expression for people: as `to_sql`, but numbers have no suffix for their type."""
     return _rendered(expression, _RENDERERS | {Literal: _plain_literal})
+
+
+show_by(Expression, shown_sql)
 
 
 def _rendered(expression: Expression, renderers: Mapping[type[Expression], Any]) -> str:

@@ -46,7 +46,8 @@ _AT: Final = {
 }
 _AFTER: Final = {
     "WHERE": "leave out WHERE",
-    "IN": "the options of IN are in brackets; array_contains(tags, 'a') looks into an array",
+    "IN": "the options of IN are in round brackets, as in id IN (1, 2); array_contains(tags, 'a') "
+    "looks into an array",
 }
 SIGNS: Final = dict.fromkeys("${}@", "a parameter is written :x, with parameters={'x': value}")
 """Characters of parameters in other dialects → what to write instead."""

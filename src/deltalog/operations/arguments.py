@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, SupportsIndex
 import pyarrow as pa
 
 from deltalog import expressions
+from deltalog._util.argument_types import shortened, show_by
 from deltalog._util.clock import Moment
 from deltalog._util.escaping import name_key
 from deltalog._util.similar_names import similar_to
@@ -98,6 +99,12 @@ _MEANT: Final = {
     **dict.fromkeys(("refresh", "reload"), "update_incremental()"),
     **dict.fromkeys(("rollback", "undo"), "restore(version)"),
     "copy": "clone(location)",
+    **dict.fromkeys(("show", "display"), "head(), or print(table.to_polars())"),
+    **dict.fromkeys(("alias", "as_"), "merge(…, target_alias=…), or the name of a table in sql()"),
+    **dict.fromkeys(
+        ("as_of", "asOf", "at", "at_version", "version_as_of", "versionAsOf", "time_travel"),
+        "DeltaTable(location, version=…) or load_as_version(version)",
+    ),
     "location": "table_uri",
     "path": "table_uri",
 }
@@ -199,13 +206,13 @@ def as_columns(columns: Sequence[str] | None) -> Sequence[str] | None:
         return None
     if isinstance(columns, Mapping):
         raise InvalidInputError(
-            f"cannot take columns={columns!r}: expected a list of names; rename the columns of the "
-            "result instead"
+            f"cannot take columns={_shown(columns)}: expected a list of names; rename the "
+            "columns of the result instead"
         )
     if isinstance(columns, expressions.Expression):
         raise InvalidInputError(
-            f"cannot take columns={columns!r}: expected a list of names; pass a condition on rows "
-            "as predicate=…"
+            f"cannot take columns={_shown(columns)}: expected a list of names; pass a condition "
+            "on rows as predicate=…"
         )
     names = [columns] if isinstance(columns, str) else list(columns)
     if isinstance(columns, str) and any(sign in columns for sign in "<>="):
@@ -215,12 +222,24 @@ def as_columns(columns: Sequence[str] | None) -> Sequence[str] | None:
         )
     is_list = isinstance(columns, str) and "," in columns
     if is_list or not all(isinstance(name, str) for name in names):
-        parts = columns.split(",") if isinstance(columns, str) else map(str, names)
+        parts = columns.split(",") if isinstance(columns, str) else map(_name_of, names)
         raise InvalidInputError(
-            f"cannot take columns={columns!r}: expected a list of names, such as "
+            f"cannot take columns={_shown(columns)}: expected a list of names, such as "
             f"{[part.strip() for part in parts]!r}"
         )
     return names
+
+
+def _shown(columns: object) -> str:
+    from deltalog.expressions.render import shown_sql  # noqa: PLC0415  # only for errors
+
+    show_by(expressions.Expression, shown_sql)
+    return shortened(columns)
+
+
+def _name_of(item: object) -> str:
+    is_computed = isinstance(item, expressions.Expression)
+    return item.name if isinstance(item, expressions.Column) else "id" if is_computed else str(item)
 
 
 def as_named(parameters: Mapping[str, object] | None) -> Mapping[str, object]:

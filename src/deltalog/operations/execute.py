@@ -15,6 +15,7 @@ from deltalog._util.cards import Progress, ProgressCount, shown
 from deltalog.errors import DeltaError
 from deltalog.log.snapshot import Snapshot, check_new_location
 from deltalog.operations.operation import Operation, OutcomeT_co
+from deltalog.schema.columns import naming_the_attempt
 from deltalog.transaction import Committed, PendingTransaction, PostCommitHookProperties
 from deltalog.transaction.commit import Ran, commit, commit_loop, stage_and_commit
 from deltalog.transaction.pending import discard, discarding
@@ -127,7 +128,8 @@ def _staged(
 ) -> OutcomeT_co:
     with shown(progress, operation.doing) as tell:
         transaction.progress = ProgressCount(tell)
-        outcome = operation.stage(transaction, engine)
+        with naming_the_attempt(f"run {operation.name} on {transaction.store.root}"):
+            outcome = operation.stage(transaction, engine)
     transaction.add_metrics(outcome.metrics())
     return outcome
 

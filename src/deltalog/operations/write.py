@@ -16,6 +16,7 @@ import pyarrow as pa
 from deltalog._util.escaping import name_key
 from deltalog._util.kernels import exact_sum, pc
 from deltalog.data.write.files import write_parts
+from deltalog.data.write.fit import check_index
 from deltalog.data.write.source import is_rereadable
 from deltalog.data.write.written import WrittenFiles
 from deltalog.errors import InvalidInputError, SchemaMismatchError
@@ -221,6 +222,8 @@ class Write(Operation[RowsWritten]):
             self._add_columns_of(rows, transaction)
 
     def _add_columns_of(self, rows: RowSource, transaction: PendingTransaction) -> None:
+        known = transaction.configuration.schema.names
+        check_index(rows.schema, known, "write the data")
         casts = self.file_options.casts
         wanted = with_columns_of(transaction.configuration, rows.schema, casts=casts)
         transaction.set_configuration(wanted)
@@ -241,6 +244,8 @@ class Write(Operation[RowsWritten]):
                     f"cannot overwrite the schema of {transaction.store.root}: the data has no "
                     "columns"
                 )
+            known = transaction.configuration.schema.names
+            check_index(rows.schema, known, "write the data")
             _check_partitions(transaction, rows, self.partition_by)
             changed = changed_table(
                 transaction.configuration,

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from deltalog._util.clock import date_text, moment_text
+from deltalog._util.escaping import name_key
 from deltalog.errors import InvalidInputError, UnsupportedTypeError
 from deltalog.schema.collations import check_collations, own_collation
 from deltalog.schema.columns import canonical_path_of, duplicates, find_field, walk, walk_types
@@ -65,8 +66,13 @@ def check_new_schema(
     """
     repeated = duplicates(schema)
     if repeated:
-        names = ", ".join(repr(".".join(path)) for path in repeated)
-        raise InvalidInputError(f"columns have the same name, ignoring case: {names}")
+        keys = {tuple(map(name_key, path)) for path in repeated}
+        names = ", ".join(
+            repr(".".join(path)) for path, _ in walk(schema) if tuple(map(name_key, path)) in keys
+        )
+        raise InvalidInputError(
+            f"columns have the same name, ignoring case: {names}; rename one of them"
+        )
     for path, field in walk(schema):
         if not field.name:
             raise InvalidInputError(f"the column {'.'.join(path)!r} has no name")

@@ -9,6 +9,7 @@ Protocol: Schema Serialization Format
 from __future__ import annotations
 
 import difflib
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
@@ -51,6 +52,24 @@ def find_field(schema: StructType, path: str | Path) -> Field:
         InvalidInputError: the field does not exist, or several fields differ only in case.
     """
     return _resolve(schema, path)[1]
+
+
+@contextmanager
+def naming_the_attempt(attempt: str) -> Iterator[None]:
+    """Add what was attempted to errors about unknown columns in the block.
+
+    Args:
+        attempt: the operation and the table, such as `scan /data/t`.
+    """
+    try:
+        yield
+    except InvalidInputError as error:
+        if not str(error).startswith(_UNKNOWN):
+            raise
+        raise InvalidInputError(f"cannot {attempt}: {error}") from None
+
+
+_UNKNOWN: Final = "there is no column"
 
 
 def canonical_path_of(schema: StructType, path: str | Path) -> Path:

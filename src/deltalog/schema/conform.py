@@ -14,8 +14,14 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from deltalog._util.kernels import arrow, compute, pc
-from deltalog.errors import SchemaMismatchError
-from deltalog.schema.arrow import VARIANT, VARIANT_STORAGE, check_extension, is_list
+from deltalog.errors import InvalidInputError, SchemaMismatchError
+from deltalog.schema.arrow import (
+    VARIANT,
+    VARIANT_STORAGE,
+    check_extension,
+    from_arrow_type,
+    is_list,
+)
 from deltalog.schema.primitives import primitive_of_arrow
 
 if TYPE_CHECKING:
@@ -199,7 +205,17 @@ def _nulls(count: int, target: Any) -> Any:
 
 def _mismatch(found: Any, target: Any, path: Path) -> SchemaMismatchError:
     at = f" of column {'.'.join(path)!r}" if path else ""
-    return SchemaMismatchError(f"cannot store {found} values{at} as {target}")
+    return SchemaMismatchError(f"cannot store {_named(found)} values{at} as {_named(target)}")
+
+
+def _named(arrow_type: pa.DataType) -> str:
+    """Return the name of Delta's type for an Arrow type; the name in Arrow if there is none."""
+    if pt.is_unsigned_integer(arrow_type):
+        return str(arrow_type)
+    try:
+        return str(from_arrow_type(arrow_type, declared=True))
+    except InvalidInputError:
+        return str(arrow_type)
 
 
 def _checked(convert: Callable[[Any, Any], Any], array: Any, target: Any, path: Path) -> Any:
@@ -208,11 +224,31 @@ def _checked(convert: Callable[[Any, Any], Any], array: Any, target: Any, path: 
     except pa.ArrowInvalid as error:
         at = f" of column {'.'.join(path)!r}" if path else ""
         raise SchemaMismatchError(
-            f"cannot store {array.type} values{at} as {target} without changing them: {error}"
+            f"cannot store {_named(array.type)} values{at} as {_named(target)} without changing "
+            f"them: {_problem(convert, array, target, error)}"
         ) from error
     if result is None:
         raise _mismatch(array.type, target, path)
     return result
+
+
+def _problem(convert: Callable[[Any, Any], Any], array: Any, target: Any, error: Exception) -> str:
+    """Return the first value that cannot be converted, and what to do; for decimals only."""
+    if not (pt.is_decimal(array.type) and pt.is_decimal(target)):
+        return str(error)
+    while len(array) > 1:
+        half = array.slice(0, len(array) // 2)
+        try:
+            convert(half, target)
+        except pa.ArrowInvalid:
+            array = half
+        else:
+            array = array.slice(len(half))
+    value = array[0].as_py()
+    if -value.normalize().as_tuple().exponent > target.scale:
+        digits = "1 digit" if target.scale == 1 else f"{target.scale} digits"
+        return f"round {value} to {digits} after the point"
+    return f"{value} is out of range; cast the column to a decimal with more digits first"
 
 
 def _cast(array: Any, target: Any) -> Any:

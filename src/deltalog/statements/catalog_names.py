@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from deltalog._util.argument_types import check_type
+from deltalog._util.argument_types import check_type, kind_of
 from deltalog._util.escaping import name_key
 from deltalog.catalogs.files import FileCatalog
 from deltalog.catalogs.protocol import (
@@ -346,8 +346,8 @@ def _opened(catalog: object, storage_options: StorageOptions | None) -> TableCat
         return open_catalog(catalog, storage_options)
     if not isinstance(catalog, TableCatalog):
         raise InvalidInputError(
-            f"catalog: expected a catalog such as UnityCatalog(…) or FileCatalog(…), found a "
-            f"{type(catalog).__name__}"
+            f"catalog: expected a catalog such as UnityCatalog(…) or FileCatalog(…), found "
+            f"{kind_of(catalog)}"
         )
     return catalog
 

@@ -16,6 +16,7 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.types as pt
 
+from deltalog._util.argument_types import kind_of
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import Expression, Literal, lit, parse_sql
 from deltalog.expressions.nodes import And, Comparison, In, Or
@@ -101,12 +102,15 @@ class WordReader:
     def expect_end(self) -> None:
         """Raise an error unless the statement ends here."""
         if not self.is_at_end:
-            self.fail("expected the end of the statement")
+            more = ""
+            if self.word.text == ";":
+                more = " (run one statement at a time; connect(…).execute_script(sql) runs several)"
+            self.fail("expected the end of the statement", more)
 
-    def fail(self, expected: str) -> NoReturn:
+    def fail(self, expected: str, advice: str = "") -> NoReturn:
         """Raise an error at the next word that states what was expected and what was found."""
         found = self.word.text or "the end"
-        raise error_at(self.sql, self.word.start, f"{expected}, found {found}")
+        raise error_at(self.sql, self.word.start, f"{expected}, found {found}{advice}")
 
     def fail_at(self, word: Word, problem: str) -> NoReturn:
         """Raise an error at a word that was read before."""
@@ -361,8 +365,8 @@ class StatementReader(WordReader):
         is_right = isinstance(parameters, Sequence | Mapping | None)
         if isinstance(parameters, str | bytes) or not is_right:
             raise InvalidInputError(
-                "parameters: expected a list of values for `?`, or a mapping for `:name`, found a "
-                f"{type(parameters).__name__}"
+                "parameters: expected a list of values for `?`, or a mapping for `:name`, found "
+                f"{kind_of(parameters)}"
             )
         super().__init__(sql)
         self._clauses: LeadingClauses | None = None

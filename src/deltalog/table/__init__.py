@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from deltalog._util.lazy_names import names_on_demand
+from deltalog._util.lazy_names import explain_call, names_on_demand
 
 if TYPE_CHECKING:
     from deltalog.protocol.actions.model import Metadata, Protocol
@@ -48,4 +48,5 @@ _ORIGINS = {
 }
 
 if not TYPE_CHECKING:  # so that type checkers report unknown names
+    explain_call(__name__, "DeltaTable(location)")
     __getattr__, __dir__ = names_on_demand(__name__, _ORIGINS)

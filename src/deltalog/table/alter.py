@@ -34,6 +34,10 @@ if TYPE_CHECKING:
 
 _MEANT: Final = {
     "drop_key_index": "set_key_index(None)",
+    **dict.fromkeys(("rename", "renameColumn"), "rename_column(name, new_name)"),
+    **dict.fromkeys(("add", "add_column", "addColumn"), "add_columns(fields)"),
+    **dict.fromkeys(("drop", "drop_column", "dropColumn"), "drop_columns(names)"),
+    **dict.fromkeys(("cast", "set_type"), "set_column_type(name, type)"),
     **dict.fromkeys(("add_key_index", "create_index", "set_primary_key"), "set_key_index(columns)"),
     **dict.fromkeys(
         ("alter_column", "change_column", "update_column"), "set_column_type(name, type)"

@@ -315,7 +315,7 @@ class CatalogTransaction:
 
     def _commit_one(self, staged: _Staged) -> None:
         committed = commit_staged(staged.pending, staged.table.engine, self._options)
-        staged.table.shown.show(committed)
+        staged.table.shown._show(committed)  # noqa: SLF001  # only for this package
         self.versions[staged.name] = committed.version
 
     def _commit_all(self, staged: list[_Staged], discards: ExitStack) -> None:
@@ -420,7 +420,7 @@ class CatalogTransaction:
         except DeltaError as error:
             logger.warning("%s was committed, but cannot be read: %s", staged.name, error)
             return
-        staged.table.shown.show(committed)
+        staged.table.shown._show(committed)  # noqa: SLF001  # only for this package
         self.versions[staged.name] = committed.version
 
     def __repr__(self) -> str:

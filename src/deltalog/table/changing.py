@@ -105,7 +105,7 @@ class ChangeableTable(ReadableTable):
         done = execute_on(
             operation, self._snapshot, engine, options, is_fresh=is_fresh, progress=progress
         )
-        self.show(done.committed)
+        self._show(done.committed)
         return done
 
     def run(
@@ -150,7 +150,7 @@ class ChangeableTable(ReadableTable):
         done = self.execute(custom, options)
         return Ran(value=None if done.value is None else done.value.value, committed=done.committed)
 
-    def show(self, committed: Committed) -> None:
+    def _show(self, committed: Committed) -> None:
         """Make the version of a new commit the current version of this object."""
         self._snapshot = committed.snapshot
         self._travelled = False

@@ -308,7 +308,7 @@ class LatestTable(OperationTarget, Protocol):
         """Run an operation, and return its outcome and its commit; see `DeltaTable.execute`."""
         ...
 
-    def show(self, committed: Committed) -> None:
+    def _show(self, committed: Committed) -> None:
         """Make the version of a new commit the current version of this object."""
         ...
 

@@ -10,6 +10,7 @@ from abc import ABCMeta
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
 
 from deltalog._util.argument_types import checks_types
+from deltalog._util.readable import counted
 from deltalog._util.similar_names import suggests_arguments
 from deltalog.catalogs import table_uri as locations
 from deltalog.errors import BranchNotFoundError
@@ -291,7 +292,7 @@ class DeltaTable(MaintainableTable, metaclass=_NamesOfTheClass):
         """Show the location, the version and the number of columns."""
         return (
             f"DeltaTable({self.table_uri!r}, version {self.version()}, "
-            f"{len(self.schema())} columns)"
+            f"{counted(len(self.schema()), 'column')})"
         )
 
     def _repr_html_(self) -> str:

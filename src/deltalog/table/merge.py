@@ -11,10 +11,13 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from deltalog._util.argument_types import checks_types
+from deltalog._util.cards import card, folding, grid, plain
+from deltalog._util.readable import counted
 from deltalog._util.similar_names import SimilarNames, suggests_arguments
 from deltalog.data.write.source import is_rereadable
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import Expression
+from deltalog.expressions.render import shown_sql
 from deltalog.operations.changes.merge.source import MergeSource
 from deltalog.operations.changes.request import Action, Clause, When
 from deltalog.operations.execute import explain
@@ -90,12 +93,28 @@ class TableMerger(SimilarNames):
             self._merge = merge.with_source(_no_rows(target.snapshot))
 
     def __repr__(self) -> str:
-        """Show the target, the condition and the number of clauses."""
+        """Show the target, the condition, the number of clauses, and whether the merge has run."""
         request = self._merge.request
+        number = counted(len(request.clauses), "clause")
         return (
-            f"TableMerger(into {self._target!r}, on {str(request.condition)!r}, "
-            f"{len(request.clauses)} clauses)"
+            f"TableMerger(into {self._target!r}, on {_shown_sql(request.condition)!r}, {number}, "
+            f"{self._state})"
         )
+
+    def _repr_html_(self) -> str:
+        """Return the notebook card: what the merge would do, and whether it has run."""
+        request = self._merge.request
+        facts = [("into", repr(self._target)), ("on", _shown_sql(request.condition))]
+        clauses = [
+            (f"{clause.when.value}, {clause.action.value}", _shown_condition(clause.condition))
+            for clause in request.clauses
+        ]
+        number = counted(len(clauses), "clause")
+        return card("Merge", plain(self._state), grid(facts), folding(number, grid(clauses)))
+
+    @property
+    def _state(self) -> str:
+        return "has run" if self._is_merged else "not run yet: call execute()"
 
     def when_matched_update(
         self, updates: Mapping[str, Any], predicate: str | Expression | None = None
@@ -267,6 +286,14 @@ class TableMerger(SimilarNames):
         )
         self._merge = self._merge.with_clause(clause)
         return self
+
+
+def _shown_condition(condition: str | Expression | None) -> str:
+    return "for each such row" if condition is None else f"if {_shown_sql(condition)}"
+
+
+def _shown_sql(condition: str | Expression) -> str:
+    return condition if isinstance(condition, str) else shown_sql(condition)
 
 
 def _no_rows(snapshot: Snapshot) -> pa.Table:

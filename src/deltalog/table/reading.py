@@ -18,6 +18,7 @@ from deltalog.log.branches import branch_of, named_root
 from deltalog.log.context import TableContext
 from deltalog.log.snapshot import Snapshot, load_snapshot
 from deltalog.operations import arguments
+from deltalog.schema.columns import naming_the_attempt
 from deltalog.table.inspect.display import with_card
 
 if TYPE_CHECKING:
@@ -183,20 +184,21 @@ class ReadableTable(NoSequence):
         Cost: none until a result is requested. With `order_by`, files are read in the order of
         their statistics, until no other file can contain one of the first rows.
         """
-        condition = arguments.as_condition(
-            self.schema(), predicate, session=self._session, parameters=parameters
-        )
-        chosen, most = arguments.as_columns(columns), arguments.as_limit(limit)
         from deltalog.data.scan.plan import plan_scan
 
-        return plan_scan(
-            self._snapshot,
-            columns=chosen,
-            predicate=condition,
-            limit=most,
-            order_by=order_by,
-            is_resolved=True,
-        )
+        chosen, most = arguments.as_columns(columns), arguments.as_limit(limit)
+        with naming_the_attempt(f"scan {self.table_uri}"):
+            condition = arguments.as_condition(
+                self.schema(), predicate, session=self._session, parameters=parameters
+            )
+            return plan_scan(
+                self._snapshot,
+                columns=chosen,
+                predicate=condition,
+                limit=most,
+                order_by=order_by,
+                is_resolved=True,
+            )
 
     def count(self) -> int:
         """Return the number of rows, without deleted rows.
@@ -327,10 +329,10 @@ class ReadableTable(NoSequence):
             return self._filtered(None, columns, filters).to_polars()
         from deltalog.data.scan.polars_files import lazy_frame
 
-        condition = arguments.as_condition(self.schema(), filters, session=self._session)
-        return lazy_frame(
-            self._snapshot, columns=arguments.as_columns(columns), predicate=condition
-        )
+        chosen = arguments.as_columns(columns)
+        with naming_the_attempt(f"read {self.table_uri}"):
+            condition = arguments.as_condition(self.schema(), filters, session=self._session)
+            return lazy_frame(self._snapshot, columns=chosen, predicate=condition)
 
     def to_duckdb(self, connection: Any = None) -> Any:
         """Return a DuckDB relation, which reads only the columns and files that a query needs.
@@ -441,12 +443,13 @@ class ReadableTable(NoSequence):
     ) -> Scan:
         known, session = self._snapshot.configuration.partition_columns, self._session
         blank = arguments.with_blanks_as_nulls(partitions, known)
-        predicate = arguments.as_condition(self.schema(), blank, filters, session=session)
-        shown = self._read_from(filesystem)
         chosen = arguments.as_columns(columns)
         from deltalog.data.scan.plan import plan_scan
 
-        return plan_scan(shown, columns=chosen, predicate=predicate, is_resolved=True)
+        with naming_the_attempt(f"read {self.table_uri}"):
+            predicate = arguments.as_condition(self.schema(), blank, filters, session=session)
+            shown = self._read_from(filesystem)
+            return plan_scan(shown, columns=chosen, predicate=predicate, is_resolved=True)
 
     def _pruning(self, *given: Any) -> Expression | None:
         known = self._snapshot.configuration.partition_columns

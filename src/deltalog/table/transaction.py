@@ -321,7 +321,7 @@ class TableTransaction(StagedOperations):
             return
         with discarding(pending):
             committed = commit_staged(pending, self.engine, self._options)
-        self._table.show(committed)
+        self._table._show(committed)  # noqa: SLF001  # only for this package
 
     def __repr__(self) -> str:
         """Show the table."""

@@ -6,7 +6,9 @@ The `mode` argument defines what happens if the table already exists.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import wraps
 from inspect import Parameter, signature
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, TypeVar, Unpack
 
 from deltalog._util.argument_types import check_type
@@ -14,6 +16,7 @@ from deltalog._util.escaping import name_key
 from deltalog._util.similar_names import similar_to
 from deltalog.catalogs.table_uri import named_table, open_table_context
 from deltalog.data.write import files
+from deltalog.data.write.fit import check_index
 from deltalog.data.write.options import WriterProperties, WriteSpec
 from deltalog.errors import (
     CommitConflictError,
@@ -37,7 +40,6 @@ from deltalog.transaction.properties import CommitOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from pathlib import PurePath
 
     from deltalog.catalogs.protocol import NamedTable, NewNamedTable
     from deltalog.data.write.source import Rows
@@ -85,8 +87,14 @@ _DEFAULTS: Final[WriteArguments] = {"mode": "error", "partition_overwrite": "sta
 """The default values of arguments. Arguments that are missing here default to None."""
 
 
+_NUM_POSITIONAL: Final = 2
+
+
 def _showing_arguments(function: _Function) -> _Function:
-    """Set a function's signature to one that lists all `WriteArguments`, for `help()`."""
+    """Set a function's signature to one that lists all `WriteArguments`, for `help()`.
+
+    The error about more positional arguments than two says to write their names.
+    """
     own = signature(function)
     parameters = [
         parameter
@@ -102,8 +110,19 @@ def _showing_arguments(function: _Function) -> _Function:
         )
         for name, kind in WriteArguments.__annotations__.items()
     ]
-    function.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
-    return function
+
+    @wraps(function)
+    def called(*args: Any, **options: Any) -> Any:
+        __tracebackhide__ = True  # IPython does not show this frame
+        if len(args) > _NUM_POSITIONAL:
+            raise TypeError(
+                f"{function.__name__}() takes {_NUM_POSITIONAL} positional arguments (location, "
+                f"data), found {len(args)}; write the names of the others, such as mode='append'"
+            )
+        return function(*args, **options)
+
+    called.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+    return called  # type: ignore[return-value]  # of the same signature
 
 
 @_showing_arguments
@@ -213,6 +232,11 @@ def write_by(
         TypeError: an argument is not one of `WriteArguments`.
     """
     _check_arguments(given)
+    if isinstance(data, str | PurePath) and _is_rows(table_or_uri):
+        raise InvalidInputError(
+            f"cannot write to a {type(table_or_uri).__name__}: the location comes first: "
+            f"write_deltalake({str(data)!r}, data)"
+        )
     given = {**_DEFAULTS, **given}
     write = _operation(data, given)
     mode = given["mode"]
@@ -253,6 +277,10 @@ def write_by(
     _check_fits(write, table, configuration)
     is_fresh = table is not table_or_uri
     return table.execute(write, options, engine=engine, is_fresh=is_fresh).committed
+
+
+def _is_rows(given: object) -> bool:
+    return isinstance(given, list | dict) or hasattr(given, "columns") or hasattr(given, "schema")
 
 
 def _operation(data: object, given: WriteArguments) -> Write:
@@ -306,6 +334,7 @@ def _create(
     """Create a table for the data, and write its rows as version 0."""
     rows = engine.open_rows(write.data)
     columns = write.partition_by or ()
+    check_index(rows.schema, (), f"create a table at {context.store.root}")
     schema = _schema_of(rows, context.store)
     wanted = new_table_with_defaults(
         schema, place=place, configuration=configuration, partition_columns=columns, **described

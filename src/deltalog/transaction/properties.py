@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 import pyarrow as pa
 
+from deltalog._util.argument_types import kind_of
 from deltalog.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -187,7 +188,7 @@ class CommitOptions:
         ):
             if not isinstance(value, kind | None):
                 raise InvalidInputError(
-                    f"{name}: expected {kind.__name__}(…), found a {type(value).__name__}"
+                    f"{name}: expected {kind.__name__}(…), found {kind_of(value)}"
                 )
         if self.on_conflict not in {"retry", "raise"}:
             raise InvalidInputError(

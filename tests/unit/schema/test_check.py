@@ -31,7 +31,7 @@ def test_a_usual_schema_passes() -> None:
 
 @pytest.mark.protocol("B-33", "D-38")
 def test_names_that_differ_by_case_only() -> None:
-    with pytest.raises(InvalidInputError, match=r"'A', 's\.X'"):
+    with pytest.raises(InvalidInputError, match=r"'a', 'A', 's\.x', 's\.X'; rename"):
         check_new_schema(
             StructType(
                 [

@@ -211,7 +211,10 @@ def test_parts_of_the_facade_say_of_which_table_they_are() -> None:
     assert repr(table.optimize) == f"{table!r}.optimize"
     assert repr(table.alter) == f"{table!r}.alter"
     merge = table.merge(ROWS, MERGE).when_matched_delete()
-    assert repr(merge) == f"TableMerger(into {table!r}, on {MERGE!r}, 1 clauses)"
+    assert (
+        repr(merge)
+        == f"TableMerger(into {table!r}, on {MERGE!r}, 1 clause, not run yet: call execute())"
+    )
 
 
 @pytest.mark.parametrize(

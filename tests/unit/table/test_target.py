@@ -43,7 +43,7 @@ def test_a_table_shows_what_it_is_told_to() -> None:
     ran = other.execute(Delete.where("id = 1"))
     assert made.version() == 0
     target: LatestTable = made
-    target.show(ran.committed)
+    target._show(ran.committed)
     assert made.version() == 1
     other.delete("id = 2")
     target.update_incremental()

@@ -32,6 +32,7 @@ from deltalog._util.escaping import printable
 from deltalog._util.kernels import compute, pc
 from deltalog._util.lazy_names import higher
 from deltalog._util.paths import check_confined, decode_path
+from deltalog._util.readable import counted
 from deltalog.data.scan.prune import Pruned, files_in_turn, prune
 from deltalog.data.scan.reader import ScanTask, read_tasks
 from deltalog.data.scan.rows import Rows
@@ -590,7 +591,9 @@ def grid_of_rows(rows: pa.Table) -> CardPiece:
     lines = [list(map(cell_of_row, row)) for row in readable_tuples(shown)]
     pieces = [grid(lines, shown.column_names)]
     if rows.num_rows > shown.num_rows or rows.num_columns > shown.num_columns:
-        pieces.append(plain(f"of {rows.num_rows:,} rows and {rows.num_columns:,} columns"))
+        pieces.append(
+            plain(f"of {counted(rows.num_rows, 'row')} and {counted(rows.num_columns, 'column')}")
+        )
     return CardPiece("".join(pieces))
 
 

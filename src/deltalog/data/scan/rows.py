@@ -33,6 +33,7 @@ _MEANT: Final = {
     **dict.fromkeys(("select", "project"), "scan(columns)"),
     **dict.fromkeys(("head", "limit", "take", "first"), "scan(limit=…)"),
     "pl": "to_polars()",
+    **dict.fromkeys(("show", "display"), "print(… .to_polars())"),
     **dict.fromkeys(("sort", "sort_by", "order_by", "orderBy"), "scan(order_by=…, limit=…)"),
     **dict.fromkeys(("group_by", "groupby", "groupBy", "agg", "join"), "sql(query) of the table"),
     **dict.fromkeys(("write_parquet", "to_parquet"), "to_polars().write_parquet(path)"),

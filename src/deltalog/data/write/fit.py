@@ -50,6 +50,10 @@ _VARIANT_PARTS: Final = {"metadata", "value"}
 _UTC: Final = "UTC"
 # The prefix of pyarrow's names for pandas indexes that have no name.
 _NAMELESS_INDEX: Final = "__index_level_"
+_INDEX_ADVICE: Final = (
+    "DataFrame.reset_index(drop=True) removes a nameless pandas index, and "
+    "DataFrame.rename_axis('name') makes it a column of that name"
+)
 
 
 @dataclass(slots=True)
@@ -86,12 +90,54 @@ class _Problems:
                 if self.extra
                 else ""
             )
-            if any(name.startswith(_NAMELESS_INDEX) for name in self.extra):
-                hint += "; DataFrame.reset_index(drop=True) removes a nameless pandas index"
+            if any(map(_is_nameless_index, self.extra)):
+                others = not all(map(_is_nameless_index, self.extra))
+                hint = f"{hint if others else ''}; {_INDEX_ADVICE}"
             raise SchemaMismatchError(
                 f"cannot write the data: {'; '.join(problems)}; the table's columns are "
                 f"{_named(schema.names)}{hint}"
             )
+
+
+def check_index(schema: pa.Schema, known: Iterable[str], doing: str) -> None:
+    """Raise if a write would add the nameless index of a pandas DataFrame as a column.
+
+    Columns of this name from elsewhere, such as from a table that has one, are accepted.
+
+    Args:
+        schema: the schema of the data, with the metadata of pandas.
+        known: see `check_new_columns`.
+        doing: see `check_new_columns`.
+
+    Raises:
+        SchemaMismatchError: it would.
+    """
+    if b"pandas" in (schema.metadata or {}):
+        check_new_columns(schema.names, known, doing)
+
+
+def check_new_columns(names: Iterable[str], known: Iterable[str], doing: str) -> None:
+    """Raise if a new column has the name that pandas gives to a nameless index.
+
+    Args:
+        names: the columns of the data.
+        known: the columns of the table; a table that has such a column keeps it.
+        doing: what is attempted, such as `write the data`.
+
+    Raises:
+        SchemaMismatchError: one has.
+    """
+    own = {name_key(name) for name in known}
+    extra = [name for name in names if _is_nameless_index(name) and name_key(name) not in own]
+    if extra:
+        raise SchemaMismatchError(
+            f"cannot {doing}: {_named(extra)} would be a new column, from an index without a name, "
+            f"as after pandas.concat or a filter; {_INDEX_ADVICE}"
+        )
+
+
+def _is_nameless_index(name: str) -> bool:
+    return name.startswith(_NAMELESS_INDEX)
 
 
 class Fit:

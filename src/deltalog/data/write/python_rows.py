@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from deltalog._util.argument_types import kind_of, shortened
 from deltalog.data.write.polars_frames import column_of_series
 from deltalog.errors import InvalidInputError
 from deltalog.schema.primitives.moments import is_missing
@@ -56,7 +57,7 @@ def table_of_rows(items: Sequence[Any]) -> pa.Table:
         if row is None:
             raise InvalidInputError(
                 f"cannot write item {number} of the list: expected a dict, a dataclass or a "
-                f"pydantic model as the first one, found a {type(item).__name__}"
+                f"pydantic model as the first one, found {kind_of(item)}"
             )
         names.update(dict.fromkeys(row))
         rows.append(row)
@@ -127,7 +128,7 @@ def _column(name: object, values: Any) -> pa.Array[Any] | pa.ChunkedArray[Any]:
             advice = "a set has no order, and each value only once"
         raise InvalidInputError(
             f"cannot write the column {name!r} of a dict: expected a list or an array of values, "
-            f"found a {type(values).__name__}; {advice}"
+            f"found {kind_of(values)}; {advice}"
         )
     items: Any = values if hasattr(values, "__len__") else list(values)
     found: pa.Array[Any] | pa.ChunkedArray[Any] = _array(name, items)
@@ -149,12 +150,26 @@ def _array(name: object, items: Any) -> Any:
         raise InvalidInputError(
             f"cannot write the values of {name!r}: "
             + (
-                "a number is too large for a long, which has 64 bits; pass values of "
-                "decimal.Decimal"
+                f"{_too_large(items)} is too large for a long, which has 64 bits; only a decimal "
+                "column can store it, for which the values are of decimal.Decimal"
                 if isinstance(error, OverflowError)
-                else f"they have no common Arrow type: {error}"
+                else f"they have no common Arrow type: {_mixed(items) or error}; convert them to "
+                "one type, such as str"
             )
         ) from error
+
+
+def _too_large(items: Any) -> str:
+    """Return the first whole number that needs more than 64 bits."""
+    numbers = (one for one in items if isinstance(one, int))
+    return next((str(one) for one in numbers if not -(2**63) <= one < 2**63), "a number")
+
+
+def _mixed(items: Any) -> str:
+    """Return an example of each type of the values; empty if it is only one type."""
+    found = {type(one): one for one in reversed(list(items)) if one is not None}
+    shown = [f"{shortened(one)} ({kind.__name__})" for kind, one in reversed(found.items())]
+    return f"found {' and '.join(shown[:3])}" if len(shown) > 1 else ""
 
 
 def _has_moments(kind: pa.DataType) -> bool:

@@ -7,6 +7,7 @@ import itertools
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
+from deltalog._util.argument_types import kind_of
 from deltalog._util.json import JsonObject, dumps, loads
 from deltalog.errors import InvalidInputError
 from deltalog.protocol.actions import Action, AddCDCFile, AddFile, action_to_json, actions_from_json
@@ -108,7 +109,7 @@ class WrittenFiles:
             raise InvalidInputError("there are no written files to merge")
         if not all(isinstance(part, WrittenFiles) for part in found):
             raise InvalidInputError(
-                f"expected WrittenFiles, found a {type(found[0]).__name__}; use "
+                f"expected WrittenFiles, found {kind_of(found[0])}; use "
                 "WrittenFiles.from_json for the result of to_json"
             )
         first = found[0]

@@ -290,9 +290,9 @@ class RenameColumn(Alteration):
             InvalidInputError: the table has no column mapping, a column of the new name exists, or
                 a constraint or generated column uses the column.
         """
-        _check_mapped(transaction, "rename")
         before = transaction.configuration
-        old = canonical_path_of(before.schema, self.column)
+        old = _path_of(transaction, self.column, "rename")
+        _check_mapped(transaction, "rename")
         new = (*old[:-1], self.new_name)
         schema = evolve.rename_column(before.schema, old, self.new_name)
         properties = with_renamed_column(before.metadata.configuration, old, new)
@@ -317,8 +317,10 @@ class DropColumns(Alteration):
         """
         if not self.columns:
             raise InvalidInputError("there are no columns to drop")
-        _check_mapped(transaction, "drop")
         before = transaction.configuration
+        for column in self.columns:
+            _path_of(transaction, column, "drop")
+        _check_mapped(transaction, "drop")
         schema, properties = before.schema, dict(before.metadata.configuration)
         names: list[str] = []
         for column in self.columns:
@@ -535,6 +537,15 @@ def _check_addable(field: Field) -> None:
     for key, why in _DECLARATIONS.items():
         if key in field.metadata:
             raise InvalidInputError(f"cannot add the column {field.name!r} with {why}")
+
+
+def _path_of(transaction: PendingTransaction, column: str | Path, operation: str) -> Path:
+    try:
+        return canonical_path_of(transaction.configuration.schema, column)
+    except InvalidInputError as error:
+        raise InvalidInputError(
+            f"cannot {operation} a column of {transaction.store.root}: {error}"
+        ) from None
 
 
 def _check_mapped(transaction: PendingTransaction, operation: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from deltalog._util.argument_types import kind_of
 from deltalog.data.write.options import (
     DEFAULT_TARGET_FILE_SIZE_BYTES,
     MAX_LONG,
@@ -53,7 +54,7 @@ class FileOptions:
             )
         if not isinstance(writer, WriterProperties | None):
             raise InvalidInputError(
-                f"writer_properties: expected WriterProperties(…), found a {type(writer).__name__}"
+                f"writer_properties: expected WriterProperties(…), found {kind_of(writer)}"
             )
 
     def spec_for(self, transaction: PendingTransaction, *, data_change: bool = True) -> WriteSpec:

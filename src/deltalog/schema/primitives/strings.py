@@ -10,6 +10,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.types as pt
 
+from deltalog._util.argument_types import kind_of
 from deltalog._util.json import dumps
 from deltalog._util.kernels import Array, compute
 from deltalog.schema.primitives.row import Bounds, ValueCodec
@@ -40,7 +41,7 @@ def check_kind(value: Any, kind: type | tuple[type, ...]) -> None:
         TypeError: the value is of another class.
     """
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-        raise TypeError(f"found a {type(value).__name__}")
+        raise TypeError(f"found {kind_of(value)}")
 
 
 def join(*parts: Any) -> Array:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, overload
 from deltalog._util.argument_types import checks_types
 from deltalog._util.cards import card, folding, grid, plain
 from deltalog._util.clock import now_ms, utc_moment
+from deltalog._util.readable import counted
 from deltalog._util.similar_names import NoSequence, SimilarNames, suggests_arguments
 from deltalog.data.scan.file_reports import add_actions, file_uris, partitions
 from deltalog.data.scan.plan import plan_scan
@@ -462,7 +463,7 @@ class SharedTable(SimilarNames, NoSequence):
         except DeltaError as error:
             return card(self.name, plain(str(error)))
         shown = grid((name, fact) for name, fact in facts.items() if fact != "")
-        return card(self.name, shown, folding(f"{len(columns)} columns", grid(columns)))
+        return card(self.name, shown, folding(counted(len(columns), "column"), grid(columns)))
 
     def _shown_at(self, at: VersionOrTimestamp) -> ShownVersion:
         return ShownVersion(self.client, self._shown.table, at, time_zone=self._shown.time_zone)

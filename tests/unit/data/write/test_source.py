@@ -180,7 +180,7 @@ def test_dataclasses_and_models_are_rows() -> None:
     [
         ({"a": [1, "x"]}, "the values of 'a': they have no common Arrow type"),
         ({"a": [1], "b": [1, 2]}, "columns of the same length, found a: 1, b: 2"),
-        ({"a": 1}, "the column 'a' of a dict: expected a list or an array of values, found a int"),
+        ({"a": 1}, "the column 'a' of a dict: expected a list or an array of values, found an int"),
         ({"a": "xyz"}, "found a str; to write rows, pass a list of dicts"),
         ([Point(1), 3], "item 1 of the list: expected a dict, a dataclass or a pydantic model"),
         (pd.DataFrame({"a": [1, "x"]}), "column a with type object; cast the column to one type"),

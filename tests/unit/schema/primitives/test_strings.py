@@ -36,7 +36,7 @@ def test_true_is_no_number() -> None:
     check_kind(True, bool)
     check_kind(b"", (bytes, bytearray))
     for value, kind in ((True, int), (1, bool), ("1", int), (None, str)):
-        with pytest.raises(TypeError, match=f"found a {type(value).__name__}"):
+        with pytest.raises(TypeError, match=f"found an? {type(value).__name__}"):
             check_kind(value, kind)
 
 

@@ -17,6 +17,7 @@ import pyarrow as pa
 from deltalog._util.escaping import name_key
 from deltalog._util.kernels import Array, compute
 from deltalog._util.similar_names import similar_to
+from deltalog.data.write.fit import check_new_columns
 from deltalog.errors import InvalidInputError, SchemaMismatchError
 from deltalog.expressions import (
     Expression,
@@ -405,12 +406,15 @@ def configuration_after(
         extra = [name for name in wanted if name_key(name) not in known]
         if extra and request.is_upsert:
             shown = ", ".join(map(repr, extra))
+            check_new_columns(extra, (), "upsert")
             raise SchemaMismatchError(
                 f"cannot upsert: the data has column(s) {shown} that the table lacks; "
                 "upsert(…, merge_schema=True) adds them to the table, and merge(…) ignores them"
             )
         _warn_of_misspelt(extra, configuration.schema, source)
         return configuration
+    doing = "upsert" if request.is_upsert else "merge"
+    check_new_columns(wanted, configuration.schema.names, doing)
     widens = configuration.is_active("typeWidening")
     merged = _with_fields(
         configuration.schema, [find_field(source, (name,)) for name in wanted], widens=widens

@@ -20,8 +20,9 @@ from deltalog._util.kernels import Array, pc
 from deltalog.data.write.fit import Fit, in_microseconds, is_finer, tell_of_cut
 from deltalog.data.write.source import open_batches
 from deltalog.errors import InvalidInputError
-from deltalog.expressions import Column, map_columns, parse_sql
+from deltalog.expressions import Column, Literal, map_columns, parse_sql, to_sql
 from deltalog.expressions.coercion import FINE_MOMENTS
+from deltalog.expressions.filters import tell_of_null
 from deltalog.schema import (
     StructType,
     conform,
@@ -51,6 +52,9 @@ if TYPE_CHECKING:
 MEMORY_BYTES: Final = 256 * 1024 * 1024
 """The maximum number of bytes of a source that is stored in memory."""
 _BATCH_ROWS: Final = 1 << 18
+_SIMILAR_NAME: Final = 0.6
+_SIMILAR_WORD: Final = 0.75
+"""The minimum similarity of a name that is suggested, for `a.b` and for a bare word."""
 
 
 class MergeSource:
@@ -392,6 +396,7 @@ class Names:
         if isinstance(sql, str):
             names = {name for side in sides for name in self._sides[side].names}
             parsed = parse_sql(sql, parameters=self._parameters, columns=names, quotes_names=True)
+            tell_of_null(parsed)
         else:
             parsed = sql
         return map_columns(parsed, lambda column: self._place(column, sides))
@@ -458,10 +463,17 @@ class Names:
             for name in self._sides[side].names
         }
         bare = {name.rpartition(".")[2]: shown for name, shown in known.items()}
-        close = difflib.get_close_matches(name_key(column.name), [*known, *bare], n=1)
+        # A bare word may be a string without quotes: suggest only very similar names for it.
+        is_word = len(column.path) == 1
+        cutoff = _SIMILAR_WORD if is_word else _SIMILAR_NAME
+        close = difflib.get_close_matches(name_key(column.name), [*known, *bare], 1, cutoff)
         if close:
-            return f"did you mean {(known.get(close[0]) or bare[close[0]])!r}?"
-        return f"the columns are {', '.join(map(repr, list(known.values())[:20]))}"
+            hint = f"did you mean {(known.get(close[0]) or bare[close[0]])!r}?"
+        else:
+            hint = f"the columns are {', '.join(map(repr, list(known.values())[:20]))}"
+        if not is_word:
+            return hint
+        return f"{hint}{'' if close else ';'} a string has quotes: {to_sql(Literal(column.name))}"
 
 
 def sides_of(paths: Collection[tuple[str, ...]]) -> set[str]:
