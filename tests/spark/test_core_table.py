@@ -90,6 +90,6 @@ def test_tasks_index_what_spark_writes(
     assert len(packs) == 3
     table = CoreTable(tmp_path)
     found = str(table.scan(predicate="id = 8000").explain())
-    assert "key index of id: 1 rows in 1 files" in found
+    assert "key index of id: 1 row in 1 file" in found
     assert table.scan(predicate="id = 8000").to_table().num_rows == 1
     assert DeltaTable.forPath(spark, tmp_path).toDF().where("id = 8000").count() == 1
