@@ -19,9 +19,10 @@ _PACKAGES = (
 
 
 def load_packages() -> None:
-    """Import all modules between the facade and the log, and parse a SQL string."""
+    """Import all modules between the facade and the log, and Polars; and parse a SQL string."""
     for name in _PACKAGES:
         package = import_module(f"deltalog.{name}")
         for module in pkgutil.walk_packages(package.__path__, f"deltalog.{name}."):
             import_module(module.name)
     import_module("deltalog.expressions").parse_sql("a = 1")
+    import_module("polars.exceptions")  # reads large scans
