@@ -6,7 +6,6 @@ table in several ways, and prints for each what came of it, as a line of JSON.
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import tempfile
@@ -15,6 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from tests.support.outcomes import print_outcomes
 from tests.support.reference_driver import QUICK
 
 
@@ -70,13 +70,7 @@ def main(python: str, path: str) -> None:
             .config(map={**QUICK})
             .getOrCreate()
         )
-        for name, do in ways(spark, str(Path(scratch, "table"))):
-            told = {"way": name, "error": None}
-            try:
-                told["text"] = str(do())
-            except Exception as error:  # noqa: BLE001  # the test decides what an error means
-                told |= {"error": type(error).__name__, "text": str(error)[:4000]}
-            print(json.dumps(told), flush=True)  # noqa: T201  # the test reads it
+        print_outcomes(ways(spark, str(Path(scratch, "table"))))
         spark.stop()
 
 

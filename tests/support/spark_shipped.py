@@ -6,7 +6,6 @@ argument. It uses tables in each way, and prints what came of it, as a line of J
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import sys
@@ -15,6 +14,8 @@ import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+
+from tests.support.outcomes import print_outcomes
 
 
 def ways(spark: Any, table: str, archive: str) -> Iterator[tuple[str, Callable[[], Any]]]:
@@ -72,13 +73,7 @@ def main(archive: str) -> None:
             .config("spark.local.dir", f"{scratch}/local")
             .getOrCreate()
         )
-        for name, do in ways(spark, f"{scratch}/table", archive):
-            told = {"way": name, "error": None}
-            try:
-                told["text"] = str(do())
-            except Exception as error:  # noqa: BLE001  # the test decides what an error means
-                told |= {"error": type(error).__name__, "text": str(error)[:4000]}
-            print(json.dumps(told), flush=True)  # noqa: T201  # the test reads it
+        print_outcomes(ways(spark, f"{scratch}/table", archive))
         spark.stop()
 
 
