@@ -79,14 +79,14 @@ def as_expression(
             f"(column, operator, value) or a pyarrow expression{hint}"
         )
     if isinstance(predicate, Expression | str):
-        tell_of_null(found)
+        warn_of_null(found)
     if isinstance(predicate, pc.Expression):
         # Engines that pass a pyarrow expression compare the bytes of strings.
         text_rules = TextRules.BYTES
     return fold(resolve_predicate(found, schema, session, text_rules=text_rules))
 
 
-def tell_of_null(condition: Expression) -> None:
+def warn_of_null(condition: Expression) -> None:
     """Log comparisons with the literal NULL, which are never true, although SQL allows them."""
     for node in walk_nodes(condition):
         if isinstance(node, nodes.Comparison) and node.operator != "<=>":

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-import re
 from collections.abc import Hashable
-from difflib import get_close_matches
 from functools import cache
 from threading import Lock
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeGuard
@@ -25,9 +23,9 @@ from deltalog._util.json import loads
 from deltalog._util.similar_names import SimilarNames
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.expressions.sql_session import UTC_NAMES
-from deltalog.query.duckdb_expressions import BY_ZERO
+from deltalog.query.duckdb_errors import cause_of, problem_of
 from deltalog.query.duckdb_files import NativeRows
-from deltalog.query.native import MONTHS_TEXT, quoted_string
+from deltalog.query.native import quoted_string
 from deltalog.query.results import SqlResult
 from deltalog.schema import StructType
 from deltalog.schema.arrow import with_query_type
@@ -275,9 +273,9 @@ def query_duckdb(
             relation = connection.sql(sql, params=dict(parameters) if parameters else None)
         reader = None if relation is None else relation.to_arrow_reader()
     except duckdb.Error as error:
-        problem = _problem(str(error), watched, is_translated=run is not None)
+        problem = problem_of(str(error), watched, is_translated=run is not None)
         refused = InvalidInputError(f"cannot run {shown or sql!r}: {problem}")
-        raise _cause(watched, run, str(error)) or refused from error
+        raise cause_of(watched, run, str(error)) or refused from error
     if reader is None:
         raise InvalidInputError(f"cannot run {shown or sql!r}: expected a query that returns rows")
 
@@ -439,192 +437,10 @@ def _batches(
     try:
         yield from reader
     except (pa.ArrowException, OSError) as error:
-        problem = _problem(str(error), watched, is_translated=run is not None)
+        problem = problem_of(str(error), watched, is_translated=run is not None)
         refused = InvalidInputError(f"cannot run {shown!r}: {problem}")
-        raise _cause(watched, run, str(error)) or refused from error
+        raise cause_of(watched, run, str(error)) or refused from error
     at_end()
-
-
-# How the messages of errors begin that the files of a table cannot cause.
-_OF_QUERIES: Final = (
-    "Binder Error", "Catalog Error", "Conversion Error", "Not implemented Error",
-    "Out of Range Error", "Parser Error",
-)  # fmt: skip
-
-
-_ADVICE: Final = {
-    "Conversion Error": "TRY_CAST returns NULL instead",
-    "Out of Range Error": "cast an operand to a wider type",
-}
-
-
-def _problem(message: str, watched: Mapping[str, Any], *, is_translated: bool) -> str:
-    """Return a message of DuckDB for the user, without a position in SQL that deltalog wrote."""
-    if BY_ZERO in message:
-        return message[message.index(BY_ZERO) :].partition("\n")[0]
-    message = message.replace(MONTHS_TEXT, "INTERVAL YEAR TO MONTH")
-    if not is_translated:
-        missing = _NO_TABLE.match(message)
-        known = ", ".join(map(repr, watched)) or "none"
-        return f"there is no table {missing[1]!r}; known: {known}" if missing else message
-    problem, _, _ = message.partition("\n\nLINE ")
-    kind, _, text = problem.partition(": ")
-    advice = _ADVICE.get(kind)
-    hint = f" ({advice})" if advice else ""
-    for pattern, meaning in _ERRORS:
-        if pattern.match(text):
-            return pattern.sub(meaning, text, count=1) + hint
-    if kind == "Binder Error":
-        return _binder_problem(text, watched)
-    return text if kind == "Invalid Input Error" else problem + hint
-
-
-_UNKNOWN_COLUMN = re.compile(
-    r'Referenced column "(?P<name>.*?)" not found in FROM clause!'
-    r'|(?:Values list|Table) "(?:.*?)" does not have a column named "(?P<qualified>.*?)"'
-)
-_UNKNOWN_TABLE = re.compile(r'Referenced table "(.*?)" not found!(?:\nCandidate tables: (.*))?')
-_NAMED: Final = re.compile(r'"(?:[^"]*\.)?([^".]*)"')
-_NO_TABLE: Final = re.compile(r"Catalog Error: Table with name (.*?) does not exist!")
-_MOST_NAMES: Final = 10
-_MANY_ROWS: Final = "More than one row returned by a subquery used as an expression"
-_SQL_NAMES: Final = {
-    "BOOL": "BOOLEAN", "INT8": "TINYINT", "INT16": "SMALLINT", "INT32": "INT", "INT64": "BIGINT",
-}  # fmt: skip
-"""DuckDB's names of types in messages → those of SQL."""
-_ERRORS: Final[tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]] = (
-    (
-        re.compile(r'column "(.*?)" must appear in the GROUP BY clause.*', re.DOTALL),
-        r"column '\1' is neither in GROUP BY nor aggregated; add it, or use any_value(\1)",
-    ),
-    (
-        re.compile(r'Ambiguous reference to column name "(.*?)" \(use: (.*)\)'),
-        r"column '\1' is in several tables; write \2",
-    ),
-    (
-        re.compile(r"WHERE clause cannot contain aggregates!"),
-        "WHERE chooses rows before they are grouped, so it cannot aggregate; write HAVING",
-    ),
-    (
-        re.compile(r"GROUP BY clause cannot contain (?:aggregates|window functions)!"),
-        "GROUP BY cannot contain aggregate or window functions; compute them in a subquery",
-    ),
-    (
-        re.compile(r"(WHERE|HAVING) clause cannot contain window functions!"),
-        r"\1 chooses rows before window functions are computed; write QUALIFY, or a subquery",
-    ),
-    (
-        re.compile(r"at least one window function must appear in the SELECT column or QUALIFY .*"),
-        "QUALIFY chooses rows by a window function, and the query has none; write WHERE",
-    ),
-    (
-        re.compile(r"[wW]indow functions are not allowed in window definitions"),
-        "a window function cannot be inside of another; use a subquery",
-    ),
-    (
-        re.compile(r"Window functions are not supported here"),
-        "a window function needs OVER, as in row_number() OVER (ORDER BY …)",
-    ),
-    (
-        re.compile(r"(ORDER|GROUP BY) term out of range - should be between 1 and (\d+)"),
-        lambda found: (
-            f"a number in {'ORDER BY' if found[1] == 'ORDER' else 'GROUP BY'} is the position of "
-            f"a result column; expected 1 to {found[2]}"
-        ),
-    ),
-    (
-        re.compile(r"LIMIT/OFFSET cannot be negative"),
-        "LIMIT and OFFSET expect a number of rows from 0 on",
-    ),
-    (
-        re.compile(r'Column "(.*?)" does not exist on (left|right) side of join!'),
-        r"there is no column '\1' on the \2 side of JOIN … USING",
-    ),
-    (
-        re.compile(r"Subquery returns (\d+) columns - expected (\d+)"),
-        r"a subquery that stands for values has \1 columns; expected \2",
-    ),
-    (
-        re.compile(r'Ambiguous reference to table "(.*?)" .*'),
-        r"several tables are called '\1'; give each another alias",
-    ),
-    (
-        re.compile(r"STAR expression is only allowed as the root element of an expression.*"),
-        "* stands for all columns only as a whole item of SELECT, and in count(*)",
-    ),
-    (
-        re.compile(r"UNNEST\(\) can only be applied to lists, structs and NULL, not (.*)"),
-        r"explode expects an array, found \1; for a map, use LATERAL VIEW explode(m) e AS k, v",
-    ),
-    (
-        re.compile(_MANY_ROWS + ".*", re.DOTALL),
-        "a subquery that stands for one value has several rows",
-    ),
-    (
-        re.compile(
-            r"Could not convert string '(.*)' to (\w+)(?: when casting from source column (.*))?",
-            re.DOTALL,
-        ),
-        lambda found: (
-            f"cannot cast {found[1]!r} to {_SQL_NAMES.get(found[2], found[2])}"
-            + (f" in column {found[3]!r}" if found[3] else "")
-        ),
-    ),
-    (
-        re.compile(r"Unable to transform python value of type '<class '(.*?)'>' to .*"),
-        r"a parameter is a \1; expected a Python value, such as an int, a str or a datetime",
-    ),
-    (
-        re.compile(r"Set operations can only apply to expressions with the same number of .*"),
-        "the two sides have different numbers of columns",
-    ),
-    (
-        re.compile(r"aggregate function calls cannot be nested"),
-        "an aggregate function cannot be inside of another; use a subquery",
-    ),
-)
-
-
-def _binder_problem(text: str, watched: Mapping[str, Any]) -> str:
-    """Return a binder error of DuckDB in terms of the query."""
-    if unknown := _UNKNOWN_COLUMN.match(text):
-        unknown_name = unknown["name"] or unknown["qualified"]
-        names = {name_key(name): name for rows in watched.values() for name in _names(rows)}
-        if not names:  # the query reads only its own WITH and VALUES
-            names = {name_key(name): name for name in _NAMED.findall(text[unknown.end() :])}
-        near = get_close_matches(name_key(unknown_name), names, n=1)
-        shown = [*map(repr, names.values())][:_MOST_NAMES]
-        more = ", …" if len(names) > len(shown) else ""
-        hint = f"did you mean {names[near[0]]!r}?" if near else f"known: {', '.join(shown)}{more}"
-        return f"there is no column {unknown_name!r}{f'; {hint}' if names else ''}"
-    if missing := _UNKNOWN_TABLE.match(text):
-        known = f"; the query has {missing[2]}" if missing[2] else ""
-        return f"there is no table or alias {missing[1]!r}{known}"
-    return text
-
-
-def _names(rows: Any) -> list[str]:
-    """Return the names of a table's columns; its view may have only those that a query uses."""
-    schema = getattr(rows, "table_schema", None) or getattr(rows, "schema", None)
-    names: Any = getattr(schema, "names", None) or getattr(rows, "columns", ())
-    return [str(name) for name in names]
-
-
-def _cause(watched: Mapping[str, Any], run: DuckDBRun | None, message: str) -> DeltaError | None:
-    """Return the original error behind a failed query; DuckDB's own error has only its message."""
-    failures = (getattr(one, "failure", None) for one in (*watched.values(), run))
-    found: DeltaError | None = next((error for error in failures if error is not None), None)
-    if found is not None:
-        return found
-    if message.startswith(_OF_QUERIES) or BY_ZERO in message:
-        return None
-    try:
-        for one in watched.values():
-            if isinstance(one, NativeRows):
-                one.check_files()
-    except DeltaError as error:
-        return error
-    return None
 
 
 # --- register tables in DuckDB with their row counts, which determine the order of joins

@@ -22,7 +22,7 @@ from deltalog.data.write.source import open_batches
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import Column, Literal, map_columns, parse_sql, to_sql
 from deltalog.expressions.coercion import FINE_MOMENTS
-from deltalog.expressions.filters import tell_of_null
+from deltalog.expressions.filters import warn_of_null
 from deltalog.schema import (
     StructType,
     conform,
@@ -396,7 +396,7 @@ class Names:
         if isinstance(sql, str):
             names = {name for side in sides for name in self._sides[side].names}
             parsed = parse_sql(sql, parameters=self._parameters, columns=names, quotes_names=True)
-            tell_of_null(parsed)
+            warn_of_null(parsed)
         else:
             parsed = sql
         return map_columns(parsed, lambda column: self._place(column, sides))
