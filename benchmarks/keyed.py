@@ -5,6 +5,7 @@ The ids of the tables are in no order, so statistics exclude no file.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -81,10 +82,26 @@ def deltalog_key_build(path: Path, needle: int) -> Call:
     from deltalog import DeltaTable
 
     del needle
-    table = DeltaTable(copy_table(path))
+    table_path = copy_table(path)
+    table = DeltaTable(table_path)
     table.alter.set_key_index(None)
+    shutil.rmtree(table_path / "_delta_log" / "_keys", ignore_errors=True)
     table.alter.set_key_index(["id"])
-    return lambda: table.optimize.key_index()["numRowsAdded"]
+
+    def call() -> object:
+        num_rows = table.optimize.key_index()["numRowsAdded"]
+        packs = (table_path / "_delta_log" / "_keys").rglob("*.keys")
+        num_bytes = sum(pack.stat().st_size for pack in packs)
+        return {"rows": num_rows, "bytes per row": num_bytes / num_rows}
+
+    return call
+
+
+def deltalog_open_lookup(path: Path, needle: int) -> Call:
+    """Return a call that opens the table, and finds one row by its key."""
+    from deltalog import DeltaTable, col
+
+    return lambda: DeltaTable(path).scan(predicate=col("id") == needle).to_table().num_rows
 
 
 def _appended(path: Path, *, is_indexed: bool) -> Call:
@@ -122,6 +139,7 @@ KEYED: Mapping[str, Callable[[Path, int], Call]] = {
         deltalake_key_merge_one,
         deltalog_key_upserts,
         deltalog_key_build,
+        deltalog_open_lookup,
         deltalog_key_append,
         deltalog_key_append_without,
     )

@@ -54,6 +54,7 @@ class Result:
             self.ratio >= workload.goal
             and (goal is None or self.memory_ratio <= goal)
             and (most is None or self.ours.memory_bytes <= most)
+            and all(amounts(self.ours)[what] <= limit for what, limit in workload.limits)
         )
 
     def to_json(self) -> dict[str, object]:
@@ -146,14 +147,15 @@ def _row(result: Result, size: Size) -> str:
     workload = result.workload
     title = _title(result, size)
     goal = f"≥ {workload.goal:.2f}"
+    if workload.most_seconds is not None:
+        goal = f"≤ {workload.most_seconds * 1_000:,.0f} ms"
     ratio = f"{result.ratio:.2f}"
     if workload.memory_goal is not None:
         goal += f", memory ≤ {workload.memory_goal:.2f}"
         ratio += f", memory {result.memory_ratio:.2f}"
     if workload.most_bytes is not None:
         goal += f", ≤ {workload.most_bytes / 1_000_000:,.0f} MB"
-    if workload.most_seconds is not None:
-        goal = f"≤ {workload.most_seconds * 1_000:,.0f} ms"
+    goal += "".join(f", ≤ {limit:g} {what}" for what, limit in workload.limits)
     other = "none" if result.other is None else _cell(result.other)
     return (
         f"| {title} | {_cell(result.ours)} | {other} "
@@ -164,5 +166,15 @@ def _row(result: Result, size: Size) -> str:
 def _cell(measured: Measured) -> str:
     memory = measured.memory_bytes / 1_000_000
     counts = measured.answer if isinstance(measured.answer, Mapping) else {}
-    rates = "".join(f", {n / measured.seconds:,.0f} {what}/s" for what, n in counts.items())
-    return f"`{measured.subject}` {measured.seconds * 1_000:,.1f} ms, {memory:,.0f} MB{rates}"
+    fixed = amounts(measured)
+    rates = "".join(
+        f", {n / measured.seconds:,.0f} {what}/s" for what, n in counts.items() if what not in fixed
+    )
+    more = "".join(f", {n:,.1f} {what}" for what, n in fixed.items())
+    return f"`{measured.subject}` {measured.seconds * 1_000:,.1f} ms, {memory:,.0f} MB{rates}{more}"
+
+
+def amounts(measured: Measured) -> dict[str, float]:
+    """Return the numbers in a subject's result that do not depend on the time."""
+    counts = measured.answer if isinstance(measured.answer, Mapping) else {}
+    return {what: float(n) for what, n in counts.items() if " per " in what}

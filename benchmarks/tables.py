@@ -11,6 +11,7 @@ import struct
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -242,6 +243,15 @@ def batches(size: Size) -> Iterator[pa.Table]:
         )
 
 
+def narrow_batches(size: Size) -> Iterator[pa.Table]:
+    """Yield the rows of `batches` with few columns, for tables of many rows."""
+    per_file = size.rows // size.row_files
+    for number in range(size.row_files):
+        ids = np.arange(number * per_file, (number + 1) * per_file)
+        yield pa.table({"id": pa.array(ids), "quantity": pa.array((ids % 1_000).astype(np.int32))})
+
+
+NARROW_SCHEMA = schema_text(("id", "long"), ("quantity", "integer"))
 ROWS_SCHEMA = schema_text(
     ("id", "long"),
     ("amount", "double"),
@@ -293,6 +303,7 @@ def _build_rows(
     is_maskable: bool = False,
     is_fed: bool = False,
     is_ordered: bool = True,
+    is_narrow: bool = False,
 ) -> None:
     """Build existing data files, in the order of ids or in no order."""
     protocol = PROTOCOL
@@ -307,9 +318,10 @@ def _build_rows(
             "protocol": {**versions, "readerFeatures": features, "writerFeatures": features}
         }
         configuration = {"delta.enableDeletionVectors": "true"}
-    metadata = metadata_action(ROWS_SCHEMA, [], **configuration)
+    schema = NARROW_SCHEMA if is_narrow else ROWS_SCHEMA
+    metadata = metadata_action(schema, [], **configuration)
     actions: list[dict[str, object]] = [protocol, {"metaData": metadata}]
-    for number, table in enumerate(batches(size)):
+    for number, table in enumerate(narrow_batches(size) if is_narrow else batches(size)):
         if not is_ordered:
             ids = table["id"].to_numpy() * ID_FACTOR % size.rows
             table = table.set_column(0, "id", pa.array(ids))  # noqa: PLW2901  # the same rows
@@ -320,11 +332,11 @@ def _build_rows(
     write_commit(path, 0, actions)
 
 
-def _build_keyed(path: Path, size: Size) -> None:
+def _build_keyed(path: Path, size: Size, *, is_narrow: bool = False) -> None:
     """Build rows whose ids are in no order, with a key index, which only deltalog has."""
     from deltalog import DeltaTable
 
-    _build_rows(path, size, is_maskable=True, is_ordered=False)
+    _build_rows(path, size, is_maskable=True, is_ordered=False, is_narrow=is_narrow)
     table = DeltaTable(path)
     table.alter.set_key_index(["id"])
     table.optimize.key_index()
@@ -374,12 +386,11 @@ def _build_vectors(path: Path, size: Size) -> None:
     _build_rows(path, size, vector)
 
 
-def _thrice(size: Size) -> Size:
-    return replace(size, rows=size.rows * 3, row_files=size.row_files * 3)
+def _times(factor: int, size: Size) -> Size:
+    return replace(size, rows=size.rows * factor, row_files=size.row_files * factor)
 
 
-def _large(size: Size) -> Size:
-    return replace(size, rows=size.rows * 10, row_files=size.row_files * 10)
+_thrice, _large, _huge = partial(_times, 3), partial(_times, 10), partial(_times, 100)
 
 
 BUILDERS: dict[str, Callable[[Path, Size], None]] = {
@@ -402,6 +413,7 @@ BUILDERS: dict[str, Callable[[Path, Size], None]] = {
     "keyed": _build_keyed,
     "keyed_plain": lambda path, size: _build_rows(path, size, is_ordered=False),
     "keyed_large": lambda path, size: _build_keyed(path, _large(size)),
+    "keyed_huge": lambda path, size: _build_keyed(path, _huge(size), is_narrow=True),
     "keyed_large_plain": lambda path, size: _build_rows(path, _large(size), is_ordered=False),
     "shared": lambda path, size: _build_rows(path, replace(size, row_files=size.shared_files)),
     "many": lambda path, size: _build_checkpointed(path, replace(size, files=size.many_files)),

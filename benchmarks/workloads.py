@@ -71,6 +71,7 @@ class Workload:
         memory_goal: maximum ratio of deltalog's memory to that of the others, or None.
         most_seconds: the maximum time, instead of `goal`, if there is no other library.
         most_bytes: maximum memory, regardless of the others.
+        limits: maximum values of numbers in deltalog's result.
         scale: factor for the size's number of rows.
         same_answer: whether all subjects must return the same result.
         other_table: the table of the others, if not `table`: they cannot write deletion vectors.
@@ -86,6 +87,7 @@ class Workload:
     memory_goal: float | None = None
     most_seconds: float | None = None
     most_bytes: int | None = None
+    limits: tuple[tuple[str, float], ...] = ()
     scale: int = 1
     same_answer: bool = True
     other_table: str | None = None
@@ -497,6 +499,24 @@ WORKLOADS = (
         table="keyed",
         ours="deltalog_key_build",
         most_seconds=2,
+        limits=(("bytes per row", 20),),
+    ),
+    Workload(
+        name="key-huge-lookup",
+        title="key index: find one row by its id (warm) in a hundred times {rows:,}",
+        table="keyed_huge",
+        ours="deltalog_lookup",
+        most_seconds=0.01,
+        scale=100,
+    ),
+    Workload(
+        name="key-huge-open",
+        title="key index: open a table of a hundred times {rows:,} rows, and find one by its id",
+        table="keyed_huge",
+        ours="deltalog_open_lookup",
+        most_seconds=1,
+        most_bytes=64_000_000,
+        scale=100,
     ),
     Workload(
         name="key-append",

@@ -61,9 +61,9 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(PAGED, "most_share", 0.999)
 
 
-def value(kind: Any, rng: random.Random) -> Any:
+def value(kind: Any, rng: random.Random, null_share: float = 0.15) -> Any:
     """A value of a type; NULL now and then."""
-    if rng.random() < 0.15:
+    if rng.random() < null_share:
         return None
     number = rng.randrange(50)
     if pa.types.is_struct(kind):
@@ -96,9 +96,10 @@ def files(draw: st.DrawFn) -> tuple[pa.Table, dict[str, Any]]:
     num_rows = draw(st.integers(1, 300))
     rng = random.Random(draw(st.integers(0, 2**32)))
     nulls = draw(st.sampled_from([0, 0, 100]))  # a run of NULLs makes pages of them
+    null_share = draw(st.sampled_from([0.0, 0.01, 0.15]))
     columns = {}
     for number, kind in enumerate(kinds):
-        values = [None if row < nulls else value(kind, rng) for row in range(num_rows)]
+        values = [None if row < nulls else value(kind, rng, null_share) for row in range(num_rows)]
         columns[f"c{number}"] = pa.array(values, kind)
     options: dict[str, Any] = {
         "compression": draw(st.sampled_from(["none", "snappy", "gzip", "brotli", "zstd", "lz4"])),

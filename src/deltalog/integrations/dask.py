@@ -19,6 +19,7 @@ from deltalog.data.scan.rows import DtypeBackend, require_library, to_frame
 from deltalog.data.write.python_rows import check_moments
 from deltalog.errors import InvalidInputError
 from deltalog.integrations.tasks import (
+    INLINE_BYTES,
     DistributedEngine,
     DistributedRows,
     Sent,
@@ -307,9 +308,10 @@ class DaskEngine(DistributedEngine):
         inputs: Sequence[Any],
     ) -> Iterator[R]:
         name = f"{work.__name__.strip('_')}-{uuid4().hex}"
-        kept = _spread(client, shared, name)
+        is_small = shared.size_bytes * len(inputs) <= INLINE_BYTES
+        kept = shared if is_small else _spread(client, shared, name)
         tasks = [
-            client.submit(work, kept, one, key=f"{name}-{number}", pure=False)
+            client.submit(work, kept, _placed(client, one), key=f"{name}-{number}", pure=False)
             for number, one in enumerate(inputs)
         ]
         try:
@@ -334,6 +336,22 @@ class DaskEngine(DistributedEngine):
             return require_library("distributed", extra="dask").default_client()
         except (InvalidInputError, ValueError):  # it is not installed, or there is no client
             return None
+
+
+def _placed(client: Any, given: Sent[Any]) -> Any:
+    """Return an input of one task; send a large one to a worker, and return its future.
+
+    Small inputs travel with the task, through the scheduler.
+
+    Raises:
+        CancelledError: see `_spread`.
+    """
+    if given.size_bytes <= INLINE_BYTES:
+        return given
+    try:
+        return client.scatter(given, hash=False)
+    except OSError as error:  # the connection to the worker was lost
+        raise CancelledError from error
 
 
 def _spread(client: Any, shared: Sent[Any], name: str) -> Any:

@@ -86,6 +86,7 @@ S = TypeVar("S")
 R = TypeVar("R")
 
 __all__ = [
+    "INLINE_BYTES",
     "DistributedEngine",
     "DistributedRows",
     "Report",
@@ -611,6 +612,10 @@ def _delete_group(
 # --- the input of tasks: values that are pickled with their credentials
 
 
+INLINE_BYTES: Final = 4 << 20
+"""The maximum size of an input that is sent with its task, through the engine's scheduler."""
+
+
 class Sent(Generic[T]):
     """A value that is sent to the tasks of the caller's own job.
 
@@ -621,13 +626,26 @@ class Sent(Generic[T]):
         value: the input of the tasks.
     """
 
-    __slots__ = ("value",)
+    __slots__ = ("_pickled", "value")
 
     def __init__(self, value: T) -> None:
         self.value: T = value
+        self._pickled: bytes | None = None
+
+    @property
+    def size_bytes(self) -> int:
+        """The size of the pickled value. The pickle is kept until it is sent."""
+        if self._pickled is None:
+            self._pickled = pickled_for_tasks(self.value, _pickler())
+        return len(self._pickled)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _received, (pickled_for_tasks(self.value, _pickler()),)
+        pickled = self._pickled
+        if pickled is None:
+            pickled = pickled_for_tasks(self.value, _pickler())
+        if len(pickled) > INLINE_BYTES:
+            self._pickled = None
+        return _received, (pickled,)
 
     def __repr__(self) -> str:
         return f"Sent(a {type(self.value).__name__})"

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from deltalog._util.json import JsonObject, iter_objects
+from deltalog._util.small_arrays import no_rows, small_array
 from deltalog.errors import MalformedLogError, ObjectNotFoundError
 from deltalog.log.names import LogFile, LogFileKind, commit_path
 from deltalog.protocol.actions import arrow
@@ -258,12 +259,12 @@ class _FileActions:
         if not self.actions:
             return _no_files(self.kind)
         files = _BUILDERS[self.kind](self.actions, where=self.where)
-        return files.append_column(_VERSION_FIELD, pa.array(self.versions, pa.int64()))
+        return files.append_column(_VERSION_FIELD, small_array(self.versions, pa.int64()))
 
 
 @cache
 def _no_files(kind: str) -> pa.Table:
-    return _SCHEMAS[kind].append(_VERSION_FIELD).empty_table()
+    return no_rows(_SCHEMAS[kind].append(_VERSION_FIELD))
 
 
 class _ActionLists:

@@ -78,6 +78,33 @@ def test_one_page_of_each_column_is_read(store: CountingStore, decoded: list[int
     assert store.bytes_read < size / 4
 
 
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+@pytest.mark.parametrize("codec", ["none", "snappy", "zstd", "gzip", "lz4"])
+def test_single_pages_of_plain_numbers_are_decoded_without_a_file(
+    tmp_path: Path, codec: str, version: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """NULLs, dictionaries and strings are decoded by Arrow, with a file around the pages."""
+    files: list[Excerpt] = []
+    make = Excerpt._file
+
+    def note(self: Excerpt, *args: Any) -> Any:
+        files.append(self)
+        return make(self, *args)
+
+    monkeypatch.setattr(Excerpt, "_file", note)
+    store = CountingStore(open_store(tmp_path))
+    size = write(store, compression=codec, data_page_version=version)
+    assert read(store, size, [0]).to_pylist() == [{"id": 42_001}]
+    assert read(store, size, [0, 1]).equals(DATA.select(["id", "x"]).slice(42_001, 1))
+    assert files == []
+    assert read(store, size, [0, 2]).equals(DATA.select(["id", "t"]).slice(42_001, 1))
+    assert len(files) == 1
+    write(store, compression=codec, data_page_version=version, use_dictionary=["id"])
+    (tmp_path / "f.parquet").touch()
+    assert read(store, (tmp_path / "f.parquet").stat().st_size, [0])["id"].to_pylist() == [42_001]
+    assert len(files) == 2
+
+
 def test_pages_elsewhere_take_two_rounds_of_requests(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -320,7 +320,7 @@ class GroupPatch:
         try:
             segments = self._segments or self._reader.fetch(excerpt.ranges())
             self._reader.stored_footer()
-            return excerpt.decode(self._reader.footer.described, segments, wanted, {})
+            return excerpt.decode(self._reader.footer, segments, wanted)
         except (DamagedPageError, pa.ArrowException, OSError):
             return None
 

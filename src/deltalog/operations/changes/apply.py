@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from deltalog.data.write.written import WrittenFiles
     from deltalog.expressions import Expression
     from deltalog.log.snapshot import Snapshot
+    from deltalog.operations.changes.merge.source import MergeSource
     from deltalog.protocol.configuration import TableConfiguration
     from deltalog.transaction import PendingTransaction
 
@@ -629,10 +630,12 @@ class Shard:
     Args:
         candidates: the files.
         tells_changes: whether to write the changes of all rows to change data files.
+        source: for a merge, the source rows that these files can match; None means all rows.
     """
 
     candidates: CandidateFiles
     tells_changes: bool
+    source: MergeSource | None = None
 
 
 # --- Search for the rows that match a predicate

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from deltalog.log.snapshot import Snapshot
     from deltalog.operations.changes.merge.match import MergeReach
     from deltalog.operations.changes.merge.plan import MergePlan
+    from deltalog.operations.changes.merge.shares import SourceShare
     from deltalog.operations.changes.request import ChangeRequest
     from deltalog.protocol.actions import AddCDCFile, AddFile
     from deltalog.protocol.configuration import TableConfiguration
@@ -53,7 +54,8 @@ class ShardJob:
         snapshot: the version that the change reads.
         configuration: the configuration of the table after the change.
         operation: the name of the operation.
-        request: the request; the source of a merge is a `MergeSource`.
+        request: the request; the source of a merge is a `MergeSource`, or None if each shard has
+            its own rows of it.
         plan: the resolved request.
         job_id: see `WriteSpec.job`.
         reach: for a merge, the predicates of the rows that may match.
@@ -80,7 +82,8 @@ class ShardResult:
         removes: the removed files.
         masks: the rows that are marked as deleted; the deletion vectors are not written yet.
         read_paths: the paths of the files whose rows the change has read, as in the log.
-        matched_sources: the numbers of the source rows that match a row of the shard.
+        matched_sources: the numbers of the source rows that match a row of the shard: in
+            `Shard.source` if the shard has one.
         copies_rows: see `PendingTransaction`.
     """
 
@@ -101,7 +104,9 @@ def apply_shard(job: ShardJob, shard: Shard) -> ShardResult:
     Raises:
         DeltaError: see `LocalChange.apply` and `LocalMerge.apply`. New files are deleted.
     """
-    snapshot, plan = job.snapshot, job.plan
+    snapshot, plan, request = job.snapshot, job.plan, job.request
+    if shard.source is not None:
+        request = replace(request, source=shard.source)
     transaction = PendingTransaction(
         snapshot.context, snapshot, operation=job.operation, configuration=job.configuration
     )
@@ -110,9 +115,9 @@ def apply_shard(job: ShardJob, shard: Shard) -> ShardResult:
     matched_sources = DeletionBitmap()
     with discarding(transaction):
         if isinstance(plan, RowChangePlan):
-            metrics = LocalChange(transaction, job.request, plan=plan, shard=shard).apply()
+            metrics = LocalChange(transaction, request, plan=plan, shard=shard).apply()
         else:
-            merge = LocalMerge(transaction, job.request, plan=plan, shard=shard, reach=job.reach)
+            merge = LocalMerge(transaction, request, plan=plan, shard=shard, reach=job.reach)
             metrics = merge.apply()
             matched_sources = merge.matches.matched_sources
     masked = len(transaction.masks)
@@ -164,8 +169,9 @@ class ShardedChange:
         Raises:
             DeltaError: a task has failed. The new files of all tasks are deleted.
 
-        Cost: each task receives the files of its shard, and all tasks together the source of a
-        merge once per worker. A task returns the rows that it marks as deleted, compressed.
+        Cost: each task receives the files of its shard, and the rows of a merge's source that they
+        can match by their statistics. If that is most of the source, each worker receives all of it
+        once. A task returns the rows that it marks as deleted, compressed.
         """
         here = self._here
         candidates = here.candidates
@@ -187,14 +193,22 @@ class ShardedChange:
     def _apply(self, parts: Sequence[CandidateFiles], job_id: str) -> ChangeMetrics:
         here, watch = self._here, Stopwatch()
         tells_changes = here.may_tell_changes
-        shards = [Shard(candidates=part, tells_changes=tells_changes) for part in parts]
+        shares = here.shares(parts) if isinstance(here, LocalMerge) else None
+        shards = [
+            Shard(
+                candidates=part,
+                tells_changes=tells_changes,
+                source=None if shares is None else shares[number].source,
+            )
+            for number, part in enumerate(parts)
+        ]
         results = self._results(shards, job_id)
         metrics = ChangeMetrics.total([one.metrics for one in results])
-        if isinstance(here, LocalMerge) and here.plan.not_matched:
-            matched = DeletionBitmap()
-            for one in results:
-                matched |= one.matched_sources
-            metrics = _with_inserts(metrics, here.insert(matched, tells_changes=tells_changes))
+        if isinstance(here, LocalMerge):
+            metrics = replace(metrics, num_source_rows=here.source.num_rows)
+            if here.plan.not_matched:
+                new = here.insert(_matched(results, shares), tells_changes=tells_changes)
+                metrics = _with_inserts(metrics, new)
         self._stage(results)
         return replace(metrics, rewrite_ms=max(0, watch.elapsed_ms() - metrics.scan_ms))
 
@@ -209,7 +223,8 @@ class ShardedChange:
         if isinstance(here, LocalMerge):
             # The rows of the source are sent once: in the form in which the plan reads them.
             plan = replace(here.plan, request=replace(here.plan.request, source=None))
-            request = replace(request, source=here.source)
+            is_shared = shards[0].source is None
+            request = replace(request, source=here.source if is_shared else None)
         job = ShardJob(
             snapshot=transaction.read_snapshot,
             configuration=transaction.configuration,
@@ -246,6 +261,20 @@ class ShardedChange:
             transaction.own_paths.extend(one.paths)
             for files in one.removes:
                 transaction.remove_files(files, data_change=True)
+
+
+def _matched(
+    results: Sequence[ShardResult], shares: Sequence[SourceShare] | None
+) -> DeletionBitmap:
+    """Return the numbers of the rows of the whole source that match a row of any shard."""
+    matched = DeletionBitmap()
+    for number, one in enumerate(results):
+        if shares is None:
+            matched |= one.matched_sources
+        else:
+            rows = shares[number].rows.take(one.matched_sources.to_arrow())
+            matched |= DeletionBitmap.from_arrow(rows)
+    return matched
 
 
 def _with_inserts(changed: ChangeMetrics, new: ChangeMetrics) -> ChangeMetrics:

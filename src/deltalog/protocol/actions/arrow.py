@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from deltalog._util.json import JsonObject
+from deltalog._util.small_arrays import small_array
 from deltalog.errors import MalformedLogError
 from deltalog.protocol.actions.codec import (
     are_sound,
@@ -173,12 +174,11 @@ def _column(field: pa.Field[Any], actions: Sequence[Any]) -> pa.Array[Any]:
             return pa.nulls(len(values), field.type)
         if not have_exact_types(present):
             raise ValueError("a member of a deletion vector is missing, or of another type")
-        vectors: pa.Array[Any] = pa.array(values, field.type)
+        vectors = small_array(values, field.type)
         if not are_sound(vectors):
             raise ValueError("a member of a deletion vector has a value that it cannot have")
         return vectors
-    column: pa.Array[Any] = pa.array(values, field.type)
-    return column
+    return small_array(values, field.type)
 
 
 def map_array(values: Sequence[Any]) -> pa.MapArray[Any, Any]:
@@ -197,7 +197,9 @@ def map_array(values: Sequence[Any]) -> pa.MapArray[Any, Any]:
     keys = list(chain.from_iterable(filled))
     items = list(chain.from_iterable(value.values() for value in filled))
     maps: pa.MapArray[Any, Any] = pa.MapArray.from_arrays(  # type: ignore[call-overload]  # Arrow requires 32-bit offsets, but the stubs 64-bit
-        pa.array(offsets, pa.int32()), pa.array(keys, pa.string()), pa.array(items, pa.string())
+        small_array(offsets, pa.int32()),
+        small_array(keys, pa.string()),
+        small_array(items, pa.string()),
     )
     return maps
 

@@ -36,11 +36,13 @@ from deltalog.storage.parquet.parts import (
     read_groups,
     read_side_by_side,
 )
+from deltalog.storage.parquet.plain_pages import decode_plain
 from deltalog.storage.store import ByteRange, Store, native_path
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
+    from deltalog.storage.parquet.facts import Footer
     from deltalog.storage.parquet.footer import ColumnChunk
     from deltalog.storage.parquet.parts import Segments
 
@@ -145,26 +147,42 @@ class Excerpt:
             for place in part.ranges()
         )
 
-    def decode(
-        self,
-        footer: Described,
-        segments: Segments,
-        wanted: Sequence[RowRange],
-        texts: Mapping[int, str],
-    ) -> pa.Table:
+    def decode(self, footer: Footer, segments: Segments, wanted: Sequence[RowRange]) -> pa.Table:
         """Return the wanted rows.
 
         Args:
-            footer: the footer of the file.
+            footer: the footer of the file, with its stored bytes.
             segments: all bytes that are needed.
             wanted: the numbers of rows in the file, ascending; all must be in the excerpt.
-            texts: the names of top-level columns of strings or bytes, by leaf number.
 
         Raises:
             DamagedPageError: the pages do not match the index.
             pa.ArrowException: the pages cannot be decoded.
         """
-        data, num_bytes, encoded = self._file(footer, segments)
+        known = decode_plain(self, footer, segments, wanted)
+        count = len(self.groups[0].columns)
+        if not known:
+            return self._decode(footer, segments, wanted)
+        if len(known) < count:
+            left = [number for number in range(count) if number not in known]
+            rest = Excerpt(
+                [
+                    GroupPart(group.first_row, [group.columns[number] for number in left])
+                    for group in self.groups
+                ],
+                self.num_leaves,
+            )
+            table = rest._decode(footer, segments, wanted)
+            decoded: list[Any] = table.columns
+            known |= zip(left, zip(table.schema, decoded, strict=True), strict=True)
+        columns = [known[number] for number in range(count)]
+        schema = pa.schema([field for field, _ in columns])
+        return pa.Table.from_arrays([values for _, values in columns], schema=schema)
+
+    def _decode(self, footer: Footer, segments: Segments, wanted: Sequence[RowRange]) -> pa.Table:
+        """Return the wanted rows of an excerpt, which Arrow decodes."""
+        texts = footer.texts
+        data, num_bytes, encoded = self._file(footer.described, segments)
         leaves = [part.leaf for column in self.groups[0].columns for part in column]
         num_rows = sum(end - start for start, end in wanted)
         dictionaries = [

@@ -182,8 +182,7 @@ class PagedReader:
                 segments = self.fetch(self._reader.outside_tail(excerpt.ranges()))
             try:
                 self._reader.stored_footer()
-                footer = self._reader.footer
-                return excerpt.decode(footer.described, segments, wanted, footer.texts)
+                return excerpt.decode(self._reader.footer, segments, wanted)
             except (DamagedPageError, pa.ArrowException, OSError):
                 segments = None  # the index may be wrong: read whole column chunks
         groups = self._groups(wanted)

@@ -29,8 +29,10 @@ _OFFSET, _PAGE_BYTES, _FIRST_ROW = 1, 2, 3
 _NULL_PAGES, _MIN_VALUES, _MAX_VALUES, _NULL_COUNTS = 1, 2, 3, 5
 _PAGE_TYPE, _UNCOMPRESSED_BYTES, _COMPRESSED_BYTES = 1, 2, 3
 _DATA_PAGE, _DICTIONARY_PAGE, _DATA_PAGE_V2 = 5, 7, 8
-_NUM_VALUES, _ENCODING = 1, 2
+_NUM_VALUES, _ENCODING, _LEVEL_ENCODING = 1, 2, 3
 _NUM_NULLS, _NUM_ROWS, _ENCODING_V2, _DEFINITION_BYTES, _REPETITION_BYTES = 2, 3, 4, 5, 6
+_IS_COMPRESSED = 7
+_RLE: Final = 3
 _DATA_TYPE, _DICTIONARY_TYPE, _DATA_TYPE_V2 = 0, 2, 3
 DICTIONARY_ENCODINGS: Final = frozenset({2, 8})
 """The encodings of data pages with dictionary values; old writers use 2."""
@@ -72,13 +74,40 @@ class PageHeader(NamedTuple):
         has_dictionary: whether the values are indices of dictionary entries.
         num_values: the number of values, including NULLs.
         uncompressed_bytes: the decompressed size of the page, including its header.
-        end: the end of the page in the bytes that were parsed.
+        body: the end of the header in the bytes that were parsed.
+        end: the end of the page in these bytes.
     """
 
     has_dictionary: bool
     num_values: int
     uncompressed_bytes: int
+    body: int
     end: int
+
+
+class DataPage(NamedTuple):
+    """A data page before it is decompressed.
+
+    Args:
+        body: the stored bytes after the header.
+        num_values: the number of values, including NULLs.
+        uncompressed_bytes: the decompressed size of the body.
+        encoding: the number of the values' encoding.
+        level_bytes: the length of the levels, which precede the compressed values; None if the
+            levels are compressed with the values (version 1).
+        level_encoding: the number of the encoding of the definition levels.
+        num_nulls: the number of NULLs; 0 if the header does not contain it (version 1).
+        is_compressed: whether the values are compressed, unless the chunk has no codec.
+    """
+
+    body: bytes
+    num_values: int
+    uncompressed_bytes: int
+    encoding: int
+    level_bytes: int | None
+    level_encoding: int
+    num_nulls: int
+    is_compressed: bool
 
 
 def parse_offset_index(data: bytes, chunk: ColumnChunk, num_rows: int) -> Pages | None:
@@ -207,6 +236,38 @@ def read_headers(
     Raises:
         DamagedPageError: a header does not match the arguments.
     """
+    for _, _, found in _checked(data, num_rows, is_repeated=is_repeated, most_bytes=most_bytes):
+        yield found
+
+
+def read_data_pages(
+    data: bytes, num_rows: Sequence[int], *, is_repeated: bool, most_bytes: int
+) -> Iterator[DataPage]:
+    """Split contiguous data pages, and check their headers; see `read_headers`."""
+    start = 0
+    for fields, kind, header in _checked(
+        data, num_rows, is_repeated=is_repeated, most_bytes=most_bytes
+    ):
+        is_new = kind == _DATA_TYPE_V2
+        levels = None
+        if is_new:
+            levels = _number(fields, _DEFINITION_BYTES) + _number(fields, _REPETITION_BYTES)
+        yield DataPage(
+            data[header.body : header.end],
+            header.num_values,
+            header.uncompressed_bytes - (header.body - start),
+            _number(fields, _ENCODING_V2 if is_new else _ENCODING),
+            levels,
+            _RLE if is_new else _number(fields, _LEVEL_ENCODING),
+            _number(fields, _NUM_NULLS) if is_new else 0,
+            fields.get(_IS_COMPRESSED, True) is not False,
+        )
+        start = header.end
+
+
+def _checked(
+    data: bytes, num_rows: Sequence[int], *, is_repeated: bool, most_bytes: int
+) -> Iterator[tuple[dict[int, Any], int, PageHeader]]:
     position = 0
     for rows in num_rows:
         header = _data_page(data, position, most_bytes)
@@ -218,7 +279,7 @@ def read_headers(
         if is_new and fields.get(_NUM_ROWS) != rows:
             raise DamagedPageError(f"expected {rows} rows in a page, found {fields.get(_NUM_ROWS)}")
         position = found.end
-        yield found
+        yield header
     if position != len(data):
         raise DamagedPageError(f"expected pages of {len(data)} bytes, found {position}")
 
@@ -241,6 +302,7 @@ def read_dictionary_header(data: bytes, most_bytes: int) -> PageHeader:
         has_dictionary=True,
         num_values=_number(details, _NUM_VALUES),
         uncompressed_bytes=body + header[_UNCOMPRESSED_BYTES],
+        body=body,
         end=end,
     )
 
@@ -302,6 +364,7 @@ def _data_page(
         has_dictionary=encoding in DICTIONARY_ENCODINGS,
         num_values=_number(details, _NUM_VALUES),
         uncompressed_bytes=body - position + header[_UNCOMPRESSED_BYTES],
+        body=body,
         end=body + size,
     )
     return details, kind, found

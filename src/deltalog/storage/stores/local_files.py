@@ -19,7 +19,7 @@ from deltalog.storage.links import Home
 from deltalog.storage.pool import map_in_pool
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
     from deltalog.storage.atomic import Folder
@@ -172,8 +172,14 @@ def local_path(text: str) -> str:
 
 
 def _read_at(file: BinaryIO, start: int, end: int) -> bytes:
+    if _PREAD is not None:
+        return _PREAD(file.fileno(), max(0, end - start), start)
     file.seek(start)
     return file.read(max(0, end - start))
+
+
+_PREAD: Final[Callable[[int, int, int], bytes] | None] = getattr(os, "pread", None)
+"""Reads at a position with one system call; None on Windows."""
 
 
 def _file_info(path: str, found: os.stat_result) -> FileInfo:

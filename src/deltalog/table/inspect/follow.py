@@ -21,6 +21,7 @@ import pyarrow as pa
 from deltalog._util.clock import Clock, Moment, SystemClock
 from deltalog._util.json import dumps, loads
 from deltalog._util.kernels import compute
+from deltalog._util.small_arrays import small_scalar
 from deltalog.data.scan.changes import open_changes
 from deltalog.data.scan.plan import TASK_COLUMNS, check_rows_readable, make_task, make_tasks
 from deltalog.data.scan.reader import ScanTask, read_tasks
@@ -457,8 +458,12 @@ def start_of(snapshot: Snapshot, start: Offset | int | Moment | Literal["latest"
 
 def _changing(files: pa.Table, version: int) -> pa.Table:
     """Return the files of one commit that change data."""
-    changing = compute.coalesce(files.column("dataChange"), pa.scalar(value=True))
-    here = compute.equal(files.column(VERSION_COLUMN), version)
+    changing = compute.coalesce(
+        files.column("dataChange"),
+        small_scalar(True, pa.bool_()),  # noqa: FBT003  # a value
+    )
+    versions = files.column(VERSION_COLUMN)
+    here = compute.equal(versions, small_scalar(version, versions.type))
     return files.filter(compute.and_(here, changing))
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import pickle
+import random
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import deltalog
-from deltalog import DeltaTable, write_deltalake
+from deltalog import DeltaTable, Field, Schema, write_deltalake
 from deltalog.errors import (
     AmbiguousMergeError,
     ConstraintViolationError,
@@ -107,25 +109,133 @@ def test_the_log_or_one_file_needs_no_task(tmp_path: Path) -> None:
     assert few.sent == []
 
 
-def test_a_source_is_sent_once_and_each_task_gets_its_own_files(tmp_path: Path) -> None:
-    path = tmp_path / "table"
-    properties = {**VECTORS, "delta.dataSkippingNumIndexedCols": "1"}
+def _files_with_one_id(path: Path, properties: dict[str, str]) -> None:
     for file in range(40):
         write_deltalake(path, {"id": [file]}, mode="append", configuration=properties)
-    rows = pa.table({"id": list(range(20_000)), "s": ["0123456789" * 5] * 20_000})
+
+
+def _merge_many(table: DeltaTable) -> None:
+    """Merge 10,000 rows of 60 bytes; those with the ids 0 to 39 are in the table."""
+    rows = pa.table({"id": list(range(10_000)), "s": ["0123456789" * 5] * 10_000})
+    merger = table.merge(rows, "s.id = t.id", "s", "t").when_matched_update({"id": "-s.id"})
+    merger.execute()
+
+
+def test_a_source_is_sent_once_and_each_task_gets_its_own_files(tmp_path: Path) -> None:
+    """Without statistics, any row of the source may match in any file."""
+    path = tmp_path / "table"
+    _files_with_one_id(path, {**VECTORS, "delta.dataSkippingNumIndexedCols": "0"})
     sizes = {}
     for tasks in (2, 20):
         engine = PickledTasks(num_tasks=tasks)
-        merger = DeltaTable(path, engine=engine).merge(
-            rows.slice(0, 10_000), "s.id = t.id", "s", "t"
-        )
-        merger.when_matched_update({"id": "-s.id"}, "s.id = 1000").execute()
+        _merge_many(DeltaTable(path, engine=engine))
         ((_, shared, own),) = engine.sent
         assert len(own) == tasks
-        assert rows.nbytes / 2 < shared < rows.nbytes * 0.6
+        assert 10_000 * 55 < shared < 10_000 * 75
         sizes[tasks] = own
+        DeltaTable(path).restore(39)
     assert max(sizes[2]) < 20 * 700
     assert max(sizes[20]) < 6_000
+
+
+def test_a_task_gets_the_source_rows_that_its_files_can_match(tmp_path: Path) -> None:
+    path = tmp_path / "table"
+    _files_with_one_id(path, VECTORS)
+    for tasks in (2, 20):
+        engine = PickledTasks(num_tasks=tasks)
+        table = DeltaTable(path, engine=engine)
+        _merge_many(table)
+        ((_, shared, own),) = engine.sent
+        assert len(own) == tasks
+        assert shared < 20_000
+        assert max(own) < 40 // tasks * (700 + 60) + 6_000
+        assert table.to_pyarrow_table().sort_by("id")["id"].to_pylist() == list(range(-39, 1))
+        table.restore(39)
+
+
+_MOMENT = dt.datetime(2024, 2, 29, 12, tzinfo=dt.UTC)
+_KEYS: dict[str, tuple[str, Callable[[int], Any]]] = {
+    "long": ("long", lambda n: n),
+    "byte": ("byte", lambda n: n % 120),
+    "date": ("date", lambda n: dt.date(2024, 2, 1) + dt.timedelta(days=n)),
+    "timestamp": ("timestamp", lambda n: _MOMENT + dt.timedelta(microseconds=n * 7 + n % 3)),
+    "timestamp_ntz": (
+        "timestamp_ntz",
+        lambda n: _MOMENT.replace(tzinfo=None) + dt.timedelta(microseconds=n * 997),
+    ),
+    "string": ("string", lambda n: f"key {n:04}"),
+    "double": ("double", lambda n: n / 3),
+}
+
+
+@pytest.mark.parametrize("equal", ["=", "<=>"])
+@pytest.mark.parametrize("kind", _KEYS)
+@pytest.mark.parametrize("is_ordered", [True, False])
+def test_rows_of_shares_match_as_those_of_the_whole_source(
+    tmp_path: Path, kind: str, equal: str, *, is_ordered: bool
+) -> None:
+    """NULLs on both sides, keys outside of all files, at their bounds, and several per row."""
+    path, rng = tmp_path / "table", random.Random(f"{kind} {equal} {is_ordered}")
+    name, make_key = _KEYS[kind]
+    schema = Schema(
+        [Field("id", name), Field("k", "long"), Field("v", "long"), Field("s", "string")]
+    )
+    DeltaTable.create(path, schema, configuration=VECTORS if is_ordered else FEED)
+    arrow = DeltaTable(path).schema().to_arrow()
+
+    def rows(numbers: list[int | None]) -> pa.Table:
+        data: dict[str, Any] = {
+            "id": [None if n is None else make_key(n) for n in numbers],
+            "k": [None if n is None else n % 5 for n in numbers],
+            "v": list(range(len(numbers))),
+            "s": [f"row {n}" for n in numbers],
+        }
+        return pa.table(data, schema=arrow)
+
+    every: list[int | None] = [*range(10, 90)]
+    if not is_ordered:
+        rng.shuffle(every)
+    for file in range(5):
+        with_null: list[int | None] = [None] if file == 3 else []
+        write_deltalake(path, rows(every[file * 16 : file * 16 + 16] + with_null), mode="append")
+    wanted: list[int | None] = [*rng.sample(range(100), 40), 25, 26, 41, 42, None]
+    given = rows(list(dict.fromkeys(wanted)))
+
+    def change(table: DeltaTable) -> Any:
+        merger = (
+            table.merge(given, f"s.id {equal} t.id AND t.k {equal} s.k", "s", "t")
+            .when_matched_delete("s.v % 7 = 0")
+            .when_matched_update({"v": "s.v * 100 + t.v", "s": "concat(t.s, s.s)"})
+            .when_not_matched_insert_all()
+            .when_not_matched_by_source_update({"v": "-1"}, "t.v = 3")
+        )
+        return merger.execute()
+
+    engine = PickledTasks(num_tasks=4)
+    here, there = twins(path, engine)
+    found = []
+    for table in (here, there):
+        metrics = change(table)
+        shown = sorted(map(repr, table.to_pyarrow_table().to_pylist()))
+        found.append((shown, _rows_of(metrics)))
+    assert found[0] == found[1]
+    assert len(engine.sent) == 1
+
+
+def _rows_of(metrics: Any) -> dict[str, Any]:
+    """The numbers of rows among the metrics of a merge."""
+    return {name: value for name, value in dict(metrics).items() if "rows" in name}
+
+
+def test_rows_of_a_share_are_named_in_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "table"
+    _files_with_one_id(path, VECTORS)
+    twice = pa.table({"id": [7, 33, 33, 5000], "s": ["a", "b", "c", "d"]})
+    table = DeltaTable(path, engine=PickledTasks(num_tasks=4))
+    merger = table.merge(twice, "s.id = t.id", "s", "t").when_matched_update({"id": "-s.id"})
+    with pytest.raises(AmbiguousMergeError, match=r"'id': 33, 's': 'b'.*'id': 33, 's': 'c'"):
+        merger.execute()
+    assert table.count() == 40
 
 
 @pytest.mark.parametrize("kind", [PickledTasks, LocalEngine])

@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from deltalog.expressions import Expression
     from deltalog.operations.changes.apply import CandidateFiles, Shard
     from deltalog.operations.changes.merge.plan import MergeCondition, MergePlan, ResolvedClause
+    from deltalog.operations.changes.merge.shares import SourceShare
     from deltalog.transaction import PendingTransaction
 
 _LIMITS = WriteLimits(row_group_bytes=ROW_GROUP_BYTES)
@@ -135,6 +136,10 @@ class LocalMerge:
     def candidates(self) -> CandidateFiles:
         """The files that may have matching rows."""
         return self._finder.candidates
+
+    def shares(self, parts: Sequence[CandidateFiles]) -> list[SourceShare] | None:
+        """Return the source rows that each part can match; None if each needs the whole source."""
+        return self._finder.shares(parts)
 
     @property
     def reads_rows(self) -> bool:

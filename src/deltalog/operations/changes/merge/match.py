@@ -25,6 +25,7 @@ from deltalog.expressions.nodes import And, Collate, Column, Comparison, In, IsN
 from deltalog.expressions.trees import all_of
 from deltalog.operations.changes.apply import CandidateFiles, SelectedRows, complete_counts
 from deltalog.operations.changes.merge.pairs import BatchMatches, Ends, PairMatcher
+from deltalog.operations.changes.merge.shares import SourceShare, shares_of
 from deltalog.operations.changes.merge.source import MergeSource, without_side
 from deltalog.protocol.actions.arrow import FILE_SCHEMA
 from deltalog.protocol.deletion_vectors import DeletionBitmap
@@ -127,6 +128,16 @@ class MatchFinder:
             is_pruned=True,
             num_live_files=self._snapshot.num_files,
         )
+
+    def shares(self, parts: Sequence[CandidateFiles]) -> list[SourceShare] | None:
+        """Return the source rows that each part can match; see `shares_of`.
+
+        None means that each part needs the whole source, also if a key index finds the rows.
+        """
+        if self.reach.keys is not None:
+            return None
+        pairs, files = self._pairs, [part.files for part in parts]
+        return shares_of(self._plan, self._source, pairs.rows, pairs.keys, files)
 
     def run(self) -> MergeMatches:
         """Return the rows that the merge changes.

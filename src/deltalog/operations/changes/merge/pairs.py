@@ -66,7 +66,8 @@ class PairMatcher:
         table: location of the table, for messages.
 
     Attributes:
-        keys: for each key, its values in the source rows that may match.
+        rows: the numbers of the source rows that may match.
+        keys: for each key, its values in these rows.
         ends: the lower and upper bounds of the ranges (`MergeCondition.within`) in these rows.
         num_source: the number of source rows that may match.
     """
@@ -75,10 +76,11 @@ class PairMatcher:
         self._plan = plan
         self._source = source
         self._table = table
-        self._rows, keys, ends = _values_of(plan, source)
+        rows, keys, ends = _values_of(plan, source)
+        self.rows: Array = rows
         self.keys: list[Array] = keys
         self.ends: Ends = ends
-        self.num_source: int = len(self._rows)
+        self.num_source: int = len(self.rows)
 
     # The indexes are made for the first batch, because a client whose tasks match rows needs none,
     # and neither does a merge whose keys are in no file.
@@ -213,7 +215,7 @@ class PairMatcher:
         parts = []
         for positions, others in self._candidates(rows):
             where = positions if base is None else base.take(positions)
-            parts.append(self._remaining(batch, where, self._rows.take(others)))
+            parts.append(self._remaining(batch, where, self.rows.take(others)))
         where = pa.concat_arrays([pa.array([], pa.int64()), *(part for part, _ in parts)])
         sources = pa.concat_arrays([pa.array([], pa.int64()), *(part for _, part in parts)])
         if len(parts) > 1:

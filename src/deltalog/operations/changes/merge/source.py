@@ -213,9 +213,25 @@ class MergeSource:
             rows: row numbers, without NULL.
             names: names of the columns to return.
         """
-        names = list(names)
+        return self._shown(self._stored(rows, list(names)))
+
+    def subset(self, rows: Array) -> MergeSource:
+        """Return a source with only these rows, in memory.
+
+        Args:
+            rows: ascending row numbers, without NULL.
+        """
+        batch = self._stored(rows, self._arrow.names)
+        seen = copy(self)
+        seen._spilled = None  # noqa: SLF001  # also a `MergeSource`
+        seen._batches = _Batches([batch] if len(rows) else [])  # noqa: SLF001  # as above
+        seen._starts = [0, len(rows)] if len(rows) else [0]  # noqa: SLF001  # as above
+        return seen
+
+    def _stored(self, rows: Array, names: list[str]) -> pa.RecordBatch:
+        """Return rows by number with the values that are stored, see `_shown`."""
         if len(self._batches) == 1:
-            return self._shown(self._batches[0].select(names).take(rows))
+            return self._batches[0].select(names).take(rows)
         order = pc.array_sort_indices(rows)
         ascending = rows.take(order)
         parts = []
@@ -228,7 +244,7 @@ class MergeSource:
         table = pa.Table.from_batches(parts, schema=schema).combine_chunks()
         back: Any = pc.array_sort_indices(order)
         (whole,) = table.take(back).combine_chunks().to_batches() or [_empty(schema)]
-        return self._shown(whole)
+        return whole
 
     def close(self) -> None:
         """Release the rows, and remove the temporary file."""
