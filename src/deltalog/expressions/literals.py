@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from contextlib import suppress
 from decimal import Decimal
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Final
@@ -311,6 +312,15 @@ def from_scalar(scalar: pa.Scalar[Any]) -> Any:
     if isinstance(value, dt.datetime) and value.tzinfo is not None:
         return value.astimezone(dt.UTC)
     return value
+
+
+def to_array(values: Sequence[object], data_type: DataType) -> pa.Array[Any]:
+    """Return constants as an Arrow array of their type; see `to_scalar`."""
+    arrow_type = to_arrow_type(data_type)
+    if set(map(type, values)) in ({int}, {str}):
+        with suppress(pa.ArrowException, OverflowError):  # `to_scalar` raises a better error
+            return pa.array(values, arrow_type)
+    return array_of([to_scalar(value, data_type) for value in values], arrow_type)
 
 
 def array_of(values: Sequence[pa.Scalar[Any]], arrow_type: pa.DataType) -> pa.Array[Any]:

@@ -23,7 +23,7 @@ import pyarrow.types as pt
 from deltalog._util.kernels import pc
 from deltalog.errors import DeltaError
 from deltalog.expressions.comparing import compare, like_parts
-from deltalog.expressions.literals import array_of, to_scalar
+from deltalog.expressions.literals import to_array, to_scalar
 from deltalog.expressions.nodes import (
     And,
     Call,
@@ -61,7 +61,6 @@ from deltalog.protocol.stats.ranges import (
     keeps_order,
 )
 from deltalog.protocol.stats.schema import Path, has_bounds
-from deltalog.schema.arrow import to_arrow_type
 from deltalog.schema.collations import ruled_collation
 from deltalog.schema.columns import find_field
 from deltalog.schema.types import DataType, Field, StructType
@@ -539,11 +538,10 @@ def ends_of(wanted: Iterable[Span], kind: DataType) -> Ends | None:
             closed.append((first, last))
     try:
         spans = _merged(closed)
-        arrow_type = to_arrow_type(kind)
-        least = array_of([to_scalar(first, kind) for first, _ in spans], arrow_type)
+        least = to_array([first for first, _ in spans], kind)
         greatest = least
         if any(first is not last for first, last in spans):
-            greatest = array_of([to_scalar(last, kind) for _, last in spans], arrow_type)
+            greatest = to_array([last for _, last in spans], kind)
         below = to_scalar(max(highs), kind) if highs else None
         above = to_scalar(min(lows), kind) if lows else None
         return Ends(kind, tuple(spans), least, greatest, below, above)

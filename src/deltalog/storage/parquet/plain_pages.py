@@ -30,8 +30,14 @@ _PLAIN: Final = 0
 _RLE: Final = 3
 _MOST_LEVEL_BYTES: Final = 16
 """The maximum number of bytes of a page's definition levels if no value is NULL."""
-_CODECS: Final[Mapping[int, Any]] = {0: None, 1: "snappy", 2: "gzip", 6: "zstd", 7: "lz4_raw"}
-_WIDTHS: Final = {1: 4, 2: 8, 4: 4, 5: 8}
+_CODECS: Final[Mapping[int | None, Any]] = {
+    0: None,
+    1: "snappy",
+    2: "gzip",
+    6: "zstd",
+    7: "lz4_raw",
+}
+_WIDTHS: Final[Mapping[int | None, int]] = {1: 4, 2: 8, 4: 4, 5: 8}
 """The number of bytes of a value, by physical type: INT32, INT64, FLOAT, DOUBLE."""
 _KINDS: Final = frozenset(
     {pa.int32(), pa.int64(), pa.float32(), pa.float64(), pa.date32(), pa.timestamp("us")}
@@ -122,13 +128,13 @@ def _values(
     width = field.type.bit_width // 8
     pieces: list[memoryview] = []
     for first_row_of_group, part in column:
-        details = footer.described.details(part.chunk.details_at)
-        if details.codec not in _CODECS or _WIDTHS.get(details.physical_type) != width:
+        chunk = part.chunk
+        if chunk.codec not in _CODECS or _WIDTHS.get(chunk.physical_type) != width:
             return None
-        codec = _CODECS[details.codec]
+        codec = _CODECS[chunk.codec]
         is_optional = footer.metadata.schema.column(part.leaf).max_definition_level > 0
         runs = _within(wanted, first_row_of_group, footer)
-        for first_row, page in _pages(part, segments, details.uncompressed_bytes):
+        for first_row, page in _pages(part, segments):
             data = _decoded(page, width, codec, is_optional=is_optional)
             if data is None:
                 return None
@@ -155,10 +161,10 @@ def _within(wanted: Sequence[RowRange], first: int, footer: Footer) -> list[RowR
     ]
 
 
-def _pages(part: Part, segments: Segments, most_bytes: int) -> list[tuple[int, DataPage]]:
+def _pages(part: Part, segments: Segments) -> list[tuple[int, DataPage]]:
     """Return the pages of a part, each after the number of its first row in the row group."""
-    pages = part.pages
-    if pages is None:
+    pages, most_bytes = part.pages, part.chunk.uncompressed_bytes
+    if pages is None or most_bytes is None:
         raise DamagedPageError("expected single pages of a column chunk")
     found: list[tuple[int, DataPage]] = []
     for first, last in part.spans():
