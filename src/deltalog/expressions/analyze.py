@@ -35,6 +35,7 @@ from deltalog.schema.types import (
     BOOLEAN,
     DATE,
     INTEGER,
+    LONG,
     STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
@@ -132,6 +133,7 @@ def _depth_limited(expression: Expression) -> Iterator[None]:
 
 
 Typed = tuple[Expression, DataType]
+_LONG_END: Final = 1 << 63
 
 
 def resolved(expression: Expression, schema: StructType, session: SqlSession) -> Expression:
@@ -246,6 +248,8 @@ class _Resolver:
         return self.typed(found)
 
     def literal(self, node: Literal) -> Typed:
+        if node.type == LONG and type(node.value) is int and -_LONG_END <= node.value < _LONG_END:
+            return node, LONG  # lists of keys may be long
         value, natural = plain_value(node.value)
         if node.type is None or node.type == natural:
             return Literal(value, natural, node.nanos), natural

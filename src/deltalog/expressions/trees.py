@@ -9,7 +9,17 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from deltalog.expressions.nodes import And, Call, Column, Expression, Not, Or, Variable, parts_of
+from deltalog.expressions.nodes import (
+    And,
+    Call,
+    Column,
+    Expression,
+    Literal,
+    Not,
+    Or,
+    Variable,
+    parts_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -54,7 +64,8 @@ def walk(expression: Expression) -> Iterator[Expression]:
     while waiting:
         node = waiting.pop()
         yield node
-        waiting += reversed(children(node))
+        if not isinstance(node, Literal):  # long lists consist of constants
+            waiting += reversed(children(node))
 
 
 def rebuild(expression: Expression, change: Callable[[Expression], Expression]) -> Expression:
