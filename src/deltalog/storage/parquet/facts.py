@@ -75,7 +75,6 @@ class ChunkDetails(NamedTuple):
         data_pages: the position of the first data page.
         dictionary: the position of the dictionary page; 0 if there is no dictionary.
         has_only_dictionary: whether the footer states that all values are in the dictionary.
-        physical_type: the number of the values' physical type.
         codec: the number of the codec.
     """
 
@@ -85,7 +84,6 @@ class ChunkDetails(NamedTuple):
     data_pages: int
     dictionary: int
     has_only_dictionary: bool
-    physical_type: int
     codec: int
 
 
@@ -142,7 +140,6 @@ class Described:
                 _integer(fields, _DATA_PAGES),
                 _integer(fields, _DICTIONARY_PAGE) if _DICTIONARY_PAGE in fields else 0,
                 _has_only_dictionary(fields),
-                _integer(fields, _TYPE),
                 _integer(fields, _CODEC),
             )
         except (LookupError, TypeError, RecursionError, AttributeError) as error:
