@@ -11,10 +11,11 @@ import pytest
 
 from deltalog.errors import DataFileMissingError
 from deltalog.storage import Store, open_store
+from deltalog.storage.parquet import excerpt
 from deltalog.storage.parquet.excerpt import PAGED, Excerpt
 from deltalog.storage.parquet.facts import RECENT_FOOTERS
 from deltalog.storage.parquet.paged import PagedReader
-from deltalog.storage.parquet.reader import open_parquet
+from deltalog.storage.parquet.reader import ParquetReader, open_parquet
 from deltalog.storage.stores.local_files import local_state
 from deltalog.testing import CountingStore
 
@@ -103,6 +104,31 @@ def test_single_pages_of_plain_numbers_are_decoded_without_a_file(
     (tmp_path / "f.parquet").touch()
     assert read(store, (tmp_path / "f.parquet").stat().st_size, [0])["id"].to_pylist() == [42_001]
     assert len(files) == 2
+
+
+def test_pages_of_columns_need_not_begin_at_the_same_rows(
+    store: CountingStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Most writers limit the bytes of a page, so that pages of short values have more rows."""
+    options: Any = {"data_page_size": 20_000, "use_dictionary": False, "max_rows_per_page": ROWS}
+    data, wanted = DATA.select(["id", "t", "s"]), [(5, 7), (42_001, 42_002)]
+    numbers = pa.array([None, *range(ROWS - 1)], pa.int32())  # NULLs, so Arrow decodes them
+    data = data.append_column("n", numbers).append_column("v", DATA["x"].cast(pa.float32()))
+    out = pa.BufferOutputStream()
+    pq.write_table(data, out, write_page_index=True, row_group_size=ROWS, **options)
+    size = out.tell()
+    store.put("f.parquet", out.getvalue().to_pybytes())
+    monkeypatch.setattr(ParquetReader, "read_leaves", None)  # reads whole column chunks
+    reader = open_parquet(store, "f.parquet", size_bytes=size)
+    leaves = reader.leaf_indices(None)
+    paged = PagedReader(store, reader)
+    paged.load_index([0], leaves)
+    for threaded_bytes in (excerpt._THREADED_BYTES, 0):
+        monkeypatch.setattr(excerpt, "_THREADED_BYTES", threaded_bytes)
+        found = paged.read(leaves, wanted, paged.fetch(paged.missing_ranges(leaves, wanted)))
+        assert found.to_pylist() == [
+            row for start, end in wanted for row in data.slice(start, end - start).to_pylist()
+        ]
 
 
 def test_pages_elsewhere_take_two_rounds_of_requests(

@@ -159,31 +159,25 @@ class Excerpt:
             DamagedPageError: the pages do not match the index.
             pa.ArrowException: the pages cannot be decoded.
         """
-        known = decode_plain(self, footer, segments, wanted)
+        known: dict[int, Any] = decode_plain(self, footer, segments, wanted)
         count = len(self.groups[0].columns)
-        if not known:
-            return self._decode(footer, segments, wanted)
-        if len(known) < count:
-            left = [number for number in range(count) if number not in known]
-            rest = Excerpt(
-                [
-                    GroupPart(group.first_row, [group.columns[number] for number in left])
-                    for group in self.groups
-                ],
-                self.num_leaves,
-            )
-            table = rest._decode(footer, segments, wanted)
-            decoded: list[Any] = table.columns
-            known |= zip(left, zip(table.schema, decoded, strict=True), strict=True)
+        left = [number for number in range(count) if number not in known]
+        if left:
+            groups = [
+                GroupPart(group.first_row, [group.columns[number] for number in left])
+                for group in self.groups
+            ]
+            rest = Excerpt(groups, self.num_leaves)
+            known |= zip(left, rest._decode(footer, segments, wanted), strict=True)
         columns = [known[number] for number in range(count)]
         schema = pa.schema([field for field, _ in columns])
+        schema = schema.with_metadata(footer.arrow_schema.metadata)
         return pa.Table.from_arrays([values for _, values in columns], schema=schema)
 
-    def _decode(self, footer: Footer, segments: Segments, wanted: Sequence[RowRange]) -> pa.Table:
-        """Return the wanted rows of an excerpt, which Arrow decodes."""
+    def _decode(self, footer: Footer, segments: Segments, wanted: Sequence[RowRange]) -> list[Any]:
+        """Return the field and the wanted values of each column, which Arrow decodes."""
         texts = footer.texts
         data, num_bytes, encoded = self._file(footer.described, segments)
-        leaves = [part.leaf for column in self.groups[0].columns for part in column]
         num_rows = sum(end - start for start, end in wanted)
         dictionaries = [
             texts[leaf]
@@ -192,40 +186,51 @@ class Excerpt:
             and num_rows <= _FEW_OF_DICTIONARY * num_decoded
             and num_entries <= _SMALL_DICTIONARY * num_decoded
         ]
-        tops = [str(number) for number, column in enumerate(self.groups[0].columns) for _ in column]
 
         def opened() -> pq.ParquetFile:
             return open_file(pa.BufferReader(data), texts=dictionaries)
 
         groups = range(len(self.groups))
-        if num_bytes > _THREADED_BYTES:
-            read = read_side_by_side(opened, groups, leaves, tops, [1] * len(leaves))
-        else:
-            with opened() as file:
-                read = read_groups(file, groups, leaves)
-        columns = list(zip(*(group.columns for group in self.groups), strict=True))
-        if len(columns) != read.num_columns:
-            raise DamagedPageError(f"expected {len(columns)} columns, found {read.num_columns}")
-        rows = [
-            [
+        found: dict[int, Any] = {}
+        with opened() as file:
+            for rows, numbers in self._by_rows().items():
+                parts = [
+                    (str(number), part.leaf)
+                    for number in numbers
+                    for part in self.groups[0].columns[number]
+                ]
+                tops, leaves = [top for top, _ in parts], [leaf for _, leaf in parts]
+                if num_bytes > _THREADED_BYTES:
+                    read = read_side_by_side(opened, groups, leaves, tops, [1] * len(leaves))
+                else:
+                    read = read_groups(file, groups, leaves)
+                if read.num_columns != len(numbers):
+                    raise DamagedPageError(
+                        f"expected {len(numbers)} columns, found {read.num_columns}"
+                    )
+                cut = [_cut(values, rows, wanted) for values in read.columns]
+                table = pa.Table.from_arrays(cut, schema=read.schema)
+                shown = as_texts(
+                    table, [name for name in dictionaries if name in table.schema.names]
+                )
+                decoded: list[Any] = shown.columns
+                found |= zip(numbers, zip(shown.schema, decoded, strict=True), strict=True)
+        return [found[number] for number in range(len(found))]
+
+    def _by_rows(self) -> dict[tuple[RowRange, ...], list[int]]:
+        """Return the numbers of the columns by the rows on their pages.
+
+        Arrow reads only columns with the same number of rows into one table.
+        """
+        found: dict[tuple[RowRange, ...], list[int]] = {}
+        for number in range(len(self.groups[0].columns)):
+            rows = tuple(
                 (group.first_row + start, group.first_row + end)
-                for group, (part, *_) in zip(self.groups, parts, strict=True)
-                for start, end in part.rows
-            ]
-            for parts in columns
-        ]
-        cut, asked = read, list(wanted)
-        if any(one != asked for one in rows):
-            cut = pa.Table.from_arrays(
-                [
-                    _cut(values, around, wanted)
-                    for values, around in zip(read.columns, rows, strict=True)
-                ],
-                schema=read.schema,
+                for group in self.groups
+                for start, end in group.columns[number][0].rows
             )
-        elif any(len(values) != num_rows for values in read.columns):
-            raise DamagedPageError(f"expected {num_rows} rows in each column of {wanted}")
-        return as_texts(cut, dictionaries)
+            found.setdefault(rows, []).append(number)
+        return found
 
     def _file(
         self, footer: Described, segments: Segments
@@ -450,6 +455,8 @@ def _cut(
     """Return the values of the wanted rows."""
     if len(values) != sum(end - start for start, end in rows):
         raise DamagedPageError(f"expected {rows} rows, found {len(values)} values")
+    if list(rows) == list(wanted):
+        return values
     chunks: list[pa.Array[Any]] = []
     wanted_runs = iter(wanted)
     run = next(wanted_runs, None)

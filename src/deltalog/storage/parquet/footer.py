@@ -35,14 +35,13 @@ _META_DATA = 3
 _OFFSET_INDEX, _OFFSET_INDEX_BYTES, _COLUMN_INDEX, _COLUMN_INDEX_BYTES = 4, 5, 6, 7
 _ENCRYPTION = 8
 _STARTS_AT = -1  # not in Thrift: the position of the struct in the footer
-_TYPE, _CODEC, _UNCOMPRESSED_SIZE, _COMPRESSED_SIZE = 1, 4, 6, 7
+_CODEC, _UNCOMPRESSED_SIZE, _COMPRESSED_SIZE = 4, 6, 7
 _DATA_PAGES, _DICTIONARY_PAGE, _STATISTICS = 9, 11, 12
 _OLD_MAX, _OLD_MIN, _NULL_COUNT, _MAX_VALUE, _MIN_VALUE = 1, 2, 3, 5, 6
 # Maps the fields to read of a struct to the fields to read of their inner structs.
 _Fields = Mapping[int, "_Fields"]
 _COLUMN_CHUNK: Final[_Fields] = {
     _META_DATA: {
-        _TYPE: {},
         _CODEC: {},
         _UNCOMPRESSED_SIZE: {},
         _COMPRESSED_SIZE: {},
@@ -77,7 +76,6 @@ class ColumnChunk(NamedTuple):
         column_index: the range of the column index (bounds of pages).
         details_at: the position of the chunk's description in the footer.
         has_dictionary: whether the footer states the position of a dictionary page.
-        physical_type: the number of the values' physical type.
         codec: the number of the codec.
         uncompressed_bytes: the decompressed length of the pages, with their headers.
     """
@@ -92,7 +90,6 @@ class ColumnChunk(NamedTuple):
     column_index: ByteRange | None = None
     details_at: int | None = None
     has_dictionary: bool = False
-    physical_type: int | None = None
     codec: int | None = None
     uncompressed_bytes: int | None = None
 
@@ -258,7 +255,6 @@ def _chunk_of(fields: Mapping[int, Any] | None, *, is_ordered: bool) -> ColumnCh
         column_index=_range_of(fields, _COLUMN_INDEX, _COLUMN_INDEX_BYTES),
         details_at=fields.get(_STARTS_AT),
         has_dictionary=isinstance(dictionary, int) and dictionary > 0,
-        physical_type=_whole(chunk.get(_TYPE)),
         codec=_whole(chunk.get(_CODEC)),
         uncompressed_bytes=_whole(chunk.get(_UNCOMPRESSED_SIZE)),
     )

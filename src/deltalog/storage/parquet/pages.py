@@ -420,7 +420,7 @@ def _header(data: bytes, position: int, most_bytes: int | None) -> tuple[dict[in
 def _number(fields: dict[int, Any], number: int) -> int:
     """Return a field that must be a number of 0 or more."""
     value = fields.get(number)
-    if not isinstance(value, int) or value < 0:
+    if type(value) is not int or value < 0:  # a boolean is an int, too
         raise DamagedPageError(
             f"expected a number of 0 or more in a page's header, found {value!r}"
         )

@@ -10,6 +10,8 @@ Protocol: none; Apache Parquet's data pages, PLAIN encoding
 from __future__ import annotations
 
 import sys
+import zlib
+from bisect import bisect_right
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -37,8 +39,10 @@ _CODECS: Final[Mapping[int | None, Any]] = {
     6: "zstd",
     7: "lz4_raw",
 }
-_WIDTHS: Final[Mapping[int | None, int]] = {1: 4, 2: 8, 4: 4, 5: 8}
-"""The number of bytes of a value, by physical type: INT32, INT64, FLOAT, DOUBLE."""
+_WIDTHS: Final = {"INT32": 4, "INT64": 8, "FLOAT": 4, "DOUBLE": 8}
+"""The number of bytes of a value, by physical type."""
+_GZIP_OR_ZLIB: Final = 32 + zlib.MAX_WBITS
+"""Either header, as Arrow accepts both."""
 _KINDS: Final = frozenset(
     {pa.int32(), pa.int64(), pa.float32(), pa.float64(), pa.date32(), pa.timestamp("us")}
 )
@@ -128,11 +132,11 @@ def _values(
     width = field.type.bit_width // 8
     pieces: list[memoryview] = []
     for first_row_of_group, part in column:
-        chunk = part.chunk
-        if chunk.codec not in _CODECS or _WIDTHS.get(chunk.physical_type) != width:
+        codec_number, leaf = part.chunk.codec, footer.metadata.schema.column(part.leaf)
+        if codec_number not in _CODECS or _WIDTHS.get(leaf.physical_type) != width:
             return None
-        codec = _CODECS[chunk.codec]
-        is_optional = footer.metadata.schema.column(part.leaf).max_definition_level > 0
+        codec = _CODECS[codec_number]
+        is_optional = leaf.max_definition_level > 0
         runs = _within(wanted, first_row_of_group, footer)
         for first_row, page in _pages(part, segments):
             data = _decoded(page, width, codec, is_optional=is_optional)
@@ -153,7 +157,7 @@ def _values(
 def _within(wanted: Sequence[RowRange], first: int, footer: Footer) -> list[RowRange]:
     """Return the wanted rows of the row group that begins at row `first`, numbered within it."""
     starts = footer.row_group_starts
-    end = starts[starts.index(first) + 1]
+    end = starts[bisect_right(starts, first)]  # row groups without rows begin at `first`, too
     return [
         (max(start, first) - first, min(stop, end) - first)
         for start, stop in wanted
@@ -175,9 +179,7 @@ def _pages(part: Part, segments: Segments) -> list[tuple[int, DataPage]]:
     return found
 
 
-def _decoded(
-    page: DataPage, width: int, codec: str | None, *, is_optional: bool
-) -> memoryview | None:
+def _decoded(page: DataPage, width: int, codec: Any, *, is_optional: bool) -> memoryview | None:
     """Return the values of a page, or None if it has NULLs or is not a plain page of this width."""
     num_bytes = page.num_values * width
     if page.encoding != _PLAIN or page.num_nulls:
@@ -186,15 +188,13 @@ def _decoded(
     if levels is not None:  # a data page of version 2, whose levels are not compressed
         if size - levels != num_bytes:
             return None
-        body = page.body[levels:]
-        data = _decompressed(body, num_bytes, codec if page.is_compressed else None)
-        return memoryview(data) if len(data) == num_bytes else None
+        if is_optional and not _all_defined(page.body[:levels], page.num_values):
+            return None
+        return _decompressed(page.body[levels:], num_bytes, codec if page.is_compressed else None)
     if not num_bytes <= size <= num_bytes + 4 + _MOST_LEVEL_BYTES:
         return None
-    view = memoryview(_decompressed(page.body, size, codec))
-    if len(view) != size:
-        return None
-    if not is_optional:
+    view = _decompressed(page.body, size, codec)
+    if view is None or not is_optional:
         return view if size == num_bytes else None
     end = 4 + int.from_bytes(view[:4], "little")
     if size - end != num_bytes or page.level_encoding != _RLE:
@@ -202,8 +202,31 @@ def _decoded(
     return view[end:] if _all_defined(bytes(view[4:end]), page.num_values) else None
 
 
-def _decompressed(data: bytes, size: int, codec: Any) -> Any:
-    return data if codec is None else pa.Codec(codec).decompress(data, size)
+def _decompressed(data: bytes, size: int, codec: Any) -> memoryview | None:
+    """Return the decompressed bytes, or None if their number is not `size`.
+
+    `pa.Codec` does not return their number. If it is less than `size`, the end of the buffer has
+    arbitrary bytes; only for Zstandard, that is an error.
+    """
+    if codec is None:
+        return memoryview(data) if len(data) == size else None
+    if codec == "gzip":
+        inflate = zlib.decompressobj(_GZIP_OR_ZLIB)
+        try:
+            found = inflate.decompress(data, size + 1)
+        except zlib.error as error:
+            raise DamagedPageError(f"cannot decompress a page: {error}") from error
+        whole = inflate.eof and not inflate.unused_data and len(found) == size
+        return memoryview(found) if whole else None
+    decoder = pa.Codec(codec)
+    if codec != "zstd":
+        try:
+            decoder.decompress(data, size - 1)
+        except (pa.ArrowException, OSError):
+            pass  # as expected, because the buffer is too small
+        else:
+            return None
+    return memoryview(decoder.decompress(data, size))
 
 
 def _all_defined(levels: bytes, num_values: int) -> bool:

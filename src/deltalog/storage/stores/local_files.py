@@ -172,10 +172,22 @@ def local_path(text: str) -> str:
 
 
 def _read_at(file: BinaryIO, start: int, end: int) -> bytes:
+    data = _read_once(file, start, max(0, end - start))
+    # Linux returns at most 2 GiB at once, and some file systems return less than requested.
+    while 0 < len(data) < end - start:
+        at = start + len(data)
+        more = _read_once(file, at, end - at)
+        if not more:
+            break  # the file ends here
+        data += more
+    return data
+
+
+def _read_once(file: BinaryIO, start: int, num_bytes: int) -> bytes:
     if _PREAD is not None:
-        return _PREAD(file.fileno(), max(0, end - start), start)
+        return _PREAD(file.fileno(), num_bytes, start)
     file.seek(start)
-    return file.read(max(0, end - start))
+    return file.read(num_bytes)
 
 
 _PREAD: Final[Callable[[int, int, int], bytes] | None] = getattr(os, "pread", None)
