@@ -49,13 +49,13 @@ def test_a_guide_says_where_its_table_comes_from(name: str) -> None:
     text = (DOCS / "how-to" / name).read_text("utf-8")
     if name not in _MAKE_THEIR_OWN and _USES_FLIGHTS.search(text):
         beginning = text.split("\n## ")[0]
-        assert "[These lines](index.md) create the table `flights`" in " ".join(beginning.split())
+        assert "[the table `flights`](index.md#the-example-table)" in " ".join(beginning.split())
 
 
 @pytest.mark.parametrize("name", sorted(page.name for page in (DOCS / "how-to").glob("*.md")))
 def test_a_guide_says_first_what_it_is_about(name: str) -> None:
     paragraph = (DOCS / "how-to" / name).read_text("utf-8").split("\n\n")[1]
-    assert not paragraph.startswith(("[These lines]", "```", "<!--", "## "))
+    assert not paragraph.startswith(("The examples use", "| ", "```", "<!--", "## "))
 
 
 def test_each_public_error_has_meaning_cause_and_action() -> None:
