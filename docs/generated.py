@@ -44,14 +44,13 @@ GENERATED: Final[dict[str, dict[str, Callable[[], str]]]] = {
         "reading_table": reading_table,
         "writing_table": writing_table,
         "type_table": type_table,
-        "function_list": function_list,
-        "refusal_table": refusal_table,
     },
     "install": {"extras_table": extras_table},
     "how-to/from-deltalake": {"deltalake_table": deltalake_table},
     "how-to/spark-settings": {"settings_tables": settings_tables},
     "reference/index": {"reference_index": reference_index},
     "reference/protocol": {"property_table": property_table},
+    "sql-functions": {"function_list": function_list, "refusal_table": refusal_table},
 }
 """Page → its parts, in their order on the page, and what makes them."""
 AT_BUILD: Final[dict[str, dict[str, Callable[[], str]]]] = {
