@@ -131,11 +131,42 @@ def refusal_table() -> str:
     return "| function | why it is refused |\n|---|---|\n" + "".join(rows)
 
 
+_GROUPS = {
+    "delta.appendOnly": "Changes and concurrency",
+    "delta.logRetentionDuration": "Retention",
+    "delta.checkpointInterval": "Checkpoints",
+    "delta.dataSkippingNumIndexedCols": "Statistics and indexes",
+    "delta.enableChangeDataFeed": "Table features",
+    "delta.enableMaterializePartitionColumnsFeature": "Data files",
+}
+"""Its first property, in the order of the registry → the title of a group."""
+_BY_WRITERS = "Set by writers only"
+_DAY_MS = 86_400_000
+
+
 def property_table() -> str:
-    """One Markdown row per table property: key, attribute, default, meaning."""
+    """A Markdown table of properties for each group: key, default, meaning, attribute."""
     names = {id(value): name for name, value in vars(TableProperties).items()}
-    rows = [
-        f"| `{key}` | `{names[id(found)]}` | `{found.default!r}` | {found.doc} |\n"
-        for key, found in PROPERTIES.items()
-    ]
-    return "| property | attribute | default | meaning |\n|---|---|---|---|\n" + "".join(rows)
+    groups: dict[str, list[str]] = {}
+    title = ""
+    for key, found in PROPERTIES.items():
+        title = _GROUPS.get(key, title)
+        name = names[id(found)]
+        row = f"| `{key}` | {_default(name, found.default)} | {found.doc} | `{name}` |\n"
+        groups.setdefault(title if found.settable else _BY_WRITERS, []).append(row)
+    groups[_BY_WRITERS] = groups.pop(_BY_WRITERS)  # the last one
+    header = "| property | default | meaning | attribute |\n|---|---|---|---|\n"
+    return "\n".join(f"### {one}\n\n{header}{''.join(rows)}" for one, rows in groups.items())
+
+
+def _default(name: str, value: object) -> str:
+    """A default as one would set it."""
+    match value:
+        case None | ():
+            return "not set"
+        case bool():
+            return f"`{str(value).lower()}`"
+        case int() if name.endswith("_ms"):
+            return f"`interval {value // _DAY_MS} days`"
+        case _:
+            return f"`{value}`"

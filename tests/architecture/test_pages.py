@@ -11,6 +11,7 @@ import pytest
 from docs.error_table import ADVICE, advice_of, error_index, public_errors
 from docs.extras_table import PURPOSES, extras, extras_in_all, extras_table
 from docs.generated import AT_BUILD, GENERATED, filled, part_names
+from docs.method_table import GROUPS, public_members
 from docs.outputs import find_blocks
 
 import deltalog.errors
@@ -117,7 +118,12 @@ def test_no_option_of_a_store_is_invented() -> None:
 
 
 @pytest.mark.parametrize(
-    "term", ["performance", "faq", "minio", "onelake", "schema evolution", "gdpr", "concurrency"]
+    "term",
+    [
+        *("performance", "faq", "minio", "onelake", "schema evolution", "gdpr", "concurrency"),
+        *("upsert", "partition", "time travel", "vacuum", "polars", "pandas", "duckdb", "cdc", "lazy"),
+        *("change data feed", "unity catalog", "iceberg", "glossary", "transactions", "types"),
+    ],
 )
 def test_what_people_search_for_is_in_a_title(term: str) -> None:
     titles = [
@@ -127,6 +133,12 @@ def test_what_people_search_for_is_in_a_title(term: str) -> None:
         for title in re.findall(r"^#{1,2} (.+)$", page.read_text("utf-8"), re.MULTILINE)
     ]
     assert any(term in title for title in titles)
+
+
+def test_the_overview_has_each_method_of_a_table_once() -> None:
+    names = " ".join(GROUPS.values()).split()
+    assert len(names) == len(set(names))
+    assert set(names) == public_members()
 
 
 def test_pages_for_developers_are_apart_from_guides() -> None:
