@@ -121,7 +121,17 @@ def test_no_option_of_a_store_is_invented() -> None:
     "term",
     [
         *("performance", "faq", "minio", "onelake", "schema evolution", "gdpr", "concurrency"),
-        *("upsert", "partition", "time travel", "vacuum", "polars", "pandas", "duckdb", "cdc", "lazy"),
+        *(
+            "upsert",
+            "partition",
+            "time travel",
+            "vacuum",
+            "polars",
+            "pandas",
+            "duckdb",
+            "cdc",
+            "lazy",
+        ),
         *("change data feed", "unity catalog", "iceberg", "glossary", "transactions", "types"),
     ],
 )

@@ -96,7 +96,7 @@ def scan(
 
     The table format shows 50 rows unless a limit is given.
 
-    Example: deltalog scan flights -c carrier,delay --where "delay > 60" --format csv
+    Example: deltalog scan flights -c carrier --where "delay > 60" --csv
     """
     opened = open_table(table, option)
     rows = opened.scan(columns_of(opened, column), where, limit=_read(limit, form))
@@ -387,12 +387,16 @@ def optimize(
     option: Options = None,
     z_order: Annotated[
         list[str] | None,
-        typer.Option("--z-order", "-z", metavar="<column>", help="A column to sort by; may be repeated."),
+        typer.Option(
+            "--z-order", "-z", metavar="<column>", help="A column to sort by; may be repeated."
+        ),
     ] = None,
     purge: Annotated[  # noqa: FBT002  # typer's signature
         bool, typer.Option("--purge", help="Rewrite only files with deleted rows.")
     ] = False,
-    target_size: Annotated[int | None, typer.Option(help="Size of new files, in bytes.", min=1)] = None,
+    target_size: Annotated[
+        int | None, typer.Option(help="Size of new files, in bytes.", min=1)
+    ] = None,
     form: As = OutputFormat.TABLE,
 ) -> None:
     """Combine small files, sort rows, or purge deleted rows.

@@ -168,9 +168,9 @@ class ReadableTable(NoSequence):
     ) -> Scan:
         """Read some columns and rows, lazily: nothing is read before you request a result.
 
-        Iterate over the `Scan` to get batches, or call `to_pandas()`, `to_polars()` or `to_table()`.
-        `count()` counts rows, `explain()` states which files are read, and `tasks()` splits the
-        read for other processes.
+        Iterate over the `Scan` to get batches, or call `to_pandas()`, `to_polars()` or
+        `to_table()`. `count()` counts rows, `explain()` states which files are read, and `tasks()`
+        splits the read for other processes.
 
         Args:
             columns: names of columns; None means all columns of the table. `a.b` returns the struct
