@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from deltalog.spark.session.known_settings import FOLLOWED, REFUSED, WITHOUT_EFFECT, full_name
 
-_PREFIX = "Names without `spark.` begin with `spark.databricks.delta.`."
+_PREFIX = "Names without `spark.` have the prefix `spark.databricks.delta`."
 
 
 def settings_tables() -> str:
@@ -14,7 +14,8 @@ def settings_tables() -> str:
     for name, refusal in REFUSED.items():
         accepted = " or ".join(f"`{value}`" for value in refusal.accepted)
         who = "reads" if refusal.reads else "writes"
-        refused.append(f"| `{name}` | {accepted} | {who} | {refusal.instead} |\n")
+        instead = f"; {refusal.instead}" if refusal.instead else ""
+        refused.append(f"| `{name}` | {accepted}{instead} | {who} |\n")
     without = [
         f"**Reason: {reason}**\n\n{', '.join(f'`{name}`' for name in names)}\n"
         for reason, names in WITHOUT_EFFECT.items()
@@ -24,7 +25,7 @@ def settings_tables() -> str:
             "## Supported\n",
             _table("| setting | effect |", followed),
             f"## Refused\n\nThe accepted value is Delta's default. {_PREFIX}\n",
-            _table("| setting | accepted value | affects | use instead |", refused),
+            _table("| setting | accepted value | affects |", refused),
             f"## Without effect\n\nThese settings change nothing. {_PREFIX}\n",
             *without,
         ]
