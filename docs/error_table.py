@@ -180,7 +180,7 @@ ADVICE: Final[dict[str, tuple[str, str]]] = {
     ),
     "StorageError": (
         "The network, the disk or the service failed, or an extra is not installed.",
-        "deltalog has already retried; try again later. Check endpoint and region ([stores by name](how-to/stores-by-name.md)).",
+        "deltalog has already retried; try again later. Check endpoint and region ([store options](how-to/stores-by-name.md)).",
     ),
     "AlreadyExistsError": (
         "A new object was to be created, but it already exists.",
@@ -192,7 +192,7 @@ ADVICE: Final[dict[str, tuple[str, str]]] = {
     ),
     "AccessDeniedError": (
         "There are no credentials, or they have expired, or they do not permit this request.",
-        "See [stores by name](how-to/stores-by-name.md). If credentials expire, pass a [callable](how-to/stores.md#credentials-that-expire).",
+        "See [store options](how-to/stores-by-name.md). If credentials expire, pass a [callable](how-to/stores.md#credentials-that-expire).",
     ),
     "CatalogError": (
         "The catalog refused the request; the message contains its response.",
