@@ -120,7 +120,7 @@ ADVICE: Final[dict[str, tuple[str, str]]] = {
     ),
     "CommitOutcomeUnknownError": (
         "The connection was lost while the commit was sent, and the store cannot be reached.",
-        "Look for `error.txn_id` in `history()` before you try again. With an [application transaction](how-to/transactions.md#once-whatever-happens), you can try again at once.",
+        "Look for `error.txn_id` in `history()` before you try again. With an [application transaction](how-to/transactions.md#write-exactly-once), you can try again at once.",
     ),
     "CommitRetriesExhaustedError": (
         "Many writers commit to the table without a pause.",
@@ -180,7 +180,7 @@ ADVICE: Final[dict[str, tuple[str, str]]] = {
     ),
     "StorageError": (
         "The network, the disk or the service failed, or an extra is not installed.",
-        "deltalog has already retried; try again later. Check endpoint and region ([stores by name](how-to/stores-by-name.md)).",
+        "deltalog has already retried; try again later. Check endpoint and region ([store options](how-to/stores-by-name.md)).",
     ),
     "AlreadyExistsError": (
         "A new object was to be created, but it already exists.",
@@ -192,7 +192,7 @@ ADVICE: Final[dict[str, tuple[str, str]]] = {
     ),
     "AccessDeniedError": (
         "There are no credentials, or they have expired, or they do not permit this request.",
-        "See [stores by name](how-to/stores-by-name.md). If credentials expire, pass a [callable](how-to/stores.md#credentials-that-expire).",
+        "See [store options](how-to/stores-by-name.md). If credentials expire, pass a [callable](how-to/stores.md#credentials-that-expire).",
     ),
     "CatalogError": (
         "The catalog refused the request; the message contains its response.",
@@ -239,8 +239,21 @@ def public_errors() -> list[type[DeltaError]]:
 
 
 def error_index() -> str:
-    """A section for each public error: code, meaning, cause, action."""
-    return "\n".join(map(_section, public_errors()))
+    """A table of all public errors, and a section for each: code, meaning, cause, action."""
+    return "\n".join([_overview(), *map(_section, public_errors())])
+
+
+def _overview() -> str:
+    families: dict[type[DeltaError], list[str]] = {}
+    for error in public_errors():
+        root = next(cls for cls in error.__mro__ if DeltaError in cls.__bases__)
+        families.setdefault(root, []).extend([_link(error)] * (error is not root))
+    rows = [f"| {_link(root)} | {', '.join(names)} |\n" for root, names in families.items()]
+    return f"| error | more specific errors |\n|---|---|\n{''.join(rows)}"
+
+
+def _link(error: type[DeltaError]) -> str:
+    return f"[`{error.__name__}`](#{error.__name__.lower()})"
 
 
 def advice_of(error: type[DeltaError]) -> tuple[str, str]:

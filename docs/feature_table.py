@@ -4,6 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from deltalog.expressions import (
+    arithmetic,
+    arrays,
+    containers,
+    datetimes,
+    hashing,
+    java_functions,
+    numbers,
+    strings,
+)
 from deltalog.expressions.aliases import ALIASES, CASTS, MACROS
 from deltalog.expressions.functions import FUNCTIONS, REFUSED
 from deltalog.protocol.actions.properties import PROPERTIES, TableProperties
@@ -116,10 +126,51 @@ def _shown(name: str) -> str:
     return f"`{feature}` {form}".strip() if feature in FEATURES else name
 
 
+_TABLES = {
+    "Strings": (strings.KERNELS, java_functions.TEXT_ROWS),
+    "Numbers": (numbers.KERNELS, java_functions.ROWS, java_functions.KERNELS, arithmetic.KERNELS),
+    "Dates and timestamps": (datetimes.KERNELS,),
+    "Arrays, maps, structs": (containers.KERNELS, arrays.ROWS, arrays.KERNELS),
+    "Hashes and encodings": (hashing.KERNELS, numbers.ROWS),
+}
+"""A topic → the tables of the kernels that compute its functions."""
+_NAMES = {
+    "Strings": "charindex collate format_number format_string ilike like locate position space",
+    "Numbers": "conv mod",
+    "Dates and timestamps": "current_date current_timestamp date_part datepart timestamp_seconds",
+    "Conditions and NULL": (
+        "assert_true coalesce elt equal_null greatest if iff isnan isnotnull isnull least nanvl "
+        "nullif nvl2 typeof"
+    ),
+    "Functions with lambdas": (
+        "aggregate exists filter forall map_filter map_zip_with transform transform_keys "
+        "transform_values zip_with"
+    ),
+    "Hashes and encodings": "crc32 md5 sha1 sha2",
+}
+"""A topic → functions that are in no table of kernels, or in that of another topic."""
+_BY_NAME = {name: topic for topic, names in _NAMES.items() for name in names.split()}
+
+
 def function_list() -> str:
-    """The names of the functions that deltalog computes."""
+    """One Markdown row per topic: the names of the functions that deltalog computes."""
     names = {*FUNCTIONS, *ALIASES, *CASTS, *(name for name, _ in MACROS)}
-    return ", ".join(f"`{name}`" for name in sorted(names) if name.isidentifier())
+    topics: dict[str, list[str]] = {}
+    for name in sorted(names):
+        if name.isidentifier():
+            topics.setdefault(_topic(name), []).append(f"`{name}`")
+    order = dict.fromkeys([*_TABLES, *_NAMES, *topics])
+    rows = [f"| {topic} | {', '.join(topics[topic])} |\n" for topic in order if topic in topics]
+    return "| topic | functions |\n|---|---|\n" + "".join(rows)
+
+
+def _topic(name: str) -> str:
+    canonical = ALIASES.get(name, name)
+    if canonical in _BY_NAME:
+        return _BY_NAME[canonical]
+    if found := [one for one, tables in _TABLES.items() if any(canonical in t for t in tables)]:
+        return found[0]
+    return "Casts" if canonical in CASTS else "Others"
 
 
 def refusal_table() -> str:
@@ -131,11 +182,42 @@ def refusal_table() -> str:
     return "| function | why it is refused |\n|---|---|\n" + "".join(rows)
 
 
+_GROUPS = {
+    "delta.appendOnly": "Changes and concurrency",
+    "delta.logRetentionDuration": "Retention",
+    "delta.checkpointInterval": "Checkpoints",
+    "delta.dataSkippingNumIndexedCols": "Statistics and indexes",
+    "delta.enableChangeDataFeed": "Table features",
+    "delta.enableMaterializePartitionColumnsFeature": "Data files",
+}
+"""Its first property, in the order of the registry → the title of a group."""
+_BY_WRITERS = "Set by writers only"
+_DAY_MS = 86_400_000
+
+
 def property_table() -> str:
-    """One Markdown row per table property: key, attribute, default, meaning."""
+    """A Markdown table of properties for each group: key, default, meaning, attribute."""
     names = {id(value): name for name, value in vars(TableProperties).items()}
-    rows = [
-        f"| `{key}` | `{names[id(found)]}` | `{found.default!r}` | {found.doc} |\n"
-        for key, found in PROPERTIES.items()
-    ]
-    return "| property | attribute | default | meaning |\n|---|---|---|---|\n" + "".join(rows)
+    groups: dict[str, list[str]] = {}
+    title = ""
+    for key, found in PROPERTIES.items():
+        title = _GROUPS.get(key, title)
+        name = names[id(found)]
+        row = f"| `{key}` | {_default(name, found.default)} | {found.doc} | `{name}` |\n"
+        groups.setdefault(title if found.settable else _BY_WRITERS, []).append(row)
+    groups[_BY_WRITERS] = groups.pop(_BY_WRITERS)  # the last one
+    header = "| property | default | meaning | attribute |\n|---|---|---|---|\n"
+    return "\n".join(f"### {one}\n\n{header}{''.join(rows)}" for one, rows in groups.items())
+
+
+def _default(name: str, value: object) -> str:
+    """A default as one would set it."""
+    match value:
+        case None | ():
+            return "not set"
+        case bool():
+            return f"`{str(value).lower()}`"
+        case int() if name.endswith("_ms"):
+            return f"`interval {value // _DAY_MS} days`"
+        case _:
+            return f"`{value}`"

@@ -30,6 +30,7 @@ from docs.feature_table import (
     type_table,
     writing_table,
 )
+from docs.method_table import method_table
 from docs.reference_index import reference_index
 from docs.settings_table import settings_tables
 from docs.unreleased import unreleased_changes
@@ -44,14 +45,14 @@ GENERATED: Final[dict[str, dict[str, Callable[[], str]]]] = {
         "reading_table": reading_table,
         "writing_table": writing_table,
         "type_table": type_table,
-        "function_list": function_list,
-        "refusal_table": refusal_table,
     },
     "install": {"extras_table": extras_table},
     "how-to/from-deltalake": {"deltalake_table": deltalake_table},
     "how-to/spark-settings": {"settings_tables": settings_tables},
     "reference/index": {"reference_index": reference_index},
+    "reference/tables": {"method_table": method_table},
     "reference/protocol": {"property_table": property_table},
+    "sql-functions": {"function_list": function_list, "refusal_table": refusal_table},
 }
 """Page → its parts, in their order on the page, and what makes them."""
 AT_BUILD: Final[dict[str, dict[str, Callable[[], str]]]] = {

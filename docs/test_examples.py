@@ -106,22 +106,38 @@ _CONSOLE = re.compile(
 )
 
 
+def _commands(text: str) -> list[tuple[str, str]]:
+    """The commands of a page's console blocks, each with the output that stands below it."""
+    blocks = [block for reason, block in _CONSOLE.findall(text) if not reason]
+    found: list[tuple[str, str]] = []
+    for line in "".join(blocks).splitlines():
+        if line.startswith("$ "):
+            found.append((line[2:], ""))
+        else:
+            command, output = found.pop()
+            found.append((command, f"{output}{line}\n"))
+    return [(command, output) for command, output in found if "~/" not in command]
+
+
 def test_the_commands_of_the_command_line_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A reader can type the page from top to bottom; completion scripts are not installed."""
     monkeypatch.chdir(tmp_path)
     _make_flights()
-    text = (DOCS / "how-to" / "cli.md").read_text("utf-8")
-    blocks = [block for reason, block in _CONSOLE.findall(text) if not reason]
-    commands = re.findall(r"^\$ (.*)", "".join(blocks), re.MULTILINE)
-    commands = [command for command in commands if "~/" not in command]
+    commands = _commands((DOCS / "how-to" / "cli.md").read_text("utf-8"))
     assert len(commands) > 20
-    script = f"set -e\ndeltalog() {{ '{sys.executable}' -m deltalog \"$@\"; }}\n"
+    between = "---8<---"
+    script = f"set -e\ndeltalog() {{ '{sys.executable}' -m deltalog \"$@\"; }}\n" + "".join(
+        f"{command}\necho '{between}'\n" for command, _ in commands
+    )
     done = subprocess.run(  # noqa: S603 - what a reader types
-        ["/bin/sh", "-c", script + "\n".join(commands)], capture_output=True, text=True, check=False
+        ["/bin/sh", "-c", script], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+    printed = done.stdout.replace(str(tmp_path), HERE).split(f"{between}\n")
+    for (command, shown), output in zip(commands, printed, strict=False):
+        assert not shown or is_same(shown, output), f"{command} prints\n{output}"
 
 
 FIRST, SECOND = "0a1b2c3d-1111-4222-8333-0123456789ab", "ffffffff-9999-4888-b777-abcdefabcdef"

@@ -11,6 +11,7 @@ import pytest
 from docs.error_table import ADVICE, advice_of, error_index, public_errors
 from docs.extras_table import PURPOSES, extras, extras_in_all, extras_table
 from docs.generated import AT_BUILD, GENERATED, filled, part_names
+from docs.method_table import GROUPS, public_members
 from docs.outputs import find_blocks
 
 import deltalog.errors
@@ -24,7 +25,7 @@ _TOCTREE: Final = re.compile(r"```\{toctree\}\n(.*?)```", re.DOTALL)
 STORES: Final = DOCS / "how-to" / "stores-by-name.md"
 PAGES: Final = [page for page in DOCS.rglob("*.md") if "_build" not in page.parts]
 _USES_FLIGHTS: Final = re.compile(r"^```python\n.*?\bflights\b", re.MULTILINE | re.DOTALL)
-_MAKE_THEIR_OWN: Final = {"index.md", "sharing-server.md"}
+_MAKE_THEIR_OWN: Final = {"index.md", "sharing-server.md", "sharing-operations.md"}
 
 
 @pytest.mark.parametrize("name", GENERATED)
@@ -49,13 +50,13 @@ def test_a_guide_says_where_its_table_comes_from(name: str) -> None:
     text = (DOCS / "how-to" / name).read_text("utf-8")
     if name not in _MAKE_THEIR_OWN and _USES_FLIGHTS.search(text):
         beginning = text.split("\n## ")[0]
-        assert "[These lines](index.md) create the table `flights`" in " ".join(beginning.split())
+        assert "[the table `flights`](index.md#the-example-table)" in " ".join(beginning.split())
 
 
 @pytest.mark.parametrize("name", sorted(page.name for page in (DOCS / "how-to").glob("*.md")))
 def test_a_guide_says_first_what_it_is_about(name: str) -> None:
     paragraph = (DOCS / "how-to" / name).read_text("utf-8").split("\n\n")[1]
-    assert not paragraph.startswith(("[These lines]", "```", "<!--", "## "))
+    assert not paragraph.startswith(("The examples use", "| ", "```", "<!--", "## "))
 
 
 def test_each_public_error_has_meaning_cause_and_action() -> None:
@@ -117,7 +118,22 @@ def test_no_option_of_a_store_is_invented() -> None:
 
 
 @pytest.mark.parametrize(
-    "term", ["performance", "faq", "minio", "onelake", "schema evolution", "gdpr", "concurrency"]
+    "term",
+    [
+        *("performance", "faq", "minio", "onelake", "schema evolution", "gdpr", "concurrency"),
+        *(
+            "upsert",
+            "partition",
+            "time travel",
+            "vacuum",
+            "polars",
+            "pandas",
+            "duckdb",
+            "cdc",
+            "lazy",
+        ),
+        *("change data feed", "unity catalog", "iceberg", "glossary", "transactions", "types"),
+    ],
 )
 def test_what_people_search_for_is_in_a_title(term: str) -> None:
     titles = [
@@ -127,6 +143,12 @@ def test_what_people_search_for_is_in_a_title(term: str) -> None:
         for title in re.findall(r"^#{1,2} (.+)$", page.read_text("utf-8"), re.MULTILINE)
     ]
     assert any(term in title for title in titles)
+
+
+def test_the_overview_has_each_method_of_a_table_once() -> None:
+    names = " ".join(GROUPS.values()).split()
+    assert len(names) == len(set(names))
+    assert set(names) == public_members()
 
 
 def test_pages_for_developers_are_apart_from_guides() -> None:

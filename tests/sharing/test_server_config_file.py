@@ -155,8 +155,11 @@ def test_a_file_to_which_nobody_wrote_for_two_seconds_is_read_at_once(
 
 def test_the_guide_s_configuration_is_one() -> None:
     yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
-    page = Path(__file__).parents[2] / "docs" / "how-to" / "sharing-server.md"
-    blocks = re.findall(r"^```yaml\n(.*?)^```", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    guides = Path(__file__).parents[2] / "docs" / "how-to"
+    text = "\n".join(
+        (guides / f"sharing-{name}.md").read_text("utf-8") for name in ("server", "operations")
+    )
+    blocks = re.findall(r"^```yaml\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     whole, oauth = (
         yaml.safe_load(block.replace("sha256:5c2a…", f"sha256:{token_digest('x')}"))
         for block in blocks[:2]

@@ -7,7 +7,7 @@ from deltalog.sharing.server.config import RequestLimits
 from tests.support.sharing import small_config
 
 MIB = 1 << 20
-# As the guide says (docs/how-to/sharing-server.md).
+# As the guide says (docs/how-to/sharing-operations.md).
 UNLESS_SET = RequestLimits(
     body_bytes=2 * MIB,
     url_bytes=16 * 1024,

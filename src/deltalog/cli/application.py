@@ -406,7 +406,10 @@ class _Commands(TyperGroup):
 
 app: typer.Typer = typer.Typer(
     cls=_Commands,
-    help="Inspect and maintain Delta tables.",
+    help=(
+        "Read, write, check and maintain Delta tables.\n\n"
+        "deltalog COMMAND --help shows the options of a command."
+    ),
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

@@ -95,6 +95,8 @@ def scan(
     """Show rows of the table.
 
     The table format shows 50 rows unless a limit is given.
+
+    Example: deltalog scan flights -c carrier --where "delay > 60" --csv
     """
     opened = open_table(table, option)
     rows = opened.scan(columns_of(opened, column), where, limit=_read(limit, form))
@@ -110,7 +112,10 @@ def head(
     limit: Annotated[int, _LIMIT] = 5,
     form: As = OutputFormat.TABLE,
 ) -> None:
-    """Show a few rows; reads only as many files as necessary."""
+    """Show a few rows; reads only as many files as necessary.
+
+    Example: deltalog head flights -n 10
+    """
     opened = open_table(table, option)
     rows = opened.scan(columns_of(opened, column), where, limit=limit)
     print_batches(rows.schema, rows.to_batches(), form)
@@ -120,7 +125,10 @@ def head(
 def count(
     table: Location, option: Options = None, where: Where = None, form: As = OutputFormat.TABLE
 ) -> None:
-    """Count rows; reads no data if the log has the number."""
+    """Count rows; reads no data if the log has the number.
+
+    Example: deltalog count flights --where "month = 1"
+    """
     rows = open_table(table, option).scan(predicate=where).count()
     if form is OutputFormat.TABLE:
         typer.echo(str(rows))
@@ -139,6 +147,8 @@ def explain(
     """Explain which files a condition reads, and why.
 
     The command reads no data.
+
+    Example: deltalog explain flights --where "month = 1 and delay > 60"
     """
     opened = open_table(table, option)
     planned = opened.scan(columns_of(opened, column), where)
@@ -162,6 +172,8 @@ def cdf(  # noqa: PLR0917  # callers need each parameter
     """Show the change data feed of a range of versions.
 
     The table format shows 50 rows unless a limit is given.
+
+    Example: deltalog cdf flights 3 5
     """
     opened = open_table(table, option)
     first, last = as_version(start), None if end is None else as_version(end)
@@ -224,7 +236,10 @@ def diff(  # noqa: PLR0917  # callers need each parameter
     rows: Annotated[bool, typer.Option("--rows", help="Print the rows that differ.")] = False,  # noqa: FBT002  # typer's signature
     form: As = OutputFormat.TABLE,
 ) -> None:
-    """Show the differences between two versions."""
+    """Show the differences between two versions.
+
+    Example: deltalog diff flights 3 5 --key id --rows
+    """
     found = open_table(table, option).diff(
         as_version(before), None if after is None else as_version(after), key=key or ()
     )
@@ -269,7 +284,9 @@ def show(table: Location, option: Options = None, form: As = OutputFormat.TABLE)
 def history(
     table: Location,
     option: Options = None,
-    limit: Annotated[int | None, typer.Option("--limit", "-n", min=0)] = None,
+    limit: Annotated[
+        int | None, typer.Option("--limit", "-n", min=0, help="Maximum number of commits.")
+    ] = None,
     form: As = OutputFormat.TABLE,
 ) -> None:
     """Show the commits, newest first."""
@@ -335,7 +352,7 @@ def doctor(
     samples: Annotated[int, typer.Option(help="Number of data files to read.", min=0)] = 8,
     form: As = OutputFormat.TABLE,
 ) -> None:
-    """Find problems of the table, and how to solve them.
+    """Check the table: find problems, and how to solve them.
 
     The command also examines a table that cannot be opened.
     """
@@ -370,13 +387,22 @@ def optimize(
     option: Options = None,
     z_order: Annotated[
         list[str] | None,
-        typer.Option("--z-order", "-z", metavar="<column>", help="A column to cluster by."),
+        typer.Option(
+            "--z-order", "-z", metavar="<column>", help="A column to sort by; may be repeated."
+        ),
     ] = None,
-    purge: Annotated[bool, typer.Option("--purge", help="Only drop deleted rows.")] = False,  # noqa: FBT002  # typer's signature
-    target_size: Annotated[int | None, typer.Option(help="Bytes per new file.", min=1)] = None,
+    purge: Annotated[  # noqa: FBT002  # typer's signature
+        bool, typer.Option("--purge", help="Rewrite only files with deleted rows.")
+    ] = False,
+    target_size: Annotated[
+        int | None, typer.Option(help="Size of new files, in bytes.", min=1)
+    ] = None,
     form: As = OutputFormat.TABLE,
 ) -> None:
-    """Rewrite many small files to few large files."""
+    """Combine small files, sort rows, or purge deleted rows.
+
+    Example: deltalog optimize flights --z-order carrier --z-order month
+    """
     if z_order and purge:
         raise InvalidInputError("cannot use both --z-order and --purge: use one of them")
     optimizer = open_table(table, option).optimize
@@ -402,7 +428,9 @@ def vacuum(  # noqa: PLR0917  # callers need each parameter
             help="Hours to keep removed files; default: the table's.",
         ),
     ] = None,
-    full: Annotated[bool, typer.Option("--full", help="List all files in the store.")] = False,  # noqa: FBT002  # typer's signature
+    full: Annotated[  # noqa: FBT002  # typer's signature
+        bool, typer.Option("--full", help="Also find files of failed writes; lists the store.")
+    ] = False,
     delete: Annotated[bool, typer.Option("--delete", help="Delete the files.")] = False,  # noqa: FBT002  # typer's signature
     force: Annotated[  # noqa: FBT002  # typer's signature
         bool,
@@ -415,6 +443,8 @@ def vacuum(  # noqa: PLR0917  # callers need each parameter
     """List or delete the files that no version needs.
 
     The command deletes files only with --delete.
+
+    Example: deltalog vacuum flights --hours 240 --delete
     """
     opened = open_table(table, option)
     if not delete:
@@ -502,6 +532,8 @@ def write(  # noqa: PLR0917  # callers need each parameter
     """Write the rows of a file to a new or an existing table.
 
     A JSON file has one object per line.
+
+    Example: deltalog write flights delays.csv --mode append
     """
     from deltalog.table.write import write_by  # noqa: PLC0415  # only this command writes rows
 
@@ -635,7 +667,7 @@ def convert(
     option: Options = None,
     form: As = OutputFormat.TABLE,
 ) -> None:
-    """Make a Delta table of Parquet files or an Iceberg table.
+    """Convert Parquet files or an Iceberg table to a Delta table.
 
     The Delta table uses the existing data files.
     """
@@ -662,7 +694,10 @@ def restore(
     ] = False,
     form: As = OutputFormat.TABLE,
 ) -> None:
-    """Restore an earlier version of the table."""
+    """Restore an earlier version, as a new version.
+
+    Example: deltalog restore flights 3
+    """
     opened = open_table(table, option)
     found = opened.restore(as_version(target), ignore_missing_files=ignore_missing_files)
     version = opened.version()
@@ -790,7 +825,10 @@ def properties(
     ] = None,
     form: As = OutputFormat.TABLE,
 ) -> None:
-    """Change the table's properties if requested, and show them."""
+    """Show the table's properties, or change them.
+
+    Example: deltalog properties flights --set delta.appendOnly=true
+    """
     opened = open_table(table, option)
     if set_:
         opened.alter.set_table_properties(pairs(set_, "--set"))

@@ -163,7 +163,7 @@ def _own_files() -> dict[str, Path]:
 
 
 def _without_owner(member: tarfile.TarInfo) -> tarfile.TarInfo:
-    """Leave out the user's name, which is nobody's business on a cluster."""
+    """Leave out the name of the user, which a cluster need not know."""
     member.uid = member.gid = 0
     member.uname = member.gname = ""
     return member

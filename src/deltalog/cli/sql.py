@@ -65,12 +65,15 @@ def sql(  # noqa: PLR0917  # callers need each parameter
         ),
     ] = None,
     schema: Annotated[
-        str | None, typer.Option("--schema", "-s", help="Schema of shorter names.")
+        str | None, typer.Option("--schema", "-s", help="Default schema of names.")
     ] = None,
     option: Options = None,
     form: As = OutputFormat.TABLE,
 ) -> None:
-    """Run SQL statements, or start a prompt if none are given."""
+    """Run SQL statements, or start a prompt if none are given.
+
+    Example: deltalog sql -t flights=flights "SELECT count(*) FROM flights"
+    """
     from deltalog.statements import connect, parse_statement  # noqa: PLC0415  # slow, and only for SQL
     from deltalog.statements.connection import statements_of  # noqa: PLC0415  # as above
 

@@ -488,6 +488,12 @@ def sql(statement: str, parameters: Parameters = None, **tables: Any) -> SqlResu
     Raises:
         InvalidInputError: the string is not a statement. The message contains the position.
         DeltaError: the operation of the statement failed.
+
+    Examples:
+        >>> import deltalog
+        >>> rows = [{"id": 1, "n": 5}, {"id": 2, "n": 7}]
+        >>> deltalog.sql("SELECT max(n) AS n FROM t WHERE id < ?", [9], t=rows).to_pylist()
+        [{'n': 7}]
     """
     given = tables.get("tables")
     if isinstance(given, dict) and not all(isinstance(part, list) for part in given.values()):

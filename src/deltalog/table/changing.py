@@ -163,6 +163,16 @@ class ChangeableTable(ReadableTable):
         """Begin a transaction with one commit: `with table.transaction() as tx: tx.append(…)`.
 
         All operations see the table as it was at the beginning of the transaction.
+
+        Examples:
+            >>> from deltalog import DeltaTable, write_deltalake
+            >>> write_deltalake("memory://transaction", [{"id": 1}])
+            >>> table = DeltaTable("memory://transaction")
+            >>> with table.transaction() as tx:
+            ...     tx.delete("id = 1")
+            ...     tx.append([{"id": 2}])
+            >>> table.version(), table.count()
+            (1, 1)
         """
         from deltalog.table.transaction import TableTransaction
 
@@ -400,6 +410,12 @@ class ChangeableTable(ReadableTable):
 
         Cost: after pruning, reads the predicate's columns of the remaining files. Then writes
         deletion vectors of a few kilobytes, or rewrites the files with matching rows.
+
+        Examples:
+            >>> from deltalog import DeltaTable, write_deltalake
+            >>> write_deltalake("memory://delete", [{"id": 1}, {"id": 2}])
+            >>> DeltaTable("memory://delete").delete("id = ?", parameters=[1])["num_deleted_rows"]
+            1
         """
         from deltalog.operations.changes.file_options import FileOptions
         from deltalog.operations.delete import Delete
@@ -449,6 +465,13 @@ class ChangeableTable(ReadableTable):
         Cost: after pruning, reads the predicate's columns of the remaining files. Then reads all
         columns of the row groups with matching rows, or of the whole files without deletion
         vectors.
+
+        Examples:
+            >>> from deltalog import DeltaTable, write_deltalake
+            >>> write_deltalake("memory://update", [{"id": 1, "price": 5.0}])
+            >>> table = DeltaTable("memory://update")
+            >>> table.update({"price": "price * 2"}, predicate="id = 1")["num_updated_rows"]
+            1
         """
         from deltalog.operations.changes.file_options import FileOptions
         from deltalog.operations.update import Update
@@ -501,6 +524,16 @@ class ChangeableTable(ReadableTable):
             streamed_exec: ignored; accepted for compatibility with deltalake.
             max_spill_size: ignored; accepted for compatibility with deltalake.
             max_temp_directory_size: ignored; accepted for compatibility with deltalake.
+
+        Examples:
+            >>> from deltalog import DeltaTable, write_deltalake
+            >>> write_deltalake("memory://merge", [{"id": 1, "price": 5.0}])
+            >>> merge = DeltaTable("memory://merge").merge(
+            ...     [{"id": 1, "price": 6.0}, {"id": 2, "price": 7.0}], "target.id = source.id"
+            ... )
+            >>> merge = merge.when_matched_update_all().when_not_matched_insert_all()
+            >>> merge.execute()["num_target_rows_inserted"]
+            1
         """
         from deltalog.operations.changes.file_options import FileOptions
         from deltalog.operations.changes.request import ChangeRequest
@@ -551,6 +584,13 @@ class ChangeableTable(ReadableTable):
 
         Raises:
             SchemaMismatchError: a value cannot be stored in its column without loss.
+
+        Examples:
+            >>> from deltalog import DeltaTable, write_deltalake
+            >>> write_deltalake("memory://upsert", [{"id": 1, "price": 5.0}])
+            >>> rows = [{"id": 1, "price": 6.0}, {"id": 2, "price": 7.0}]
+            >>> DeltaTable("memory://upsert").upsert(rows, "id")["num_target_rows_inserted"]
+            1
         """
         from deltalog.operations.merge import upsert
         from deltalog.table.merge import TableMerger

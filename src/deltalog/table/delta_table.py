@@ -116,6 +116,13 @@ class DeltaTable(MaintainableTable, metaclass=_NamesOfTheClass):
 
     Cost: reads `_last_checkpoint`, lists the log once, and reads the commits after the checkpoint
     and a few columns of the checkpoint.
+
+    Examples:
+        >>> from deltalog import DeltaTable, write_deltalake
+        >>> write_deltalake("memory://open", [{"id": 1, "name": "Ann"}])
+        >>> table = DeltaTable("memory://open")
+        >>> table.version(), table.schema().names
+        (0, ('id', 'name'))
     """
 
     def __init__(
@@ -211,6 +218,13 @@ class DeltaTable(MaintainableTable, metaclass=_NamesOfTheClass):
         Raises:
             TableExistsError: the table already exists, and the mode is `error`.
             InvalidInputError: schema, columns and properties contradict each other.
+
+        Examples:
+            >>> from deltalog import DeltaTable, Field
+            >>> fields = [Field("id", "long", nullable=False), Field("name", "string")]
+            >>> table = DeltaTable.create("memory://create", fields, constraints={"real": "id > 0"})
+            >>> table.count()
+            0
         """
         from deltalog.operations.create import as_schema
         from deltalog.table.creating import TableDefinition, TablePlace, create_table

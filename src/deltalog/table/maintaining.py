@@ -195,6 +195,15 @@ class MaintainableTable(ChangeableTable):
 
         Cost: reads the file lists of both versions, and makes one request for each restored file.
         The commit contains only the files that differ.
+
+        Examples:
+            >>> from deltalog import DeltaTable, write_deltalake
+            >>> write_deltalake("memory://restore", [{"id": 1}])
+            >>> table = DeltaTable("memory://restore")
+            >>> _ = table.delete()
+            >>> _ = table.restore(0)
+            >>> table.version(), table.count()
+            (2, 1)
         """
         from deltalog.operations.restore import Restore
 

@@ -125,7 +125,7 @@ class TableOptimizer(SimilarNames):
         post_commithook_properties: PostCommitHookProperties | None = None,
         progress: Progress | None = None,
     ) -> dict[str, Any]:
-        """Rewrite small files as larger files, without deleted rows.
+        """Combine small files into larger files, without deleted rows.
 
         The order of rows within a partition does not change. A repeated call changes nothing. For a
         table with clustering columns, this is the same as `cluster()`.

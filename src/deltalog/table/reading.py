@@ -166,7 +166,11 @@ class ReadableTable(NoSequence):
         limit: int | None = None,
         order_by: Any = None,
     ) -> Scan:
-        """Plan a read of rows. The `Scan` streams, counts or explains it, or splits it into tasks.
+        """Read some columns and rows, lazily: nothing is read before you request a result.
+
+        Iterate over the `Scan` to get batches, or call `to_pandas()`, `to_polars()` or
+        `to_table()`. `count()` counts rows, `explain()` states which files are read, and `tasks()`
+        splits the read for other processes.
 
         Args:
             columns: names of columns; None means all columns of the table. `a.b` returns the struct
@@ -183,6 +187,13 @@ class ReadableTable(NoSequence):
 
         Cost: none until a result is requested. With `order_by`, files are read in the order of
         their statistics, until no other file can contain one of the first rows.
+
+        Examples:
+            >>> from deltalog import DeltaTable, write_deltalake
+            >>> write_deltalake("memory://scan", [{"id": 1, "n": 5}, {"id": 2, "n": 7}])
+            >>> scan = DeltaTable("memory://scan").scan(["id"], "n > 5")
+            >>> scan.to_table().to_pylist()
+            [{'id': 2}]
         """
         from deltalog.data.scan.plan import plan_scan
 
@@ -411,6 +422,15 @@ class ReadableTable(NoSequence):
             VersionNotFoundError: versions of the range are not in the log.
             ChangeDataFeedNotEnabledError: the feed was disabled in a version of the range.
             IncompatibleChangesError: the schema changed incompatibly within the range.
+
+        Examples:
+            >>> from deltalog import DeltaTable, write_deltalake
+            >>> feed = {"delta.enableChangeDataFeed": "true"}
+            >>> write_deltalake("memory://cdf", [{"id": 1}, {"id": 2}], configuration=feed)
+            >>> table = DeltaTable("memory://cdf")
+            >>> _ = table.delete("id = 1")
+            >>> table.load_cdf(1, columns=["id", "_change_type"]).read_all().to_pylist()
+            [{'id': 1, '_change_type': 'delete'}]
         """
         bound = arguments.as_one_bound
         first = bound(starting_version=starting_version, starting_timestamp=starting_timestamp)
@@ -526,6 +546,14 @@ class ReadableTable(NoSequence):
             InvalidInputError: a column does not exist.
 
         Cost: reads all files except those that are in both versions with the same deletion vector.
+
+        Examples:
+            >>> from deltalog import DeltaTable, write_deltalake
+            >>> write_deltalake("memory://diff", [{"id": 1, "n": 5}, {"id": 2, "n": 7}])
+            >>> table = DeltaTable("memory://diff")
+            >>> _ = table.update({"n": "8"}, predicate="id = 2")
+            >>> table.diff(0, key="id").summary()
+            {'added': 0, 'removed': 0, 'changed': 1}
         """
         from deltalog.table.inspect.diff import diff_snapshots
 

@@ -176,6 +176,13 @@ def write_deltalake(
         UnsupportedFeatureError: the table needs a feature that deltalog does not support.
 
     Cost: one pass over the data. An append reads no file of the table.
+
+    Examples:
+        >>> from deltalog import DeltaTable, write_deltalake
+        >>> write_deltalake("memory://write", [{"id": 1}, {"id": 2}])
+        >>> write_deltalake("memory://write", [{"id": 3}], mode="append")
+        >>> DeltaTable("memory://write").count()
+        3
     """
     write_by(None, table_or_uri, data, **given)
 
