@@ -198,8 +198,13 @@ def _parts(rows: pl.DataFrame, constant_bytes: int) -> Iterator[pl.DataFrame]:
     Raises:
         DataFileUnreadableError: a part is too large, because a few rows are larger than others.
     """
-    row_bytes = int(rows.estimated_size()) // max(1, rows.height) + constant_bytes
-    for part in rows.iter_slices(max(1, PART_BYTES // max(1, row_bytes))):
+    size = int(rows.estimated_size())
+    row_bytes = size // max(1, rows.height) + constant_bytes
+    most_rows = max(1, PART_BYTES // max(1, row_bytes))
+    if rows.height <= most_rows and row_bytes * rows.height <= MOST_DECODED_BYTES:
+        yield rows
+        return
+    for part in rows.iter_slices(most_rows):
         if part.estimated_size() + part.height * constant_bytes > MOST_DECODED_BYTES:
             raise DataFileUnreadableError("the rows are too large")
         yield part
