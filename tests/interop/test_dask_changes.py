@@ -19,7 +19,7 @@ import pytest
 
 from deltalog import DeltaTable, write_deltalake
 from deltalog.dask import DaskEngine, write
-from deltalog.integrations.tasks import Sent
+from deltalog.integrations.tasks import INLINE_BYTES, Sent
 from tests.support.dying import DyingStore
 from tests.support.engines import files_of
 from tests.support.sharded import (
@@ -123,21 +123,22 @@ def test_a_killed_worker_leaves_a_checkpoint(tmp_path: Path, client: Any) -> Non
 
 
 class DyingInput:
-    """An input of tasks; the process that receives it as the given one dies, once.
+    """An input of tasks; the process that uses it as the given one dies, once.
 
     Args:
-        flags: an empty directory, for a file of each process that has received the input.
+        flags: an empty directory, for a file of each process that has used the input.
         dying: the number of the process that dies.
+        padding: makes the input larger.
     """
 
-    def __init__(self, flags: Path, dying: int) -> None:
-        self.given = (flags, dying)
+    def __init__(self, flags: Path, dying: int, padding: bytes) -> None:
+        self.given = (flags, dying, padding)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _received, self.given
 
 
-def _received(flags: Path, dying: int) -> DyingInput:
+def _received(flags: Path, dying: int, padding: bytes) -> DyingInput:
     for number in range(20):
         try:
             (flags / str(number)).touch(exist_ok=False)
@@ -146,7 +147,7 @@ def _received(flags: Path, dying: int) -> DyingInput:
         if number == dying:
             os.kill(os.getpid(), signal.SIGKILL)
         break
-    return DyingInput(flags, dying)
+    return DyingInput(flags, dying, padding)
 
 
 def _use(shared: Any, number: Any) -> int:
@@ -155,13 +156,27 @@ def _use(shared: Any, number: Any) -> int:
 
 @pytest.mark.slow("starts two workers of dask.distributed")
 @pytest.mark.parametrize("dying", [0, 1])
-def test_a_worker_is_lost_while_it_receives_the_input_of_all_tasks(
-    tmp_path: Path, client: Any, dying: int
+@pytest.mark.parametrize("size_bytes", [0, INLINE_BYTES])
+def test_a_worker_is_lost_while_it_uses_the_input_of_all_tasks(
+    tmp_path: Path, client: Any, dying: int, size_bytes: int
 ) -> None:
     engine = DaskEngine(client, num_tasks=2)
-    shared = Sent(DyingInput(tmp_path, dying))
-    assert list(engine.run(_use, shared, [Sent(1), Sent(2)])) == [3, 4]
+    shared = Sent(DyingInput(tmp_path, dying, bytes(size_bytes)))
+    assert list(engine.run(_use, shared, [Sent(1), Sent(2)])) == [4, 5]
     assert (tmp_path / str(dying)).exists()
+
+
+def _use_own(shared: Any, own: Any) -> int:
+    return int(shared.value) + len(own.value.given)
+
+
+@pytest.mark.slow("starts two workers of dask.distributed")
+def test_a_worker_is_lost_while_it_uses_a_large_input_of_its_own(
+    tmp_path: Path, client: Any
+) -> None:
+    engine = DaskEngine(client, num_tasks=2)
+    own = [DyingInput(tmp_path, number, bytes(INLINE_BYTES)) for number in (0, 9)]
+    assert list(engine.run(_use_own, Sent(1), [Sent(one) for one in own])) == [4, 4]
 
 
 def _slow_or_failing(part: pd.DataFrame) -> pd.DataFrame:

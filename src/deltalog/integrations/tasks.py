@@ -15,7 +15,8 @@ from abc import abstractmethod
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain, takewhile
-from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar, Unpack
+from threading import RLock
+from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar, Unpack, cast
 
 import pyarrow as pa
 
@@ -620,17 +621,29 @@ class Sent(Generic[T]):
     """A value that is sent to the tasks of the caller's own job.
 
     Only pickles of this class contain the temporary credentials of a catalog. The repr does not
-    contain the value, because engines log the arguments of tasks.
+    contain the value, because engines log the arguments of tasks. The value is unpickled when a
+    task uses it, so that a scheduler passes it on as bytes.
 
     Args:
         value: the input of the tasks.
     """
 
-    __slots__ = ("_pickled", "value")
+    __slots__ = ("_pickled", "_value")
 
     def __init__(self, value: T) -> None:
-        self.value: T = value
+        self._value: T | None = value
         self._pickled: bytes | None = None
+
+    @property
+    def value(self) -> T:
+        """The input of the tasks."""
+        if self._value is None:
+            with _UNPICKLING:  # the tasks of a worker may share this object
+                pickled = self._pickled
+                if pickled is not None:
+                    self._value = pickle.loads(pickled)  # noqa: S301  # the caller's pickle
+                    self._pickled = None
+        return cast("T", self._value)
 
     @property
     def size_bytes(self) -> int:
@@ -643,12 +656,13 @@ class Sent(Generic[T]):
         pickled = self._pickled
         if pickled is None:
             pickled = pickled_for_tasks(self.value, _pickler())
-        if len(pickled) > INLINE_BYTES:
+        if len(pickled) > INLINE_BYTES and self._value is not None:
             self._pickled = None
         return _received, (pickled,)
 
     def __repr__(self) -> str:
-        return f"Sent(a {type(self.value).__name__})"
+        value = self._value
+        return "Sent(a pickle)" if value is None else f"Sent(a {type(value).__name__})"
 
 
 def _pickler() -> type[pickle.Pickler]:
@@ -665,7 +679,12 @@ def _pickler() -> type[pickle.Pickler]:
 
 
 def _received(data: bytes) -> Sent[Any]:
-    return Sent(pickle.loads(data))  # noqa: S301  # data that the process of the caller has pickled
+    sent: Sent[Any] = Sent(None)
+    sent._pickled = data  # noqa: SLF001  # of this module
+    return sent
+
+
+_UNPICKLING: Final = RLock()
 
 
 # --- distribution of the files of a scan among tasks
