@@ -163,6 +163,9 @@ _KEYS: dict[str, tuple[str, Callable[[int], Any]]] = {
         "timestamp_ntz",
         lambda n: _MOMENT.replace(tzinfo=None) + dt.timedelta(microseconds=n * 997),
     ),
+    "months": ("interval year to month", lambda n: n),
+    "time span": ("interval day to second", lambda n: dt.timedelta(microseconds=n * 999_983)),
+    "timestamp_nanos": ("timestamp_nanos", lambda n: n * 1_000_003),
     "string": ("string", lambda n: f"key {n:04}"),
     "double": ("double", lambda n: n / 3),
 }
@@ -172,9 +175,10 @@ _KEYS: dict[str, tuple[str, Callable[[int], Any]]] = {
 @pytest.mark.parametrize("kind", _KEYS)
 @pytest.mark.parametrize("is_ordered", [True, False])
 def test_rows_of_shares_match_as_those_of_the_whole_source(
-    tmp_path: Path, kind: str, equal: str, *, is_ordered: bool
+    tmp_path: Path, kind: str, equal: str, monkeypatch: pytest.MonkeyPatch, *, is_ordered: bool
 ) -> None:
     """NULLs on both sides, keys outside of all files, at their bounds, and several per row."""
+    monkeypatch.setenv("DELTALOG_PREVIEWS", "timestampNanos,intervalTypes")
     path, rng = tmp_path / "table", random.Random(f"{kind} {equal} {is_ordered}")
     name, make_key = _KEYS[kind]
     schema = Schema(

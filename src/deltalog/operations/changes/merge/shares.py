@@ -17,7 +17,7 @@ from deltalog.expressions.nodes import Column
 from deltalog.protocol.column_mapping import physical_name
 from deltalog.protocol.stats.parse import parsed_leaves
 from deltalog.protocol.stats.ranges import correction
-from deltalog.protocol.stats.schema import MAX_VALUES, MIN_VALUES
+from deltalog.protocol.stats.schema import MAX_VALUES, MIN_VALUES, has_bounds
 from deltalog.schema import find_field, to_arrow_type
 
 if TYPE_CHECKING:
@@ -84,6 +84,8 @@ def _ordered_field(key: Key, values: Array, plan: MergePlan) -> Field | None:
     if not isinstance(key.target, Column) or len(key.target.path) != 1:
         return None
     field = find_field(plan.configuration.schema, key.target.path)
+    if not has_bounds(field):
+        return None
     kind, given = to_arrow_type(field.type), values.type
     if pa.types.is_integer(kind) and pa.types.is_integer(given):
         return field
