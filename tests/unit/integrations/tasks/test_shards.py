@@ -23,6 +23,7 @@ from deltalog.errors import (
     InvalidInputError,
 )
 from deltalog.operations.changes.apply import balanced
+from deltalog.operations.changes.merge import shares
 from deltalog.operations.changes.merge.pairs import KeyIndex
 from deltalog.operations.changes.merge.source import MergeSource
 from deltalog.operations.engine import LocalEngine
@@ -151,6 +152,25 @@ def test_a_task_gets_the_source_rows_that_its_files_can_match(tmp_path: Path) ->
         assert max(own) < 40 // tasks * (700 + 60) + 6_000
         assert table.to_pyarrow_table().sort_by("id")["id"].to_pylist() == list(range(-39, 1))
         table.restore(39)
+
+
+@pytest.mark.parametrize("memory_bytes", [1 << 20, 1 << 19])
+def test_shares_that_together_exceed_the_memory_are_not_made(
+    tmp_path: Path, memory_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of four tasks can match 40 per cent of a source of 500 kB."""
+    monkeypatch.setattr(shares, "MEMORY_BYTES", memory_bytes)
+    path = tmp_path / "table"
+    for file in range(4):
+        write_deltalake(path, {"id": [file * 2000, file * 2000 + 4000]}, mode="append")
+    engine = PickledTasks(num_tasks=4)
+    table = DeltaTable(path, engine=engine)
+    _merge_many(table)
+    ((_, shared, own),) = engine.sent
+    has_shares = memory_bytes == 1 << 20
+    assert (shared < 20_000) is has_shares
+    assert (min(own) > 4_000 * 50) is has_shares
+    assert sum(table.to_pyarrow_table()["id"].to_pylist()) == -20_000
 
 
 _MOMENT = dt.datetime(2024, 2, 29, 12, tzinfo=dt.UTC)

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from deltalog._util.kernels import Array, compute
 from deltalog.expressions.nodes import Column
+from deltalog.operations.changes.merge.source import MEMORY_BYTES, MergeSource
 from deltalog.protocol.column_mapping import physical_name
 from deltalog.protocol.stats.parse import parsed_leaves
 from deltalog.protocol.stats.ranges import correction
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from deltalog.operations.changes.merge.plan import Key, MergePlan
-    from deltalog.operations.changes.merge.source import MergeSource
     from deltalog.schema import Field
 
 
@@ -56,7 +56,8 @@ def shares_of(
         keys: for each key of the plan, its values in these rows.
         parts: the files of each part, as rows of `snapshot.files` with their statistics.
 
-    Cost: parses two statistics of each file for each key. Copies the rows of the shares.
+    Cost: parses two statistics of each file for each key. Copies the rows of the shares; together
+    they have at most `MEMORY_BYTES`, or the size of the source.
     """
     known = [
         (values, key.null_safe, field)
@@ -73,8 +74,11 @@ def shares_of(
             if mask is not None:
                 inside = mask if inside is None else compute.and_(inside, mask)
         found.append(rows if inside is None else rows.filter(inside))
-    # The whole source is sent once per worker, a share once per task.
-    if sum(map(len, found)) > max(1, len(parts) // 2) * source.num_rows:
+    # The whole source is sent once per worker, a share once per task. Until then, all shares are in
+    # the client's memory.
+    num_rows = sum(map(len, found))
+    is_large = num_rows * source.size_bytes > MEMORY_BYTES * source.num_rows
+    if num_rows > (1 if is_large else max(1, len(parts) // 2)) * source.num_rows:
         return None
     return [SourceShare(source.subset(part), part) for part in found]
 
