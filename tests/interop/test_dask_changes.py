@@ -122,8 +122,8 @@ def test_a_killed_worker_leaves_a_checkpoint(tmp_path: Path, client: Any) -> Non
     check_a_killed_worker_leaves_a_checkpoint(tmp_path / "table", DaskEngine(client, num_tasks=2))
 
 
-class DyingInput:
-    """An input of tasks; the process that uses it as the given one dies, once.
+class DyingInput(Sent[Any]):
+    """A large input of tasks; the process that receives it as the given one dies, once.
 
     Args:
         flags: an empty directory, for a file of each process that has used the input.
@@ -131,8 +131,15 @@ class DyingInput:
         padding: makes the input larger.
     """
 
-    def __init__(self, flags: Path, dying: int, padding: bytes) -> None:
-        self.given = (flags, dying, padding)
+    __slots__ = ("given",)
+
+    def __init__(self, flags: Path, dying: int) -> None:
+        super().__init__(None)
+        self.given = (flags, dying)
+
+    @property
+    def size_bytes(self) -> int:
+        return INLINE_BYTES
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _received, self.given
@@ -151,7 +158,7 @@ def _received(flags: Path, dying: int, padding: bytes) -> DyingInput:
 
 
 def _use(shared: Any, number: Any) -> int:
-    return int(number.value) + len(shared.value.given)
+    return int(number.value) + len(shared.given)
 
 
 @pytest.mark.slow("starts two workers of dask.distributed")
@@ -161,22 +168,66 @@ def test_a_worker_is_lost_while_it_uses_the_input_of_all_tasks(
     tmp_path: Path, client: Any, dying: int, size_bytes: int
 ) -> None:
     engine = DaskEngine(client, num_tasks=2)
-    shared = Sent(DyingInput(tmp_path, dying, bytes(size_bytes)))
-    assert list(engine.run(_use, shared, [Sent(1), Sent(2)])) == [4, 5]
+    shared = DyingInput(tmp_path, dying)
+    assert list(engine.run(_use, shared, [Sent(1), Sent(2)])) == [3, 4]
     assert (tmp_path / str(dying)).exists()
 
 
-def _use_own(shared: Any, own: Any) -> int:
-    return int(shared.value) + len(own.value.given)
+class NotedInput:
+    """A small input of tasks; each process that unpickles it makes a file.
+
+    Args:
+        flags: an empty directory for these files.
+    """
+
+    def __init__(self, flags: Path) -> None:
+        self.flags = flags
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _noted, (self.flags,)
+
+
+def _noted(flags: Path) -> NotedInput:
+    (flags / str(os.getpid())).touch()
+    return NotedInput(flags)
+
+
+def _have_noted(shared: Any, own: Any) -> int:
+    return int(shared.value.flags == own.value.flags)
 
 
 @pytest.mark.slow("starts two workers of dask.distributed")
-def test_a_worker_is_lost_while_it_uses_a_large_input_of_its_own(
-    tmp_path: Path, client: Any
+def test_only_workers_unpickle_inputs(tmp_path: Path, client: Any) -> None:
+    """The scheduler is in this process."""
+    shared, inputs = NotedInput(tmp_path), [Sent(NotedInput(tmp_path)) for _ in range(4)]
+    assert list(DaskEngine(client).run(_have_noted, Sent(shared), inputs)) == [1, 1, 1, 1]
+    assert not (tmp_path / str(os.getpid())).exists()
+    assert any(tmp_path.iterdir())
+
+
+def _die_or_measure(shared: Any, own: Any) -> tuple[int, int]:
+    flag, dying = shared.value
+    number, data = own.value
+    if number == dying:
+        try:
+            flag.touch(exist_ok=False)
+        except FileExistsError:
+            return number, len(data)
+        os.kill(os.getpid(), signal.SIGKILL)
+    return number, len(data)
+
+
+@pytest.mark.slow("starts two workers of dask.distributed")
+@pytest.mark.parametrize("dying", [0, 3])
+def test_a_worker_is_lost_that_holds_large_inputs_of_tasks(
+    tmp_path: Path, client: Any, dying: int
 ) -> None:
-    engine = DaskEngine(client, num_tasks=2)
-    own = [DyingInput(tmp_path, number, bytes(INLINE_BYTES)) for number in (0, 9)]
-    assert list(engine.run(_use_own, Sent(1), [Sent(one) for one in own])) == [4, 4]
+    """Each of these inputs is sent to one worker."""
+    engine = DaskEngine(client, num_tasks=4)
+    inputs = [Sent((number, bytes(INLINE_BYTES + number))) for number in range(4)]
+    found = list(engine.run(_die_or_measure, Sent((tmp_path / "killed", dying)), inputs))
+    assert found == [(number, INLINE_BYTES + number) for number in range(4)]
+    assert (tmp_path / "killed").exists()
 
 
 def _slow_or_failing(part: pd.DataFrame) -> pd.DataFrame:

@@ -621,29 +621,30 @@ class Sent(Generic[T]):
     """A value that is sent to the tasks of the caller's own job.
 
     Only pickles of this class contain the temporary credentials of a catalog. The repr does not
-    contain the value, because engines log the arguments of tasks. The value is unpickled when a
-    task uses it, so that a scheduler passes it on as bytes.
+    contain the value, because engines log the arguments of tasks. A received value is unpickled
+    when a task first uses it: Dask's scheduler unpickles the arguments of tasks, and sends them on.
 
     Args:
         value: the input of the tasks.
     """
 
-    __slots__ = ("_pickled", "_value")
+    __slots__ = ("_kind", "_pickled", "_value")
 
     def __init__(self, value: T) -> None:
-        self._value: T | None = value
+        self._value: T | _Unread = value
+        self._kind: str = type(value).__name__
         self._pickled: bytes | None = None
 
     @property
     def value(self) -> T:
         """The input of the tasks."""
-        if self._value is None:
-            with _UNPICKLING:  # the tasks of a worker may share this object
-                pickled = self._pickled
-                if pickled is not None:
-                    self._value = pickle.loads(pickled)  # noqa: S301  # the caller's pickle
-                    self._pickled = None
-        return cast("T", self._value)
+        # Several threads of a worker may share this object. One of them may set `_value` and then
+        # forget the pickle, so read the pickle first.
+        pickled, value = self._pickled, self._value
+        if isinstance(value, _Unread):
+            value = self._value = pickle.loads(pickled or b"")  # noqa: S301  # data that the process of the caller has pickled
+            self._pickled = None
+        return value
 
     @property
     def size_bytes(self) -> int:
@@ -656,13 +657,16 @@ class Sent(Generic[T]):
         pickled = self._pickled
         if pickled is None:
             pickled = pickled_for_tasks(self.value, _pickler())
-        if len(pickled) > INLINE_BYTES and self._value is not None:
+        if len(pickled) > INLINE_BYTES and not isinstance(self._value, _Unread):
             self._pickled = None
-        return _received, (pickled,)
+        return _received, (pickled, self._kind)
 
     def __repr__(self) -> str:
-        value = self._value
-        return "Sent(a pickle)" if value is None else f"Sent(a {type(value).__name__})"
+        return f"Sent(a {self._kind})"
+
+
+class _Unread:
+    """The value of a received input that is not unpickled yet."""
 
 
 def _pickler() -> type[pickle.Pickler]:
@@ -678,13 +682,10 @@ def _pickler() -> type[pickle.Pickler]:
     return kind
 
 
-def _received(data: bytes) -> Sent[Any]:
-    sent: Sent[Any] = Sent(None)
-    sent._pickled = data  # noqa: SLF001  # of this module
+def _received(data: bytes, kind: str) -> Sent[Any]:
+    sent: Sent[Any] = Sent(_Unread())
+    sent._kind, sent._pickled = kind, data  # noqa: SLF001  # of this class
     return sent
-
-
-_UNPICKLING: Final = RLock()
 
 
 # --- distribution of the files of a scan among tasks

@@ -23,6 +23,7 @@ from deltalog.errors import (
     InvalidInputError,
 )
 from deltalog.operations.changes.apply import balanced
+from deltalog.operations.changes.merge import shares
 from deltalog.operations.changes.merge.pairs import KeyIndex
 from deltalog.operations.changes.merge.source import MergeSource
 from deltalog.operations.engine import LocalEngine
@@ -153,6 +154,25 @@ def test_a_task_gets_the_source_rows_that_its_files_can_match(tmp_path: Path) ->
         table.restore(39)
 
 
+@pytest.mark.parametrize("memory_bytes", [1 << 20, 1 << 19])
+def test_shares_that_together_exceed_the_memory_are_not_made(
+    tmp_path: Path, memory_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of four tasks can match 40 per cent of a source of 500 kB."""
+    monkeypatch.setattr(shares, "MEMORY_BYTES", memory_bytes)
+    path = tmp_path / "table"
+    for file in range(4):
+        write_deltalake(path, {"id": [file * 2000, file * 2000 + 4000]}, mode="append")
+    engine = PickledTasks(num_tasks=4)
+    table = DeltaTable(path, engine=engine)
+    _merge_many(table)
+    ((_, shared, own),) = engine.sent
+    has_shares = memory_bytes == 1 << 20
+    assert (shared < 20_000) is has_shares
+    assert (min(own) > 4_000 * 50) is has_shares
+    assert sum(table.to_pyarrow_table()["id"].to_pylist()) == -20_000
+
+
 _MOMENT = dt.datetime(2024, 2, 29, 12, tzinfo=dt.UTC)
 _KEYS: dict[str, tuple[str, Callable[[int], Any]]] = {
     "long": ("long", lambda n: n),
@@ -163,6 +183,9 @@ _KEYS: dict[str, tuple[str, Callable[[int], Any]]] = {
         "timestamp_ntz",
         lambda n: _MOMENT.replace(tzinfo=None) + dt.timedelta(microseconds=n * 997),
     ),
+    "months": ("interval year to month", lambda n: n),
+    "time span": ("interval day to second", lambda n: dt.timedelta(microseconds=n * 999_983)),
+    "timestamp_nanos": ("timestamp_nanos", lambda n: n * 1_000_003),
     "string": ("string", lambda n: f"key {n:04}"),
     "double": ("double", lambda n: n / 3),
 }
@@ -172,9 +195,10 @@ _KEYS: dict[str, tuple[str, Callable[[int], Any]]] = {
 @pytest.mark.parametrize("kind", _KEYS)
 @pytest.mark.parametrize("is_ordered", [True, False])
 def test_rows_of_shares_match_as_those_of_the_whole_source(
-    tmp_path: Path, kind: str, equal: str, *, is_ordered: bool
+    tmp_path: Path, kind: str, equal: str, monkeypatch: pytest.MonkeyPatch, *, is_ordered: bool
 ) -> None:
     """NULLs on both sides, keys outside of all files, at their bounds, and several per row."""
+    monkeypatch.setenv("DELTALOG_PREVIEWS", "timestampNanos,intervalTypes")
     path, rng = tmp_path / "table", random.Random(f"{kind} {equal} {is_ordered}")
     name, make_key = _KEYS[kind]
     schema = Schema(

@@ -190,6 +190,38 @@ def test_what_is_sent_shows_nothing_of_itself() -> None:
     assert pickle.loads(pickle.dumps(sent)).value == sent.value
 
 
+class Counted:
+    """An input of tasks that counts how often it is unpickled."""
+
+    times = 0
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _counted, ()
+
+
+def _counted() -> Counted:
+    Counted.times += 1
+    return Counted()
+
+
+@pytest.mark.parametrize("has_size", [True, False])
+def test_an_input_is_unpickled_when_it_is_used(*, has_size: bool) -> None:
+    """A scheduler unpickles the arguments of tasks, and sends them to workers."""
+    sent = Sent(Counted())
+    size_bytes = sent.size_bytes if has_size else None
+    before = Counted.times
+    for _ in range(3):
+        sent = pickle.loads(pickle.dumps(sent))
+        assert sent.size_bytes == size_bytes or not has_size
+        assert repr(sent) == "Sent(a Counted)"
+    assert Counted.times == before
+    assert sent.value is sent.value
+    assert Counted.times == before + 1
+    again = pickle.loads(pickle.dumps(sent))
+    assert Counted.times == before + 1
+    assert isinstance(again.value, Counted)
+
+
 def test_functions_for_credentials_are_sent() -> None:
     token = "from-a-vault"  # noqa: S105  # of nothing
     again = pickle.loads(pickle.dumps(Sent(lambda: {"token": token})))

@@ -14,17 +14,17 @@ import pyarrow as pa
 
 from deltalog._util.kernels import Array, compute
 from deltalog.expressions.nodes import Column
+from deltalog.operations.changes.merge.source import MEMORY_BYTES, MergeSource
 from deltalog.protocol.column_mapping import physical_name
 from deltalog.protocol.stats.parse import parsed_leaves
 from deltalog.protocol.stats.ranges import correction
-from deltalog.protocol.stats.schema import MAX_VALUES, MIN_VALUES
+from deltalog.protocol.stats.schema import MAX_VALUES, MIN_VALUES, has_bounds
 from deltalog.schema import find_field, to_arrow_type
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from deltalog.operations.changes.merge.plan import Key, MergePlan
-    from deltalog.operations.changes.merge.source import MergeSource
     from deltalog.schema import Field
 
 
@@ -56,7 +56,8 @@ def shares_of(
         keys: for each key of the plan, its values in these rows.
         parts: the files of each part, as rows of `snapshot.files` with their statistics.
 
-    Cost: parses two statistics of each file for each key. Copies the rows of the shares.
+    Cost: parses two statistics of each file for each key. Copies the rows of the shares; together
+    they have at most `MEMORY_BYTES`, or the size of the source.
     """
     known = [
         (values, key.null_safe, field)
@@ -73,8 +74,11 @@ def shares_of(
             if mask is not None:
                 inside = mask if inside is None else compute.and_(inside, mask)
         found.append(rows if inside is None else rows.filter(inside))
-    # The whole source is sent once per worker, a share once per task.
-    if sum(map(len, found)) > max(1, len(parts) // 2) * source.num_rows:
+    # The whole source is sent once per worker, a share once per task. Until then, all shares are in
+    # the client's memory.
+    num_rows = sum(map(len, found))
+    is_large = num_rows * source.size_bytes > MEMORY_BYTES * source.num_rows
+    if num_rows > (1 if is_large else max(1, len(parts) // 2)) * source.num_rows:
         return None
     return [SourceShare(source.subset(part), part) for part in found]
 
@@ -84,6 +88,8 @@ def _ordered_field(key: Key, values: Array, plan: MergePlan) -> Field | None:
     if not isinstance(key.target, Column) or len(key.target.path) != 1:
         return None
     field = find_field(plan.configuration.schema, key.target.path)
+    if not has_bounds(field):
+        return None
     kind, given = to_arrow_type(field.type), values.type
     if pa.types.is_integer(kind) and pa.types.is_integer(given):
         return field

@@ -199,6 +199,11 @@ class MergeSource:
         """The number of rows."""
         return self._starts[-1]
 
+    @property
+    def size_bytes(self) -> int:
+        """The size of the rows in memory, in bytes."""
+        return sum(batch.nbytes for batch in self._batches)
+
     def batches(self, names: Sequence[str]) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Yield the batches with these columns, each after the number of its first row."""
         for start, batch in zip(self._starts, self._batches, strict=False):
