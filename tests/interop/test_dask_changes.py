@@ -126,9 +126,8 @@ class DyingInput(Sent[Any]):
     """A large input of tasks; the process that receives it as the given one dies, once.
 
     Args:
-        flags: an empty directory, for a file of each process that has used the input.
+        flags: an empty directory, for a file of each process that has received the input.
         dying: the number of the process that dies.
-        padding: makes the input larger.
     """
 
     __slots__ = ("given",)
@@ -145,7 +144,7 @@ class DyingInput(Sent[Any]):
         return _received, self.given
 
 
-def _received(flags: Path, dying: int, padding: bytes) -> DyingInput:
+def _received(flags: Path, dying: int) -> DyingInput:
     for number in range(20):
         try:
             (flags / str(number)).touch(exist_ok=False)
@@ -154,7 +153,7 @@ def _received(flags: Path, dying: int, padding: bytes) -> DyingInput:
         if number == dying:
             os.kill(os.getpid(), signal.SIGKILL)
         break
-    return DyingInput(flags, dying, padding)
+    return DyingInput(flags, dying)
 
 
 def _use(shared: Any, number: Any) -> int:
@@ -163,9 +162,8 @@ def _use(shared: Any, number: Any) -> int:
 
 @pytest.mark.slow("starts two workers of dask.distributed")
 @pytest.mark.parametrize("dying", [0, 1])
-@pytest.mark.parametrize("size_bytes", [0, INLINE_BYTES])
-def test_a_worker_is_lost_while_it_uses_the_input_of_all_tasks(
-    tmp_path: Path, client: Any, dying: int, size_bytes: int
+def test_a_worker_is_lost_while_it_receives_the_input_of_all_tasks(
+    tmp_path: Path, client: Any, dying: int
 ) -> None:
     engine = DaskEngine(client, num_tasks=2)
     shared = DyingInput(tmp_path, dying)

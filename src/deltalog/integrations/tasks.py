@@ -15,8 +15,7 @@ from abc import abstractmethod
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain, takewhile
-from threading import RLock
-from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar, Unpack, cast
+from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar, Unpack
 
 import pyarrow as pa
 
