@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+from collections.abc import Callable
 from typing import Any
 
 import duckdb
@@ -12,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from deltalog import col
-from deltalog.errors import SharingError, UnsupportedTypeError
+from deltalog.errors import InvalidInputError, SharingError, UnsupportedTypeError
 from deltalog.sharing.client import SharedTable, SharingClient
 from tests.support.shared_files import (
     PROTOCOL,
@@ -60,11 +61,33 @@ def test_names_of_other_libraries_are_answered(shared: SharedTable) -> None:
         table.scan(where="id = 1")
     with pytest.raises(TypeError, match="a SharedTable has no length: use count"):
         len(table)
-    with pytest.raises(TypeError, match="use to_pyarrow_table"):
+    with pytest.raises(TypeError, match=r"use to_pandas\(\) for a data frame, to_pyarrow_table"):
         table["id"]
     client: Any = SharingClient(table.client.profile)
     with pytest.raises(AttributeError, match=r"did you mean 'list_shares'\?"):
         client.list_share  # noqa: B018
+
+
+def test_unknown_columns_are_named_with_what_was_attempted(shared: SharedTable) -> None:
+    table: Any = shared
+    calls: list[tuple[Callable[[], object], str]] = [
+        (lambda: table.scan(["nme"]), "read"),
+        (lambda: table.scan(predicate="nme = 'a'"), "read"),
+        (lambda: table.to_pandas(columns=["nme"]), "read"),
+        (lambda: table.to_polars(["nme"], lazy=True), "read"),
+        (
+            lambda: table.to_pyarrow_dataset(file_pruning_predicate=col.nme == "a"),
+            "make a dataset of",
+        ),
+        (lambda: table.file_uris([("nme", "=", "a")]), "list the files of"),
+        (lambda: table.partitions([("nme", "=", "a")]), "list the partitions of"),
+    ]
+    for call, attempt in calls:
+        with pytest.raises(InvalidInputError) as caught:
+            call()
+        found = str(caught.value)
+        assert found.startswith(f"cannot {attempt} {shared.table_uri}: there is no column 'nme'")
+        assert "did you mean 'name'" in found
 
 
 def test_a_table_tells_of_itself(shared: SharedTable) -> None:

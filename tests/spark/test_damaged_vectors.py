@@ -102,5 +102,5 @@ def test_the_footer_counts_the_rows_that_the_log_does_not(
 
 def test_another_cardinality_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     masked(tmp_path, {**PADDED, "cardinality": 2})
-    with pytest.raises(Exception, match="cardinality of 2, found 1 rows"):
+    with pytest.raises(Exception, match="cardinality of 2, found 1"):
         deltalog.spark.read(spark, tmp_path).collect()

@@ -208,8 +208,8 @@ def test_explain_says_which_files_workers_read_and_why(
     write_deltalake(tmp_path, data, partition_by="part")
     text = plan(registered.read.format("deltalog").load(str(tmp_path)))
     assert "FileScan parquet" in text
-    assert "read by Python workers: 1 files" in text
-    assert "have names that Spark would not find" in text
+    assert "read by Python workers: 1 file" in text
+    assert "Spark would not find 1 file by name" in text
 
 
 def test_a_frame_keeps_the_version_that_it_showed(registered: SparkSession, tmp_path: Path) -> None:

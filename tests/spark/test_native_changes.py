@@ -234,7 +234,7 @@ def test_only_files_that_spark_misreads_go_to_workers(
     write_deltalake(tmp_path, data, partition_by="part", configuration=FEED)
     found = feed(registered, tmp_path)
     assert "FileScan parquet" in plan(found)
-    assert "read by Python workers: 1 files" in plan(found)
+    assert "read by Python workers: 1 file" in plan(found)
     changes = open_changes(DeltaTable(tmp_path).snapshot, start=0)
     assert rows(found) == rows(changes.to_table())
 

@@ -228,13 +228,13 @@ def test_workers_without_us_are_given_no_small_files(
         wrong.setattr(spark.sparkContext, "pythonVer", "3.8")
         assert [row.id for row in deltalog.spark.read(spark, tmp_path).collect()] == [1]
     explained = deltalog.spark.scan(spark, tmp_path).explain()  # the workers are not asked again
-    assert "read by Spark's own Parquet reader: 1 files" in explained
+    assert "read by Spark's own Parquet reader: 1 file" in explained
     workers._without.clear()
-    assert "read by Python workers: 1 files" in deltalog.spark.scan(spark, tmp_path).explain()
+    assert "read by Python workers: 1 file" in deltalog.spark.scan(spark, tmp_path).explain()
     spark.conf.set(workers.CHECK_WORKERS, "false")
     try:
         explained = deltalog.spark.scan(spark, tmp_path).explain()
-        assert "read by Spark's own Parquet reader: 1 files" in explained
+        assert "read by Spark's own Parquet reader: 1 file" in explained
     finally:
         spark.conf.unset(workers.CHECK_WORKERS)
 

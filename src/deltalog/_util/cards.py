@@ -11,18 +11,22 @@ import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import datetime
+from dataclasses import fields
+from datetime import UTC, datetime
+from enum import Enum
 from html import escape
 from importlib import import_module
 from typing import Any, Final, TypeVar
 
 from deltalog._util.escaping import printable, printable_lines
-from deltalog._util.readable import readable_time
+from deltalog._util.readable import amount, outcome, readable_time
 
 _CELL: Final = "text-align:left;vertical-align:top;padding:0 1em 0 0"
 _HEAD: Final = f"{_CELL};font-weight:normal;opacity:.65"
 _MOST_CHARACTERS: Final = 200
 _TIME: Final = re.compile(r"[+-]?\d{4,}-\d\d-\d\d \d\d:\d\d:\d\d[.\d]*Z?")
+_MOMENTS: Final = frozenset({"created_ms", "expires_ms"})
+"""Fields that are a time and not a duration."""
 _SHEET: Final = "color:inherit;background:transparent;color-scheme:light dark"
 
 
@@ -93,6 +97,45 @@ def details_of(facts: Mapping[str, object]) -> CardPiece:
 def plain(text: str) -> CardPiece:
     """Return preformatted text with its line breaks."""
     return CardPiece(f'<pre style="{_SHEET}">{escape(printable_lines(text))}</pre>')
+
+
+class ShownFields:
+    """Base class of results that are dataclasses: a notebook card of the fields with a value."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        """Return the notebook card."""
+        facts = {one.name: getattr(self, one.name) for one in fields(self)}  # type: ignore[arg-type]  # a dataclass
+        return card(
+            type(self).__name__,
+            grid(
+                (_label(name), _fact(name, one))
+                for name, one in facts.items()
+                if one is not None and one not in ("", (), {})
+            ),
+        )
+
+
+def _label(name: str) -> str:
+    """Return the name of a field as words, without the unit, which the value has."""
+    words = name.removeprefix("num_").removesuffix("_ms").replace("_bytes", "")
+    return words.replace("_", " ")
+
+
+def _fact(name: str, value: Any) -> str:
+    """Return the value of a field: a number with its unit, a change as a sentence, or names."""
+    if isinstance(value, Mapping):
+        return outcome(value) or ", ".join(f"{key}={one}" for key, one in value.items())
+    if isinstance(value, Enum):
+        return str(value.value)
+    if name.startswith(("num_", "size_")):
+        return amount(name, value)
+    if name in _MOMENTS:
+        return readable_time(datetime.fromtimestamp(value / 1000, UTC))
+    names = getattr(value, "names", value)
+    separator = "." if name == "name" else ", "
+    return separator.join(map(str, names)) if isinstance(names, tuple | list) else str(names)
 
 
 def _style(cell: object) -> str:

@@ -34,15 +34,16 @@ def readable_time(value: datetime) -> str:
     return f"{at.isoformat(' ', 'seconds')}{fraction}Z"
 
 
-def counted(number: int, noun: str, plural: str = "") -> str:
-    """Return a number and its noun, such as `1 file` and `2,000 files`.
+def counted(number: float, noun: str, plural: str = "") -> str:
+    """Return a number and its noun, such as `1 file`, `2,000 files` and `0.5 hours`.
 
     Args:
         number: the number.
         noun: the noun in the singular.
         plural: the noun in the plural, if it is not the singular with an s.
     """
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+    shown = f"{number:,}" if isinstance(number, int) else f"{number:,g}"
+    return f"{shown} {noun if number == 1 else plural or noun + 's'}"
 
 
 # --- what an operation changed
@@ -63,14 +64,16 @@ _FILES_SKIPPED: Final = "num_target_files_skipped_during_scan"
 _SIZES: Final = ("numFilesAdded", "numFilesRemoved", "filesAdded", "filesRemoved")
 _WORDS: Final = re.compile(r"(?<=[a-z])(?=[A-Z])|_")
 _IS_SIZE: Final = re.compile("bytes|size", re.IGNORECASE)
+_MOST_LISTED: Final = 20
 _FOR_PROGRAMS: Final = {
+    "dry_run",
     "numBatches",
     "preserveInsertionOrder",
     "preservedStableOrder",
     "plannerStrategy",
     "maxBinSpanFiles",
 }
-"""Metrics of OPTIMIZE that describe its plan."""
+"""What details omit: what the title contains, and metrics that describe the plan of OPTIMIZE."""
 
 
 _IN_SENTENCES: Final = {
@@ -124,6 +127,17 @@ def _rewritten(facts: Mapping[str, Any]) -> str:
     )
 
 
+def repaired(facts: Mapping[str, Any]) -> str:
+    """Return what a repair of missing files did, or would do in a dry run, as a sentence."""
+    gone = facts["files_removed"]
+    unknown = facts.get("files_without_deletion_vector")
+    verb = "can be removed" if facts.get("dry_run") else "removed"
+    parts = [f"{counted(len(gone), 'missing file')} {verb}" if gone else "no data file is missing"]
+    if unknown:
+        parts.append(f"the deletion vector of {counted(len(unknown), FILE)} is missing")
+    return ", ".join(parts)
+
+
 def details(facts: Mapping[str, Any]) -> dict[str, str]:
     """Return the numbers of a result for people: names as words, with units, without zeros."""
     found = {}
@@ -134,6 +148,10 @@ def details(facts: Mapping[str, Any]) -> dict[str, str]:
         if isinstance(value, Mapping):
             if value.get("totalSize"):
                 found[f"size of {words}"] = _sizes(value)
+            continue
+        if isinstance(value, list):
+            more = f", … {len(value) - _MOST_LISTED:,} more" if len(value) > _MOST_LISTED else ""
+            found[words] = ", ".join(map(str, value[:_MOST_LISTED])) + more
             continue
         found[words.removesuffix(" ms").replace(" bytes", " size")] = amount(name, value)
     return found

@@ -88,6 +88,8 @@ class SimilarNames:
 class NoSequence:
     """Base class of tables and scans: errors of `len(x)`, `x[key]` and `list(x)` say what to use.
 
+    So do those of `pandas.DataFrame(x)`, which makes a list of `x` if it has `__iter__`.
+
     Attributes:
         _counted: what returns the number of rows.
         _items: what returns rows and columns.
@@ -110,6 +112,16 @@ class NoSequence:
 
         def __getitem__(self, key: object) -> NoReturn:
             """Raise an error that names the methods that return rows and columns."""
+            __tracebackhide__ = True  # IPython does not show this frame
+            raise TypeError(f"a {type(self).__name__} has no items: use {self._items}")
+
+        def __iter__(self) -> NoReturn:
+            """Raise the same error; classes that yield batches override this method."""
+            __tracebackhide__ = True  # IPython does not show this frame
+            raise TypeError(f"a {type(self).__name__} has no items: use {self._items}")
+
+        def __contains__(self, item: object) -> NoReturn:
+            """Raise the same error for `item in x`, which would compare the item with batches."""
             __tracebackhide__ = True  # IPython does not show this frame
             raise TypeError(f"a {type(self).__name__} has no items: use {self._items}")
 

@@ -86,17 +86,23 @@ class FileCatalog(OffersTransactions):
         schemas = sorted((name,) for name in self._folders("") if _is_safe(name))
         return [schema for schema in schemas if schema[: len(within)] == tuple(within)]
 
-    def check_schema(self, schema: Name) -> None:
+    def check_schema(self, schema: Name, attempt: str, spelled: Name) -> None:
         """Raise CatalogError if a local directory has no folder for a schema.
 
         Other stores have no empty folders, so there a schema without tables cannot be found.
+
+        Args:
+            schema: the schema.
+            attempt: what needs the schema, for the error.
+            spelled: the name of the schema in SQL, with the alias of the catalog.
         """
-        store, shown = self._schema_store(schema), shown_name(schema)
-        if is_local(store) and schema not in (known := self.list_schemas()):
+        folder = native_path(self._schema_store(schema), "")
+        if folder is not None and not Path(folder).is_dir():
+            known = self.list_schemas()
             names = ", ".join(map(shown_name, known[:_MOST_NAMES])) or "none"
             raise CatalogError(
-                f"there is no schema {shown} in {self._root}: found {names}; CREATE SCHEMA "
-                f"{shown} makes it",
+                f"cannot {attempt}: there is no schema {shown_name(schema)} in {self._root}: found "
+                f"{names}; CREATE SCHEMA {shown_name(spelled)} makes it",
                 status=404,
             )
 

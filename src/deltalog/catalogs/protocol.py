@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
 from deltalog._util.argument_types import check_type, wrong_argument
 from deltalog._util.cached import name_methods_after
+from deltalog._util.cards import ShownFields
 from deltalog._util.lazy_names import higher
 from deltalog._util.paths import FileInfo
 from deltalog._util.similar_names import SimilarNames
@@ -45,7 +46,7 @@ class TableType(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CatalogTable:
+class CatalogTable(ShownFields):
     """The entry of a table in a catalog. If it differs from the table's log, the log is right.
 
     Args:

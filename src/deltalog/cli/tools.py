@@ -18,7 +18,7 @@ from typer.completion import (  # type: ignore[attr-defined]  # not exported by 
 )
 
 from deltalog._util.clock import Stopwatch
-from deltalog._util.readable import readable_size
+from deltalog._util.readable import counted, readable_size
 from deltalog.cli.application import (
     As,
     OutputFormat,
@@ -154,7 +154,7 @@ def simulate(
             right, versions = right + 1, versions + report.versions
             if histories == 1:
                 _show([*report.trace, f"digest {report.digest}"])
-    typer.echo(f"{right} of {histories} histories are right: {versions} versions")
+    typer.echo(f"{right} of {histories} histories are right: {counted(versions, 'version')}")
     seconds = max(watch.elapsed_ms(), 1) / 1000
     typer.echo(f"{histories / seconds:.1f} histories a second", err=True)
     if right < histories:

@@ -383,6 +383,8 @@ class Column(Expression):
 
     path: tuple[str, ...]
 
+    _otherwise = "col('info.city') for a field of a struct"
+
     @property
     def name(self) -> str:
         """The dotted name of the column, for error messages."""
@@ -548,13 +550,35 @@ class Variable(Expression):
     name: str
 
 
-def col(name: str) -> Column:
-    """Return a column. Dots separate fields; backticks quote a name: ``col("a.`b.c`")``.
+class Columns:
+    """Return a column: `col("id")` or `col.id`.
 
-    Raises:
-        InvalidInputError: the name is empty, or a backtick is not closed.
+    In a string, dots separate fields, and backticks quote a name: ``col("a.`b.c`")``.
     """
-    return Column(_split_name(name))
+
+    __slots__ = ()
+
+    def __call__(self, name: str) -> Column:
+        """Return a column, or a field of a struct.
+
+        Raises:
+            InvalidInputError: the name is empty, or a backtick is not closed.
+        """
+        return Column(_split_name(name))
+
+    def __getattr__(self, name: str) -> Column:
+        """Return a column whose name does not begin with an underscore."""
+        __tracebackhide__ = True  # IPython does not show this frame
+        if name.startswith("_"):
+            raise AttributeError(f"col has no attribute {name!r}: use col({name!r})")
+        return Column((name,))
+
+    def __repr__(self) -> str:
+        """Return the public name."""
+        return "deltalog.col"
+
+
+col: Final[Columns] = Columns()
 
 
 def lit(value: object) -> Expression:

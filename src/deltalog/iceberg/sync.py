@@ -23,6 +23,7 @@ from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestCo
 from pyiceberg.table.snapshots import Operation, Summary
 from pyiceberg.table.snapshots import Snapshot as IcebergSnapshot
 
+from deltalog._util.cards import ShownFields
 from deltalog._util.json import dumps
 from deltalog._util.kernels import compute
 from deltalog.data.scan.plan import descriptor_of
@@ -86,7 +87,7 @@ _THIRD: Final = 3  # the format version with deletion vectors and row ids
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IcebergVersion:
+class IcebergVersion(ShownFields):
     """The Iceberg metadata of a table version.
 
     version: the Delta version: the requested version or a later one.

@@ -23,6 +23,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 
+from deltalog._util.cards import ShownFields
 from deltalog._util.json import JsonObject, dumps, loads
 from deltalog._util.paths import KEYS_DIRECTORY, LOG_DIRECTORY, FileInfo
 from deltalog.errors import (
@@ -62,7 +63,7 @@ class BranchState(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Branch:
+class Branch(ShownFields):
     """A branch of a table.
 
     Args:

@@ -294,8 +294,8 @@ class Clone(Operation[Cloned]):
         others = with_other_row_ids(self.source.store, files, {})
         if others.true_count:
             raise InvalidInputError(
-                f"cannot clone {self.source.store.root} with icebergCompatV3: {others.true_count} "
-                "of its files have row ids, which Iceberg's readers would mistake for those of the "
+                f"cannot clone {self.source.store.root} with icebergCompatV3: Iceberg's readers "
+                f"would mistake the row ids in {others.true_count} of its files for those of the "
                 "clone; clone it with delta.enableIcebergCompatV3 = false and "
                 "delta.universalFormat.enabledFormats = '', then optimize.upgrade_uniform(3) "
                 "rewrites those files"

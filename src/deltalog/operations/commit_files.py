@@ -13,6 +13,7 @@ import pyarrow as pa
 from deltalog._util.json import loads
 from deltalog._util.kernels import pc
 from deltalog._util.paths import canonical_paths, check_confined, encode_path
+from deltalog._util.readable import FILE, counted
 from deltalog.data.scan.prune import prune
 from deltalog.data.write.written import WrittenFiles, rules_of
 from deltalog.errors import DataFileMissingError, InvalidInputError, ObjectNotFoundError
@@ -229,7 +230,7 @@ class CommitActions(Operation[Nothing]):
             if found.num_rows < len(paths):
                 raise InvalidInputError(
                     f"cannot remove {paths!r} from {transaction.store.root}: the table has "
-                    f"{found.num_rows} of these {len(paths)} files"
+                    f"{found.num_rows} of {counted(len(paths), FILE)}"
                 )
             transaction.remove_files(found, data_change=data_change)
 

@@ -17,6 +17,7 @@ import pyarrow as pa
 from deltalog._util.escaping import name_key, path_key
 from deltalog._util.json import JsonObject, loads
 from deltalog._util.paths import FileInfo, canonical_path, canonical_paths, decode_path, is_absolute
+from deltalog._util.readable import FILE, counted
 from deltalog.data.scan.plan import descriptor_of
 from deltalog.data.scan.transform import load_bitmap
 from deltalog.data.write.deletion_vectors import store_vectors
@@ -106,8 +107,8 @@ def find_parquet_files(store: Store) -> list[FileInfo]:
         gone = committed - {info.path for info in found}
         if gone:
             raise InvalidInputError(
-                f"cannot convert {store.root}: {len(gone)} files that {SINK_LOG} names do not "
-                f"exist, such as {min(gone)}"
+                f"cannot convert {store.root}: {SINK_LOG} names {counted(len(gone), FILE)} that "
+                f"cannot be found, such as {min(gone)}"
             )
         found = [info for info in found if info.path in committed]
     if not found:
@@ -303,8 +304,9 @@ def _by_position(info: FileInfo, fields: StructType) -> list[str | None]:
     parts = [part for part in _directory(info).split("/") if part]
     if len(parts) != len(fields.fields):
         raise InvalidInputError(
-            f"cannot convert {info.path!r}: expected one directory for each of the "
-            f"{len(fields.fields)} partition columns, found {len(parts)} directories"
+            f"cannot convert {info.path!r}: expected "
+            f"{counted(len(fields.fields), 'directory', 'directories')}, one for each partition "
+            f"column, found {len(parts)}"
         )
     return [None if part == NULL_DIRECTORY else part for part in parts]
 

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from deltalog._util.kernels import compute, exact_sum
 from deltalog._util.paths import canonical_paths, decode_path
+from deltalog._util.readable import FILE, counted
 from deltalog.data.scan.plan import descriptor_of
 from deltalog.data.write.changes import ChangeWriter
 from deltalog.errors import (
@@ -370,8 +371,9 @@ def _check_paths(base: Snapshot, net: NetChange) -> None:
     if len(inside) < new.num_rows:
         outside = new.filter(compute.invert(compute.is_in(new.column("path"), value_set=inside)))
         raise UnsafePathError(
-            f"cannot publish a branch of {root}: its log names {outside.num_rows} files outside of "
-            f"the table, such as {outside.column('path')[0].as_py()!r}; discard the branch"
+            f"cannot publish a branch of {root}: its log names "
+            f"{counted(outside.num_rows, FILE)} outside of the table, such as "
+            f"{outside.column('path')[0].as_py()!r}; discard the branch"
         )
 
 
@@ -386,7 +388,7 @@ def _check_files(head: Snapshot, net: NetChange, progress: ProgressCount) -> Non
         shown = ", ".join(sorted(missing)[:_SHOWN])
         raise DataFileMissingError(
             f"cannot publish version {head.version} of a branch of {head.store.root}: "
-            f"{len(missing)} of its files no longer exist, such as {shown}; another program has "
+            f"{len(missing)} of its files cannot be found, such as {shown}; another program has "
             "vacuumed the table, and does not know branches; discard the branch and write it again"
         )
 

@@ -24,6 +24,7 @@ from deltalog._util.escaping import name_key
 from deltalog._util.json import JsonObject, dumps, loads
 from deltalog._util.kernels import compute
 from deltalog._util.paths import canonical_path, canonical_paths
+from deltalog._util.readable import counted
 from deltalog.data.scan.plan import descriptor_of
 from deltalog.errors import DeltaError, InvalidInputError, MalformedLogError, ObjectNotFoundError
 from deltalog.log.branches import check_main, list_branches, on_branch
@@ -370,8 +371,9 @@ def _check_retention(
         )
     if enforces and asked_ms < default_ms:
         raise InvalidInputError(
-            f"cannot vacuum {snapshot.store.root} with a retention of {asked_ms / _HOUR_MS:g} "
-            f"hours: the table keeps removed files for {default_ms / _HOUR_MS:g} hours "
+            f"cannot vacuum {snapshot.store.root} with a retention of "
+            f"{counted(asked_ms / _HOUR_MS, 'hour')}: the table keeps removed files for "
+            f"{counted(default_ms / _HOUR_MS, 'hour')} "
             "(delta.deletedFileRetentionDuration), because readers of old versions and running "
             f"writers may need them; if there are none, {UNCHECKED}"
         )

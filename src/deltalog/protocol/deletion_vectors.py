@@ -366,7 +366,7 @@ def _check_cardinality(
     if bitmap.cardinality != descriptor.cardinality:
         raise _unreadable(
             descriptor,
-            f"expected a cardinality of {descriptor.cardinality}, found {bitmap.cardinality} rows",
+            f"expected a cardinality of {descriptor.cardinality}, found {bitmap.cardinality}",
         )
     return bitmap
 

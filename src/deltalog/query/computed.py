@@ -37,6 +37,7 @@ from deltalog.query.query_trees import (
     AGGREGATES,
     ASKED,
     BY_NAME,
+    OF_DOUBLES,
     ROWS_FROM_ONE,
     WRITTEN,
     ResultType,
@@ -62,6 +63,7 @@ from deltalog.query.query_trees import (
     with_function,
     with_positions,
 )
+from deltalog.query.regressions import PARTS_OF_REGRESSION
 from deltalog.schema.types import STRING
 
 if TYPE_CHECKING:
@@ -76,7 +78,7 @@ _MARK: Final = mark_named("mark")
 _ARGUMENT: Final = mark_named("argument")
 MARKS: Final = re.compile(rf"{_MARK}(\d+)_")
 ROW_OF_SIDE: Final = "deltalog_row"
-ARGUMENTS: Final = re.compile(rf"{_ARGUMENT}(\d+)_")
+ARGUMENTS: Final = re.compile(rf"{_ARGUMENT}\d+_(\d)_")
 _CONDITIONS: Final = (exp.Where, exp.Having, exp.Qualify)
 # Nodes that deltalog does not compute: DuckDB receives them unchanged, or they are not an
 # expression over one row.
@@ -93,10 +95,13 @@ _OTHER_MOMENTS: Final = re.compile(
 )
 # An expression that contains one of these nodes is not a constant, or its value is not known yet.
 _UNKNOWN: Final = (exp.Column, exp.Query, exp.Placeholder)
-_BESIDE: Final[dict[ResultType, tuple[type[Expr], ...]]] = {
+_BESIDE: Final[dict[ResultType, tuple[Callable[..., Expr], ...]]] = {
     ResultType.AVERAGE: (exp.Sum, exp.Count),
     ResultType.POPULATION: (exp.AnyValue,),
     ResultType.CORRELATION: (exp.RegrCount, exp.CovarPop),
+    ResultType.REGRESSION: PARTS_OF_REGRESSION,
+    ResultType.SKEWNESS: (exp.ArrayAgg,),
+    ResultType.KURTOSIS: (exp.ArrayAgg,),
 }
 """The kind of a function → the functions of the same arguments that its result needs."""
 _NO_NUMBERS: Final = (exp.Column, exp.Query, exp.Null, exp.Boolean)
@@ -145,16 +150,14 @@ class Aggregated:
 
     Args:
         kind: the rule that determines the type of the result.
-        texts: the call in DuckDB's dialect, in which a mark replaces the argument; then the calls
-            of other functions, such as the sum and the count for an average.
-        argument: the argument in DuckDB's dialect, with marks.
-        mark: the mark in `texts` that the argument replaces.
+        texts: the call in DuckDB's dialect, in which marks replace the arguments; then the calls of
+            other functions, such as the sum and the count for an average.
+        arguments: the arguments whose types must be known, in DuckDB's dialect, with marks.
     """
 
     kind: ResultType
     texts: tuple[str, ...]
-    argument: str
-    mark: str
+    arguments: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,9 +293,8 @@ class _Parts:
         if any(map(is_random, meant.walk())):
             return node
         number = len(self.found)
-        mark = f"{_ARGUMENT}{number}_"
-        texts = (_duckdb(exp.column(mark)), _duckdb(node.this))
-        self.found.append(Aggregated(ResultType.KEY, texts, _duckdb(meant), mark))
+        texts = (_duckdb(_argument(number)), _duckdb(node.this))
+        self.found.append(Aggregated(ResultType.KEY, texts, (_duckdb(meant),)))
         self._marked(node.this, number)
         return node
 
@@ -532,24 +534,37 @@ class _Parts:
     def _typed(self, node: Expr, kind: ResultType) -> Expr:
         """Replace a function by a mark if the type of its result depends on its argument's type."""
         number = len(self.found)
-        mark = f"{_ARGUMENT}{number}_"
-        argument = ""
-        if kind in ASKED:
-            core = core_of(node)
-            called = isinstance(core, exp.Anonymous)
-            value = core.expressions[kind is ResultType.BY] if called else core.this
-            while isinstance(value, exp.Distinct | exp.Order):
-                value = value.this or value.expressions[0]
-            argument = _duckdb(value)
-            replaced(value, exp.column(mark))
+        arguments = list[str]()
+        for place, value in enumerate(_asked_arguments(core_of(node), kind)):
+            arguments.append(_duckdb(value))
+            replaced(value, _argument(number, place))
         texts = [_duckdb(node)]
         texts += [_duckdb(with_function(node, other)) for other in _BESIDE.get(kind, ())]
-        self.found.append(Aggregated(kind, tuple(texts), argument, mark))
+        self.found.append(Aggregated(kind, tuple(texts), tuple(arguments)))
         return self._marked(node, number)
 
     @staticmethod
     def _marked(node: Expr, number: int) -> Expr:
         return replaced(node, exp.column(f"{_MARK}{number}_"))
+
+
+def _argument(number: int, place: int = 0) -> Expr:
+    """Return the mark of an argument of an aggregate function."""
+    return exp.column(f"{_ARGUMENT}{number}_{place}_")
+
+
+def _asked_arguments(core: Expr, kind: ResultType) -> Iterator[Expr]:
+    """Yield the arguments of a function whose types must be known."""
+    if kind not in ASKED:
+        return
+    called = isinstance(core, exp.Anonymous)
+    value = core.expressions[kind is ResultType.BY] if called else core.this
+    while isinstance(value, exp.Distinct | exp.Order):
+        value = value.this or value.expressions[0]
+    yield value
+    second = core.args.get("expression")
+    if kind in OF_DOUBLES and second is not None:
+        yield second
 
 
 def _check_supported(node: Expr) -> None:

@@ -73,8 +73,13 @@ def core_of(node: Expr) -> Expr:
     return node
 
 
-def with_function(node: Expr, kind: type[Expr]) -> Expr:
-    """Return a copy of a node that calls another function with the same window and filter."""
+def with_function(node: Expr, kind: Callable[..., Expr]) -> Expr:
+    """Return a copy of a node that calls another function with the same window and filter.
+
+    Args:
+        node: the node.
+        kind: returns the call for the arguments `this` and `expression`.
+    """
     copy = node.copy()
     core = core_of(copy)
     other = kind(**{name: core.args.get(name) for name in ("this", "expression")})
@@ -348,13 +353,28 @@ class ResultType(StrEnum):
     """As `DOUBLE`. DuckDB returns 0 for one value, also if it is NaN or infinite."""
     CORRELATION = "correlation"
     """As `DOUBLE`. DuckDB returns NaN instead of NULL or an error if a variance is 0."""
+    REGRESSION = "regression"
+    """A double, the type of an average, or a 64-bit integer: see `regressions`."""
+    SKEWNESS = "skewness"
+    """As `DOUBLE`. DuckDB computes it for a sample, and loses digits if the values are large."""
+    KURTOSIS = "kurtosis"
+    """As `SKEWNESS`."""
     TRUTH = "truth"
     """A boolean, as the argument must be."""
     WHOLE = "whole"
     """The type of the argument, which must be an integer."""
 
 
-OF_DOUBLES: Final = frozenset({ResultType.DOUBLE, ResultType.POPULATION, ResultType.CORRELATION})
+OF_DOUBLES: Final = frozenset(
+    {
+        ResultType.DOUBLE,
+        ResultType.POPULATION,
+        ResultType.CORRELATION,
+        ResultType.REGRESSION,
+        ResultType.SKEWNESS,
+        ResultType.KURTOSIS,
+    }
+)
 ASKED: Final = frozenset(
     {
         ResultType.ORDERED,
@@ -397,6 +417,25 @@ def _concatenated(node: Expr) -> Expr:
     return node
 
 
+def of_pairs(kind: type[Expr], *, is_second: bool) -> Callable[..., Expr]:
+    """Return a function that builds a call for one of two arguments, where neither is NULL.
+
+    Args:
+        kind: the class of the call.
+        is_second: whether the call is for the second argument.
+    """
+
+    def made(this: Expr, expression: Expr) -> Expr:
+        value, other = (expression, this) if is_second else (this, expression)
+        # Spark casts both arguments, also the one that is only compared with NULL.
+        known = exp.Not(
+            this=exp.Is(this=exp.cast(other.copy(), exp.DType.DOUBLE), expression=exp.Null())
+        )
+        return kind(this=exp.Case(ifs=[exp.If(this=known, true=value.copy())]))
+
+    return made
+
+
 _Row = tuple[ResultType, "Callable[[Expr], Expr]"]
 AGGREGATES: Final[dict[type[Expr], _Row]] = {
     exp.Count: (ResultType.SAME, _same),
@@ -426,6 +465,17 @@ AGGREGATES: Final[dict[type[Expr], _Row]] = {
     exp.Corr: (ResultType.CORRELATION, _same),
     exp.CovarPop: (ResultType.DOUBLE, _same),
     exp.CovarSamp: (ResultType.DOUBLE, _same),
+    exp.RegrCount: (ResultType.REGRESSION, _same),
+    exp.RegrAvgx: (ResultType.REGRESSION, _same),
+    exp.RegrAvgy: (ResultType.REGRESSION, _same),
+    exp.RegrSxx: (ResultType.REGRESSION, _same),
+    exp.RegrSyy: (ResultType.REGRESSION, _same),
+    exp.RegrSxy: (ResultType.REGRESSION, _same),
+    exp.RegrSlope: (ResultType.REGRESSION, _same),
+    exp.RegrIntercept: (ResultType.REGRESSION, _same),
+    exp.RegrR2: (ResultType.REGRESSION, _same),
+    exp.Skewness: (ResultType.SKEWNESS, _same),
+    exp.Kurtosis: (ResultType.KURTOSIS, _same),
     exp.Mode: (ResultType.SAME, _same),
     exp.Median: (ResultType.DOUBLE, _same),
     exp.Quantile: (ResultType.DOUBLE, _quantile),

@@ -6,13 +6,13 @@ Protocol: none
 from __future__ import annotations
 
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Self
 
 import pyarrow as pa
 
 from deltalog._util.cards import card, cell_of_row, details_of, grid, plain
 from deltalog._util.escaping import printable, printable_lines
-from deltalog._util.readable import details, outcome
+from deltalog._util.readable import counted, details, outcome
 from deltalog._util.similar_names import NoSequence, SimilarNames
 from deltalog.data.scan.rows import DtypeBackend, duckdb_relation, require_library, to_frame
 from deltalog.data.write.source import OpenableRows, open_batches
@@ -210,6 +210,11 @@ class SqlResult(SimilarNames, NoSequence, OpenableRows):
         stream: object = found.__arrow_c_stream__(requested_schema)
         return stream
 
+    def __array__(self, *_: object, **__: object) -> NoReturn:
+        """Raise an error: `pandas.DataFrame(result)` would be a frame of batches."""
+        __tracebackhide__ = True  # IPython does not show this frame
+        raise TypeError("cannot make an array of a SqlResult: use to_pandas() for a data frame")
+
     def _export_to_c(self, out_ptr: int) -> None:
         """Export the rows as pyarrow's readers do; older libraries call this method."""
         found: Any = self.to_reader()
@@ -244,11 +249,16 @@ class SqlResult(SimilarNames, NoSequence, OpenableRows):
         head, more = self._head(num_rows)
         if head is None:
             return f"SqlResult({self._statement!r}, rows already read)"
-        text = _text_table(head)
-        if self.metrics:
-            metrics = ", ".join(f"{name}: {value}" for name, value in self.metrics.items())
-            text += f"\n{printable(metrics)}"
-        return text + ("\n…" if more else "")
+        lines = [self._sentence() or _text_table(head), *(["…"] if more else [])]
+        if facts := details(self.metrics or {}):
+            lines.append(printable(", ".join(f"{name}: {fact}" for name, fact in facts.items())))
+        return "\n".join(lines)
+
+    def _sentence(self) -> str:
+        """Return what the statement changed, which its rows contain, too; "" for other rows."""
+        sentence = outcome(self.metrics or {})
+        verb = self._statement.split(maxsplit=1)[0].upper() if sentence else ""
+        return f"{verb}: {sentence}" if verb.isalpha() else sentence
 
     def _repr_html_(self) -> str:
         """Return an HTML table of the first rows, and the numbers of changed rows and files."""
@@ -260,14 +270,11 @@ class SqlResult(SimilarNames, NoSequence, OpenableRows):
             rows = ([cell_of_row(one) for one in row] for row in readable_tuples(head))
             pieces.append(grid(rows, head.column_names))
         if more:
-            pieces.append(plain(f"the first {head.num_rows} rows"))
+            pieces.append(plain(f"the first {counted(head.num_rows, 'row')}"))
         if self.metrics:
-            sentence = outcome(self.metrics)
             facts = details(self.metrics)
-            if sentence:  # the rows contain the same numbers
-                verb = self._statement.split(maxsplit=1)[0].upper()
-                title = f"{verb}: {sentence}" if verb.isalpha() else sentence
-                return card(title, details_of(facts))
+            if sentence := self._sentence():
+                return card(sentence, details_of(facts))
             pieces.append(grid(facts.items()))
         return card("" if pieces else "done", *pieces)
 

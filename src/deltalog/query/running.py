@@ -11,7 +11,7 @@ from __future__ import annotations
 import inspect
 import itertools
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cache, lru_cache
 from threading import Lock
@@ -51,6 +51,7 @@ from deltalog.query.joins import (
     without_marks,
 )
 from deltalog.query.lexer import error_at
+from deltalog.query.moments import kurtosis, skewness
 from deltalog.query.native import (
     INTEGRALS,
     MAX_PRECISION,
@@ -70,6 +71,7 @@ from deltalog.query.native import (
     type_text,
 )
 from deltalog.query.query_trees import ASKED, OF_DOUBLES, ResultType
+from deltalog.query.regressions import Regression
 from deltalog.schema import DataType, Field, PrimitiveType, StructType
 from deltalog.schema.arrow import to_arrow_type
 from deltalog.schema.primitives.moments import (
@@ -274,7 +276,7 @@ class _Run:
         if part.kind is ResultType.KEY:
             if not self.has_nested:
                 self.chosen[number] = part.texts[1]
-        elif not part.argument:
+        elif not part.arguments:
             self._typed(number, part, [])
 
     def _bound(self, connection: Any, prefix: str, text: str) -> Any:
@@ -321,10 +323,11 @@ class _Run:
         """Decide the aggregates of parts with known types; DuckDB need not be asked."""
         for number, part in enumerate(self.query.parts):
             if isinstance(part, Aggregated) and number not in self.chosen:
-                mark = MARKS.fullmatch(part.argument)
-                kind = None if mark is None else self.types.get(int(mark[1]))
-                if kind is not None:
-                    self._typed(number, part, [kind], connection)
+                marks = map(MARKS.fullmatch, part.arguments)
+                kinds = [self.types.get(int(mark[1])) for mark in marks if mark is not None]
+                known = [kind for kind in kinds if kind is not None]
+                if known and len(known) == len(part.arguments):
+                    self._typed(number, part, known, connection)
 
     def _rendered(self, text_of_query: str) -> str:
         done: list[str] = []
@@ -345,9 +348,7 @@ class _Run:
                 text = self.chosen.get(number) or f"{probe})"
             else:
                 text = self.chosen.get(number) or part.texts[0]
-                inner = part.argument if number in self.chosen else f"{probe}, {part.argument})"
-                # `re` interprets backslashes in a string, such as those of column names.
-                text = ARGUMENTS.sub(inner.replace("\\", r"\\"), text)
+                text = _with_arguments(part, text, "" if number in self.chosen else probe)
             done.append(marked(text))
         return without_marks(marked(text_of_query), self.crossed)
 
@@ -528,13 +529,18 @@ class _Run:
         if part.kind not in ASKED:
             self.chosen[number] = f"CAST({text} AS {part.kind.value})"
             return
-        kind = self._type(connection, types[0])
+        kind, *others = (self._type(connection, one) for one in types)
         if part.kind is ResultType.KEY:
             is_plain = isinstance(kind, PrimitiveType)
             self.chosen[number] = part.texts[1] if is_plain else sort_key(text, kind)
             return
-        check_aggregated(part.kind, kind, self.shown)
-        if part.kind in OF_DOUBLES:
+        for one in (kind, *others):
+            check_aggregated(part.kind, one, self.shown)
+        if part.kind in {ResultType.SKEWNESS, ResultType.KURTOSIS}:
+            text = self._of_moments(part)
+        elif part.kind is ResultType.REGRESSION:
+            text = self._of_pairs(part, [kind, *others])
+        elif part.kind in OF_DOUBLES:
             text = _of_doubles(part)
         elif part.kind in {ResultType.SUM, ResultType.AVERAGE}:
             text = self._of_numbers(part, kind)
@@ -544,7 +550,7 @@ class _Run:
         """Return the SQL of a sum or an average with Spark's type."""
         text = part.texts[0]
         if kind in {STRING, VOID}:
-            text = ARGUMENTS.sub(lambda mark: f"CAST({mark[0]} AS DOUBLE)", text)
+            text = _as_doubles(text)
         decimal = decimal_of(kind)
         if decimal is not None and part.kind is ResultType.AVERAGE:
             text = self._average(part, decimal)
@@ -554,6 +560,20 @@ class _Run:
         elif part.kind is ResultType.SUM and kind in INTEGRALS:
             text = f"CAST({text} AS BIGINT)"
         return text
+
+    def _of_pairs(self, part: Aggregated, kinds: Sequence[DataType]) -> str:
+        """Return the SQL of a function of a linear regression."""
+        found = Regression.of(part.texts)
+        if found.averaged is None:
+            return found.sql(_as_doubles)
+        averaged = replace(part, kind=ResultType.AVERAGE, texts=found.average)
+        return self._of_numbers(averaged, kinds[found.averaged])
+
+    def _of_moments(self, part: Aggregated) -> str:
+        """Return the SQL of a function that is computed from the list of the values."""
+        compute = skewness if part.kind is ResultType.SKEWNESS else kurtosis
+        call = self._register(compute, ["DOUBLE[]"], "DOUBLE")
+        return f"{call}, {_as_doubles(part.texts[1])})"
 
     def _average(self, part: Aggregated, decimal: tuple[int, int]) -> str:
         """Return the SQL for the average of decimals, with the number of digits as in Spark."""
@@ -578,11 +598,28 @@ class _Run:
 _EQUAL: Final = f"{BY_ZERO}; corr divides by the deviations, which are 0 if all values are equal"
 
 
+def _with_arguments(part: Aggregated, text: str, probe: str) -> str:
+    """Replace the marks of a call by its arguments; the first by the probe of all, if there is one.
+
+    Args:
+        part: the call.
+        text: the SQL of the call, with marks.
+        probe: the beginning of a call whose error contains the types of its arguments.
+    """
+    arguments = list(part.arguments)
+    if arguments and probe:
+        arguments[0] = f"{', '.join([probe, *arguments])})"
+    return ARGUMENTS.sub(lambda mark: arguments[int(mark[1])], text)
+
+
+def _as_doubles(text: str) -> str:
+    """Cast the marks of a call to doubles."""
+    return ARGUMENTS.sub(lambda mark: f"CAST({mark[0]} AS DOUBLE)", text)
+
+
 def _of_doubles(part: Aggregated) -> str:
     """Return the SQL of a statistical function, with Spark's results for few or equal values."""
-    text, *others = (
-        ARGUMENTS.sub(lambda mark: f"CAST({mark[0]} AS DOUBLE)", one) for one in part.texts
-    )
+    text, *others = map(_as_doubles, part.texts)
     if part.kind is ResultType.POPULATION:
         (value,) = others
         return f"({text} + 0 * {value})"  # NaN if the value is NaN or infinite

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deltalog._util.cards import card, grid, indented
 from deltalog._util.escaping import name_key
+from deltalog._util.readable import counted
 from deltalog.errors import InvalidInputError
 from deltalog.schema.interchange import FORMS, Form
 from deltalog.schema.types import (
@@ -336,7 +337,7 @@ def schema_card(schema: StructType) -> str:
     more = sum(1 for _ in rows)
     if more:
         shown.append((indented(f"… {more} more", 0), "", "", ""))
-    columns = "1 column" if len(schema) == 1 else f"{len(schema)} columns"
+    columns = counted(len(schema), "column")
     return card(columns, grid(shown, ("column", "type", "", "about"), omits_empty=True))
 
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from deltalog._util.escaping import printable_json
 from deltalog._util.json import dumps
+from deltalog._util.readable import counted
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.sharing.server.application import check_tables
 from deltalog.sharing.server.config_file import load_config
@@ -91,7 +92,7 @@ def _check(path: str, *, tables: bool, as_json: bool) -> int:
         row = {"table": name, "problem": problem}
         sys.stdout.write(_line(row) if as_json else f"{name}: {problem or 'can be shared'}\n")
     if tables:
-        found = f"{problems} of {num_tables} tables cannot be shared"
+        found = f"{problems} of {counted(num_tables, 'table')} cannot be shared"
         sys.stderr.write(f"{found if problems else 'all tables can be shared'}\n")
     return 1 if problems else 0
 

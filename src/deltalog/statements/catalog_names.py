@@ -136,6 +136,7 @@ class CatalogNames:
         catalog, parts = found
         if catalog.find(parts) is not None:
             return TablePlace(context=catalog.open(parts))
+        self._check_schema(found, name, f"create the table {name}")
         staged = catalog.stage(parts, location)
         new = NewNamedTable(catalog=catalog, staged=staged)
         return TablePlace(context=staged.context, new=new)
@@ -165,7 +166,16 @@ class CatalogNames:
             raise InvalidInputError(
                 f"cannot rename {name} to {to}: expected a name in the same catalog"
             )
+        self._check_schema(other, to, f"rename {name} to {to}")
         found[0].rename(found[1], other[1])
+
+    def _check_schema(
+        self, found: tuple[TableCatalog, Name], name: QualifiedName, attempt: str
+    ) -> None:
+        """Raise if a new name would need a schema that a local directory lacks, as in Spark."""
+        catalog, parts = found
+        if isinstance(catalog, FileCatalog):
+            catalog.check_schema(parts[:-1], attempt, self._whole(name.parts[:-1]))
 
     def relocate(self, name: QualifiedName, location: str) -> None:
         """Change the location of a table in its catalog."""
@@ -199,7 +209,7 @@ class CatalogNames:
                     "schemas; USE schema sets the schema"
                 )
             if schema:
-                catalog.check_schema(schema)
+                catalog.check_schema(schema, f"use {shown_name(wanted)}", wanted)
         self._schema = wanted
         self._depth = len(wanted) + (2 if is_catalog else 1)
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+from deltalog._util import readable
 from deltalog._util.escaping import name_key, path_key
 from deltalog.data.write.source import RereadableRows, open_batches
 from deltalog.errors import InvalidInputError, SchemaMismatchError
@@ -312,7 +313,9 @@ def _read_insert(reader: StatementReader) -> dict[Path, SqlCondition | None]:
     start = reader.word
     values = reader.listed(lambda: _read_value(reader))
     if len(values) != len(columns):
-        reader.fail_at(start, f"expected {len(columns)} values, found {len(values)}")
+        reader.fail_at(
+            start, f"expected {readable.counted(len(columns), 'value')}, found {len(values)}"
+        )
     return _once(reader, place, list(zip(columns, values, strict=True)))
 
 
@@ -455,8 +458,9 @@ class InsertStatement(SqlStatement):
         given = session.columns(session.source(query, target=self.table))
         if len(given) > len(columns):
             raise SchemaMismatchError(
-                f"cannot insert into {table.table_uri}: expected {len(columns)} columns "
-                f"({', '.join(columns)}), found {len(given)} ({', '.join(given)})"
+                f"cannot insert into {table.table_uri}: expected "
+                f"{readable.counted(len(columns), 'column')} ({', '.join(columns)}), found "
+                f"{len(given)} ({', '.join(given)})"
             )
 
     def _check_partition(self, table: DeltaTable) -> None:

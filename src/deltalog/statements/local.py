@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from deltalog._util.escaping import name_key, path_key
+from deltalog._util.readable import counted
 from deltalog.catalogs.table_uri import named_table, open_table_store
 from deltalog.data.write.fit import in_microseconds, is_finer, tell_of_cut
 from deltalog.data.write.polars_frames import exportable, frame_kind
@@ -623,8 +624,9 @@ class FittedRows(RereadableRows):
             return given
         if len(columns) != len(given) and not (self.evolves and len(columns) < len(given)):
             raise SchemaMismatchError(
-                f"cannot insert into {self.table.table_uri}: expected {len(columns)} columns "
-                f"({', '.join(columns)}), found {len(given)} ({', '.join(given)})"
+                f"cannot insert into {self.table.table_uri}: expected "
+                f"{counted(len(columns), 'column')} ({', '.join(columns)}), found {len(given)} "
+                f"({', '.join(given)})"
             )
         own = {name_key(name) for name in self.table.snapshot.configuration.schema.names}
         new = given[len(columns) :]

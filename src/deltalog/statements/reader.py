@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from deltalog._util.argument_types import kind_of
+from deltalog._util.readable import counted
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import Expression, Literal, lit, parse_sql
 from deltalog.expressions.nodes import And, Comparison, In, Or
@@ -385,8 +386,8 @@ class StatementReader(WordReader):
             if not marks and "%s" in sql:
                 advice = "; write ? instead of %s"
             raise InvalidInputError(
-                f"cannot run {sql!r}: it has {len(marks)} parameters ?, but {len(parameters)} "
-                f"values were given{advice}"
+                f"cannot run {sql!r}: it has {counted(len(marks), 'parameter')} ?, found "
+                f"{counted(len(parameters), 'value')}{advice}"
             )
         self._named = parameters if isinstance(parameters, Mapping) else {}
         values = parameters if isinstance(parameters, Sequence) else ()
@@ -815,7 +816,8 @@ def answer_of(values_of: Callable[[Query], pa.Table], subquery: Subquery) -> Any
         return text, [_values(text, rows, place) for place in range(rows.num_columns)]
     if rows.num_columns != 1:
         raise InvalidInputError(
-            f"the query ({text}) must return one value, but has {rows.num_columns} columns"
+            f"the query ({text}) must return one value, but has "
+            f"{counted(rows.num_columns, 'column')}"
         )
     values = _values(text, rows, 0)
     if len(values) > 1:
@@ -837,7 +839,7 @@ def _is_in(operand: Expression, text: str, columns: Sequence[Sequence[Any]]) -> 
     parts = values_of_row(operand) or ()
     if len(parts) != len(columns):
         raise InvalidInputError(
-            f"the query ({text}) has {len(columns)} columns, but is compared with "
+            f"the query ({text}) has {counted(len(columns), 'column')}, but is compared with "
             f"{len(parts) or 1}: use the same number of values, such as (a, b) IN (…)"
         )
     rows = [

@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from deltalog._util.clock import Stopwatch
 from deltalog._util.kernels import compute
+from deltalog._util.readable import counted
 from deltalog._util.similar_names import SimilarNames
 from deltalog.data.write.source import open_batches
 from deltalog.errors import CommitFailedError, InternalError, InvalidInputError, StorageError
@@ -181,7 +182,7 @@ class Appender(SimilarNames):
 
     def __repr__(self) -> str:
         """Show the table, and how many rows wait."""
-        state = "closed" if self._is_closed else f"{self._inside_rows:,} rows wait"
+        state = "closed" if self._is_closed else f"{counted(self._inside_rows, 'row')} waiting"
         return f"{self._table!r}.appender(), {state}"
 
     def append(self, data: Rows) -> Future[int]:

@@ -17,6 +17,7 @@ from datetime import timedelta
 from inspect import signature
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeVar
 
+from deltalog._util.cards import ShownFields
 from deltalog._util.readable import counted
 from deltalog.errors import (
     AuditFailedError,
@@ -168,7 +169,7 @@ def create_branch(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PublishOutcome:
+class PublishOutcome(ShownFields):
     """The outcome of a publish.
 
     Args:

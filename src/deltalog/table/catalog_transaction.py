@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from deltalog._util.argument_types import checks_types
 from deltalog._util.clock import utc_moment
+from deltalog._util.readable import counted, readable_time
 from deltalog._util.similar_names import SimilarNames
 from deltalog.catalogs.protocol import KeepsJournals, Name, TableCatalog, shown_name
 from deltalog.errors import (
@@ -52,6 +53,7 @@ from deltalog.query.names import QualifiedName
 from deltalog.storage import open_store
 from deltalog.storage.store import Store, is_local
 from deltalog.table.delta_table import DeltaTable
+from deltalog.table.inspect.display import ShownList
 from deltalog.table.transaction import StagedOperations
 from deltalog.transaction import AppTransaction
 from deltalog.transaction.journal import (
@@ -66,7 +68,7 @@ from deltalog.transaction.pending import PendingTransaction, discard, discarding
 from deltalog.transaction.properties import CommitOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from datetime import datetime, timedelta
     from os import PathLike
 
@@ -180,11 +182,11 @@ class CatalogTransactions(SimilarNames):
 
         Cost: one listing, two requests for each journal, and opening each table in the journals.
         """
-        return [
+        return _listed(
             report
             for transaction_id in self._journals.ids()
             if (report := self._report_on(transaction_id, completes=False)) is not None
-        ]
+        )
 
     def recover(self, transaction_id: str | None = None) -> list[TransactionReport]:
         """Complete interrupted transactions, or report why that is impossible.
@@ -209,7 +211,7 @@ class CatalogTransactions(SimilarNames):
             if report.is_complete:
                 self._journals.remove([one])
             found.append(report)
-        return found
+        return _listed(found)
 
     def forget(self, transaction_id: str) -> None:
         """Delete the journal of a transaction, so that it is never completed.
@@ -225,6 +227,22 @@ class CatalogTransactions(SimilarNames):
     def __repr__(self) -> str:
         """Show the catalog and the journal directory."""
         return f"CatalogTransactions({self._catalog!r}, {self._journals.store.root!r})"
+
+
+def _listed(reports: Iterable[TransactionReport]) -> list[TransactionReport]:
+    """Return reports as a list with a notebook card."""
+    found = list(reports)
+    return ShownList(
+        found,
+        title=counted(len(found), "transaction"),
+        names=("transaction", "created", "tables", "problem"),
+        row_of=lambda one: (
+            one.transaction_id,
+            None if one.created is None else readable_time(one.created),
+            ", ".join(f"{part.table} {part.state.value}" for part in one.parts),
+            one.problem or "; ".join(part.reason for part in one.parts if part.reason),
+        ),
+    )
 
 
 def _parts(name: str | Name) -> Name:
@@ -404,10 +422,10 @@ class CatalogTransaction:
         committed = [one.name for one in done]
         left = [one.name for one in staged[len(done) :]]
         return TransactionIncompleteError(
-            f"transaction {self.transaction_id} over {len(staged)} tables is incomplete: {why}; "
-            f"committed: {', '.join(committed) or 'none'}; not committed: {', '.join(left)}; the "
-            f"journal is in {self._journals.store.root}; recover() completes the transaction, or "
-            "reports why that is impossible",
+            f"transaction {self.transaction_id} over {counted(len(staged), 'table')} is "
+            f"incomplete: {why}; committed: {', '.join(committed) or 'none'}; not committed: "
+            f"{', '.join(left)}; the journal is in {self._journals.store.root}; recover() "
+            "completes the transaction, or reports why that is impossible",
             transaction_id=self.transaction_id,
             committed=committed,
             left=left,

@@ -23,6 +23,7 @@ from deltalog.operations.execute import execute, make_table
 from deltalog.operations.write import Write
 from deltalog.protocol.actions.properties import CONSTRAINT_PREFIX
 from deltalog.schema import from_arrow_schema
+from deltalog.schema.columns import naming_the_attempt
 from deltalog.table.defaults import new_table_with_defaults
 from deltalog.transaction.properties import USUAL
 
@@ -176,7 +177,8 @@ def create_table(
     schema = definition.schema
     if schema is None and source is not None:
         schema = from_arrow_schema(source.schema)
-    wanted = definition.configured(schema, place.new)
+    with naming_the_attempt(f"create a table at {store.root}"):
+        wanted = definition.configured(schema, place.new)
     clusters = definition.cluster_by
     made = Replace(wanted, clusters) if exists else Create(clusters)
     data = rows if is_rereadable(rows) else source

@@ -14,7 +14,7 @@ from deltalog.log.branches import check_main
 from deltalog.log.snapshot import checked_in_place
 from deltalog.operations import arguments
 from deltalog.table.changing import ChangeableTable, commit_options
-from deltalog.table.inspect.display import ShownList
+from deltalog.table.inspect.display import ShownList, as_facts, with_card
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -155,13 +155,14 @@ class MaintainableTable(ChangeableTable):
             One row for each file. Columns: `path`; `size_bytes` and `modification_time`, which may
             be NULL unless `full` is set; `reason`.
         """
-        return self._plan_vacuum(
+        plan = self._plan_vacuum(
             retention_hours,
             enforce_retention_duration=enforce_retention_duration,
             full=full,
             keep_versions=keep_versions,
             inventory=inventory,
-        ).files
+        )
+        return with_card(plan.files)
 
     def _plan_vacuum(self, retention_hours: float | None, **options: Any) -> VacuumPlan:
         from deltalog.table.optimize import TableVacuum
@@ -241,7 +242,7 @@ class MaintainableTable(ChangeableTable):
         found = self.do(
             Repair(), commit_properties, post_commithook_properties, progress, dry_run=dry_run
         )
-        return found or {"dry_run": False, "files_removed": []}
+        return found or as_facts({"dry_run": False, "files_removed": []}, Repair.name)
 
     def clone(
         self,
@@ -362,7 +363,8 @@ class MaintainableTable(ChangeableTable):
         from deltalog.transaction.maintenance.cleanup import cleanup_metadata
 
         # The newest version defines the retention period, even if this object shows an old version.
-        return cleanup_metadata(self._snapshot.refresh(same_table=True))
+        paths = cleanup_metadata(self._snapshot.refresh(same_table=True))
+        return ShownList(paths, title=f"{counted(len(paths), FILE)} of the log deleted")
 
     def compact_logs(self, starting_version: int, ending_version: int) -> None:
         """Write one compacted log file for a range of commits; the commits are not deleted."""

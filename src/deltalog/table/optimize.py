@@ -293,7 +293,7 @@ class TableOptimizer(SimilarNames):
             report = build_key_index(
                 self._table.snapshot, self._table.engine, progress=ProgressCount(tell)
             )
-        return report.result()
+        return as_facts(report.result(), "key index")
 
     def upgrade_uniform(
         self,

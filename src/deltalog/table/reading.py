@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
 from deltalog._util.argument_types import checks_types, wrong_argument
 from deltalog._util.cards import Progress, shown
+from deltalog._util.readable import FILE, counted
 from deltalog._util.similar_names import NoSequence, suggests_arguments
 from deltalog.catalogs import table_uri as locations
 from deltalog.errors import InvalidInputError
@@ -19,7 +20,7 @@ from deltalog.log.context import TableContext
 from deltalog.log.snapshot import Snapshot, load_snapshot
 from deltalog.operations import arguments
 from deltalog.schema.columns import naming_the_attempt
-from deltalog.table.inspect.display import with_card
+from deltalog.table.inspect.display import ShownList, with_card
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -54,8 +55,8 @@ class ReadableTable(NoSequence):
 
     _counted = "count()"
     _items = (
-        "to_pyarrow_table(columns=[…]) for columns, to_pyarrow_table().to_pylist() for rows, or "
-        "scan(), which yields batches"
+        "to_pandas() for a data frame, to_pyarrow_table(columns=[…]) for columns, "
+        "to_pyarrow_table().to_pylist() for rows, or scan(), which yields batches"
     )
     _engine: Engine | None
     _travelled: bool
@@ -267,9 +268,10 @@ class ReadableTable(NoSequence):
         from deltalog.data.scan.dataset import DeltaDataset  # this import takes half a second
 
         arguments.warn_of_deprecated(partitions=partitions)
-        schema = arguments.as_arrow_schema(schema, self.schema(), as_large_types=as_large_types)
-        schema = arguments.with_dictionaries(schema, self.schema(), parquet_read_options)
-        predicate = self._pruning(partitions, file_pruning_predicate)
+        with naming_the_attempt(f"make a dataset of {self.table_uri}"):
+            schema = arguments.as_arrow_schema(schema, self.schema(), as_large_types=as_large_types)
+            schema = arguments.with_dictionaries(schema, self.schema(), parquet_read_options)
+            predicate = self._pruning(partitions, file_pruning_predicate)
         return DeltaDataset(self._read_from(filesystem), predicate=predicate, schema=schema)
 
     def to_pyarrow_table(
@@ -438,16 +440,17 @@ class ReadableTable(NoSequence):
         start, end = arguments.as_range(first, last, newest=self.version())
         from deltalog.data.scan.changes import open_changes
 
-        return open_changes(
-            self._snapshot,
-            start=start,
-            end=end,
-            columns=arguments.as_columns(columns),
-            predicate=arguments.as_changes_condition(
-                self.schema(), predicate, session=self._session
-            ),
-            allow_out_of_range=allow_out_of_range,
-        )
+        with naming_the_attempt(f"read the changes of {self.table_uri}"):
+            return open_changes(
+                self._snapshot,
+                start=start,
+                end=end,
+                columns=arguments.as_columns(columns),
+                predicate=arguments.as_changes_condition(
+                    self.schema(), predicate, session=self._session
+                ),
+                allow_out_of_range=allow_out_of_range,
+            )
 
     def _read_from(self, filesystem: Any) -> Snapshot:
         if filesystem is None:
@@ -484,20 +487,26 @@ class ReadableTable(NoSequence):
         Cost: reads from the log the paths, and the statistics of the columns in the predicate.
         """
         arguments.warn_of_deprecated(partition_filters=partition_filters)
-        predicate = self._pruning(partition_filters, file_pruning_predicate)
+        with naming_the_attempt(f"list the files of {self.table_uri}"):
+            predicate = self._pruning(partition_filters, file_pruning_predicate)
         from deltalog.data.scan import file_reports
 
-        return file_reports.file_uris(self._snapshot, predicate)
+        found = file_reports.file_uris(self._snapshot, predicate)
+        return ShownList(found, title=counted(len(found), FILE))
 
     def partitions(
         self, partition_filters: Sequence[Any] | None = None, *, file_pruning_predicate: Any = None
     ) -> list[dict[str, str | None]]:
         """Return the partitions that may contain a matching row, with values as in the log."""
         arguments.warn_of_deprecated(partition_filters=partition_filters)
-        predicate = self._pruning(partition_filters, file_pruning_predicate)
+        with naming_the_attempt(f"list the partitions of {self.table_uri}"):
+            predicate = self._pruning(partition_filters, file_pruning_predicate)
         from deltalog.data.scan import file_reports
 
-        return file_reports.partitions(self._snapshot, predicate)
+        found = file_reports.partitions(self._snapshot, predicate)
+        names = self._snapshot.configuration.partition_columns
+        title = counted(len(found), "partition")
+        return ShownList(found, title=title, names=names, row_of=lambda one: list(one.values()))
 
     def get_add_actions(self, flatten: bool = False) -> pa.Table:  # noqa: FBT001, FBT002  # deltalake's signature
         """Return one row per data file: path, size, time, partition values, statistics.
@@ -509,7 +518,7 @@ class ReadableTable(NoSequence):
         """
         from deltalog.data.scan import file_reports
 
-        return file_reports.add_actions(self._snapshot, flatten=flatten)
+        return with_card(file_reports.add_actions(self._snapshot, flatten=flatten))
 
     def deletion_vectors(self) -> pa.RecordBatchReader:
         """Return the deletion vectors of all files that have deleted rows.
@@ -557,12 +566,16 @@ class ReadableTable(NoSequence):
         """
         from deltalog.table.inspect.diff import diff_snapshots
 
-        return diff_snapshots(
-            self._load(self._snapshot.context, before),
-            self._snapshot if after is None else self._load(self._snapshot.context, after),
-            key=arguments.as_columns([key] if isinstance(key, str) else key) or (),
-            columns=arguments.as_columns(columns),
-        )
+        first = self._load(self._snapshot.context, before)
+        last = self._snapshot if after is None else self._load(self._snapshot.context, after)
+        versions = f"versions {first.version} and {last.version}"
+        with naming_the_attempt(f"compare {versions} of {self.table_uri}"):
+            return diff_snapshots(
+                first,
+                last,
+                key=arguments.as_columns([key] if isinstance(key, str) else key) or (),
+                columns=arguments.as_columns(columns),
+            )
 
     def doctor(
         self,

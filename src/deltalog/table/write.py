@@ -33,6 +33,7 @@ from deltalog.operations.write import SchemaMode, Write
 from deltalog.protocol.actions.properties import canonical_key
 from deltalog.protocol.table_change.change import changed_table
 from deltalog.schema import Schema, from_arrow_schema
+from deltalog.schema.columns import naming_the_attempt
 from deltalog.storage.store import Store, is_local
 from deltalog.table.defaults import new_table_with_defaults
 from deltalog.table.delta_table import DeltaTable
@@ -343,9 +344,10 @@ def _create(
     columns = write.partition_by or ()
     check_index(rows.schema, (), f"create a table at {context.store.root}")
     schema = _schema_of(rows, context.store)
-    wanted = new_table_with_defaults(
-        schema, place=place, configuration=configuration, partition_columns=columns, **described
-    )
+    with naming_the_attempt(f"create a table at {context.store.root}"):
+        wanted = new_table_with_defaults(
+            schema, place=place, configuration=configuration, partition_columns=columns, **described
+        )
     ran = make_table(replace(write, data=rows), context, wanted, engine, options)
     if place is not None:
         place.register(ran.committed.snapshot)

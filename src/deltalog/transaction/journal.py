@@ -25,6 +25,7 @@ from deltalog._util.paths import (
     check_confined,
     decode_path,
 )
+from deltalog._util.readable import FILE, counted
 from deltalog.data.scan.transform import load_bitmap
 from deltalog.errors import (
     AlreadyExistsError,
@@ -159,8 +160,9 @@ def _add_files(pending: PendingTransaction, commit: WinningCommit, snapshot: Sna
         rows = live.filter(compute.is_in(keys, value_set=wanted.combine_chunks()))
         if rows.num_rows != gone.num_rows:
             raise MalformedLogError(
-                f"cannot make the prepared commit of {root}: it removes {gone.num_rows} files, but "
-                f"only {rows.num_rows} of them are in version {snapshot.version}"
+                f"cannot make the prepared commit of {root}: it removes "
+                f"{counted(gone.num_rows, FILE)}, but version {snapshot.version} has only "
+                f"{rows.num_rows} of them"
             )
         pending.remove_files(rows, data_change=data_change)
     adds = commit.adds.select(FILE_SCHEMA.names)
@@ -308,9 +310,9 @@ def encode_journal(journal: Journal) -> bytes:
     )
     if len(data) > MOST_BYTES:
         raise InvalidInputError(
-            f"cannot commit a transaction over {len(journal.commits)} tables: its journal has "
-            f"{len(data)} bytes, but the limit is {MOST_BYTES}; change fewer files in one "
-            "transaction"
+            f"cannot commit a transaction over {counted(len(journal.commits), 'table')}: its "
+            f"journal has {len(data)} bytes, but the limit is {MOST_BYTES}; change fewer files in "
+            "one transaction"
         )
     return data
 

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from deltalog._util.cards import ProgressCount
 from deltalog._util.kernels import pc
+from deltalog._util.readable import FILE, counted
 from deltalog.data.write.written import WrittenFiles
 from deltalog.errors import (
     CommitOutcomeUnknownError,
@@ -488,8 +489,8 @@ def discard(pending: PendingTransaction) -> None:
         pending.store.delete_many(pending.own_paths)
     except DeltaError as error:
         logger.warning(
-            "%d files of a failed %s remain in %s until vacuum deletes them: %s",
-            len(pending.own_paths),
+            "could not delete %s of a failed %s in %s; vacuum deletes the rest: %s",
+            counted(len(pending.own_paths), FILE),
             pending.operation,
             pending.store.root,
             error,

@@ -202,7 +202,11 @@ def test_a_prompt_ends_at_the_end_of_what_is_typed(terminal: Terminal) -> None:
 def test_tables_are_found_in_a_catalog(table: str, tmp_path: Path) -> None:
     lake = tmp_path / "lake"
     given = ("--catalog", lake, "--schema", "sales")
-    run("sql", *given, *_named(table), "CREATE TABLE orders AS SELECT * FROM t")
+    missing = run("sql", *given, *_named(table), "CREATE TABLE orders AS SELECT * FROM t", code=3)
+    assert "CREATE SCHEMA sales makes it" in missing.stderr
+    run(
+        "sql", *given, *_named(table), "CREATE SCHEMA sales; CREATE TABLE orders AS SELECT * FROM t"
+    )
     assert lines("sql", *given, "SELECT count(*) AS n FROM orders") == [{"n": 4}]
     assert lines("sql", "--catalog", lake, "SHOW SCHEMAS; SHOW TABLES IN sales") == [
         {"namespace": "sales"},

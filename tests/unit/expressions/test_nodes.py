@@ -49,6 +49,18 @@ def test_operators_build_what_sql_says(built: Expression, sql: str) -> None:
     assert to_sql(built) == sql
 
 
+def test_a_column_is_an_attribute_too() -> None:
+    assert col.id.same_as(col("id"))
+    assert (col.amount > 5).same_as(parse_sql("amount > 5"))
+    assert repr(col) == "deltalog.col"
+    assert pickle.loads(pickle.dumps(col)).id.same_as(col("id"))
+    with pytest.raises(AttributeError, match=r"use col\('_change_type'\)"):
+        col._change_type  # noqa: B018
+    with pytest.raises(AttributeError, match=r"use col\('info.city'\) for a field of a struct"):
+        col.info.city  # type: ignore[attr-defined]  # noqa: B018
+    assert not hasattr(col.info, "_repr_html_")
+
+
 @pytest.mark.parametrize(
     ("name", "path"),
     [

@@ -139,7 +139,7 @@ def test_v3_rewrites_the_files_that_hold_row_ids(
     plan = DeltaTable(path).optimize.upgrade_uniform(3, dry_run=True)
     assert (plan.num_files, plan.num_files_to_rewrite) == (3, 1)
     assert plan.size_bytes_to_rewrite > 0
-    with pytest.raises(InvalidInputError, match="1 of 3 files have row ids"):
+    with pytest.raises(InvalidInputError, match="row ids of 1 of 3 files are in columns without"):
         DeltaTable(path).alter.set_table_properties({**plan.properties})
     assert DeltaTable(path).version() == version
 
@@ -178,7 +178,7 @@ def test_row_ids_of_an_earlier_table_are_rewritten(tmp_path: Path) -> None:
     DeltaTable(path).clone(tmp_path / "plain")  # no file holds any
     DeltaTable(path).update(predicate="id = 2", updates={"id": "5"})
     assert [len(one) for one in reserved(path).values()] == [2]
-    with pytest.raises(InvalidInputError, match="1 of its files have row ids"):
+    with pytest.raises(InvalidInputError, match="the row ids in 1 of its files"):
         DeltaTable(path).clone(tmp_path / "c")
     DeltaTable(path).clone(tmp_path / "c", properties=clone)
     before = lineage(tmp_path / "c")
@@ -205,7 +205,7 @@ def test_files_that_are_added_meanwhile_are_looked_at(tmp_path: Path) -> None:
             raced.append(1)
             other.update(predicate="id = 1", updates={"id": "2"})
 
-    with pytest.raises(InvalidInputError, match="1 of 1 files have row ids"):
+    with pytest.raises(InvalidInputError, match="row ids of 1 of 1 file are in columns without"):
         writer.run("SET TBLPROPERTIES", stage)
 
 

@@ -87,7 +87,7 @@ def test_directories_can_hold_values_alone() -> None:
         ("x.parquet", None, "expected directories for"),
         ("p=1/q=2/x.parquet", None, "expected directories for"),
         ("q=2/x.parquet", "hive", "expected directories for"),
-        ("1/2/x.parquet", "directory", "2 directories"),
+        ("1/2/x.parquet", "directory", "expected 1 directory, one for .*, found 2$"),
         ("p=1/x.parquet", "hiwe", "expected 'hive' or"),
     ],
 )

@@ -121,7 +121,7 @@ def test_actions_that_contradict_each_other_are_refused(tmp_path: Path) -> None:
     cases: list[tuple[list[Any], str, Schema, str]] = [
         ([add, remove], "append", SCHEMA, "same file path"),
         ([remove], "overwrite", SCHEMA, "removes files by itself"),
-        ([remove], "append", SCHEMA, "has 0 of these 1 files"),
+        ([remove], "append", SCHEMA, "has 0 of 1 file"),
         ([odd], "append", SCHEMA, "expected an AddAction or a RemoveAction"),
         ([add], "upsert", SCHEMA, "found 'upsert'"),
         ([add], "append", Schema([Field("id", "string")]), "expected the table's schema"),

@@ -91,7 +91,10 @@ def test_a_directory_without_such_a_log_is_taken_whole(tmp_path: Path) -> None:
             'v1\n{"path": "file:///elsewhere/x.parquet", "action": "add"}',
             "is outside of the directory",
         ),
-        ('v1\n{"path": "gone.parquet", "action": "add"}', "do not exist, such as gone"),
+        (
+            'v1\n{"path": "gone.parquet", "action": "add"}',
+            "names 1 file that cannot be found, such as gone",
+        ),
     ],
 )
 def test_a_log_that_does_not_fit_is_refused(sink: Sink, text: str, problem: str) -> None:

@@ -146,6 +146,26 @@ def test_a_schema_that_does_not_exist_is_not_used(connection: Connection) -> Non
     assert rows(connection, "SELECT count(*) FROM nodb.t") == [(0,)]
 
 
+def test_a_schema_is_not_created_by_its_first_table(connection: Connection, tmp_path: Path) -> None:
+    for statement, attempt in {
+        "CREATE TABLE saels.t (id INT)": r"create the table saels\.t",
+        "CREATE TABLE saels.t AS SELECT 1 AS id": r"create the table saels\.t",
+        "CREATE TABLE saels.t SHALLOW CLONE orders": r"create the table saels\.t",
+        "ALTER TABLE orders RENAME TO saels.t": r"rename orders to saels\.t",
+    }.items():
+        problem = rf"cannot {attempt}: there is no schema saels in .*; CREATE SCHEMA saels makes"
+        with pytest.raises(CatalogError, match=problem):
+            connection.sql(statement)
+    assert [one.name for one in (tmp_path / "lake").iterdir()] == ["sales"]
+    with connect(catalog={"a": str(tmp_path / "new")}) as aliased:
+        with pytest.raises(CatalogError, match=r"found none; CREATE SCHEMA a\.s makes it"):
+            aliased.sql("CREATE TABLE a.s.t (id INT)")
+        aliased.execute_script("CREATE SCHEMA a.s; CREATE TABLE a.s.t (id INT)")
+    with connect(catalog="memory://lake", schema="s") as stored:  # it has no empty folders
+        stored.sql("CREATE TABLE t (id INT)")
+        assert rows(stored, "SHOW SCHEMAS") == [("s",)]
+
+
 def test_a_name_of_the_session_is_not_dropped(connection: Connection, tmp_path: Path) -> None:
     table = DeltaTable(tmp_path / "lake" / "sales" / "orders")
     connection.register("named", table).register("data", [{"id": 1}])

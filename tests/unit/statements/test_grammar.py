@@ -78,7 +78,7 @@ def test_a_statement_that_ends_too_early_or_too_late_is_named_with_its_place(sql
         ("MERGE INTO t USING s ON a WHEN MATCHED THEN INSERT *", 45, "DELETE or UPDATE SET"),
         ("MERGE INTO t USING s ON a WHEN NOT MATCHED THEN DELETE", 49, "expected INSERT"),
         ("MERGE INTO t USING s ON a WHEN NOT MATCHED THEN INSERT (a) VALUES (1, 2)", 67,
-         "expected 1 values, found 2"),
+         "expected 1 value, found 2"),
         ("MERGE INTO t USING (VALUES (1)) AS s(a) ON a WHEN MATCHED THEN DELETE", 37,
          "expected ON"),
         ("TRUNCATE t", 10, "expected TABLE"),

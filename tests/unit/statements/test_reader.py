@@ -85,8 +85,8 @@ def test_names_have_values() -> None:
     [
         ("a = ?", None, "character 5: the parameter ? needs a list of values"),
         ("a = ?", {"x": 1}, "the parameter ? needs a list of values"),
-        ("a = ?", [1, 2], "it has 1 parameters ?, but 2 values were given"),
-        ("a = 1", [1], "it has 0 parameters ?, but 1 values were given"),
+        ("a = ?", [1, 2], "it has 1 parameter ?, found 2 values"),
+        ("a = 1", [1], "it has 0 parameters ?, found 1 value"),
         ("a = ?", "1", "expected a list of values for `?`, or a mapping"),
         ("a = ?", b"1", "expected a list of values"),
         ("a = ?", {1}, "found a set"),

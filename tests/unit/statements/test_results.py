@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -82,9 +83,11 @@ def test_a_query_of_a_condition_gives_values_that_python_does_not_have(
 def test_a_change_shows_what_it_did(db: SqlTables) -> None:
     db.create("t", "(id INT)")
     result = db.run("INSERT INTO t VALUES (1)")
-    assert "num_affected_rows" in repr(result)
-    assert "numOutputRows: 1" in repr(result)
+    told = repr(result).splitlines()
+    assert told[0] == "INSERT: 1 row written"
+    assert re.fullmatch(r"files: 1, output rows: 1, output size: [\d.]+ (bytes|KiB).*", told[1])
     assert "<strong>INSERT: 1 row written</strong><details><summary>" in result._repr_html_()
+    assert result.to_arrow().column_names == ["num_affected_rows", "num_inserted_rows"]
     assert repr(db.run("ALTER TABLE t ADD COLUMN x INT")) == "done"
     assert db.run("ALTER TABLE t ADD COLUMN y INT")._repr_html_().count("done") == 1
 

@@ -9,8 +9,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -156,9 +158,13 @@ def test_a_table_may_be_an_abstract_class_too(table: Any) -> None:
     ("act", "hint"),
     [
         (len, "a DeltaTable has no length: use count()"),
-        (lambda table: table["id"], "use to_pyarrow_table(columns=[…]) for columns"),
+        (lambda table: table["id"], "to_pyarrow_table(columns=[…]) for columns"),
         (list, "to_pyarrow_table().to_pylist() for rows"),
         (lambda table: [*table], "scan(), which yields batches"),
+        (pd.DataFrame, "a DeltaTable has no items: use to_pandas() for a data frame"),
+        (lambda table: 1 in table, "a DeltaTable has no items: use to_pandas()"),
+        (lambda table: 1 in table.scan(), "a Scan has no items: use to_table()"),
+        (lambda _: pd.DataFrame(_any(deltalog.sql("SHOW TABLES"))), "SqlResult: use to_pandas()"),
         (lambda table: len(table.scan()), "a Scan has no length: use count()"),
         (lambda table: table.scan()["id"], "a Scan has no items: use to_table()"),
         (lambda table: len(table.load_cdf()), "a Changes has no length: use to_table().num_rows"),
@@ -179,7 +185,18 @@ def test_tables_and_scans_are_true_and_scans_yield_batches(table: Any) -> None:
     assert table.scan()
     assert [batch.num_rows for batch in table.scan()] == [1]
     assert pa.table(table).num_rows == pa.table(table.scan()).num_rows == 1
-    assert pd.api.types.is_list_like(table) is False
+    assert pd.DataFrame({"table": [table]})["table"][0] is table
+
+
+def test_other_libraries_read_tables_and_scans(table: Any) -> None:
+    expected = table.to_pyarrow_table().to_pylist()
+    for rows in (table, table.scan()):
+        assert pa.table(rows).to_pylist() == expected
+        assert pa.RecordBatchReader.from_stream(rows).read_all().to_pylist() == expected
+        assert pl.DataFrame(rows).to_dicts() == expected
+        query = "SELECT *, (SELECT count(*) FROM rows) FROM rows"  # it is read twice
+        found: Any = duckdb.sql(query)
+        assert found.fetchall() == [(*one.values(), 1) for one in expected]
 
 
 def test_other_errors_about_arguments_are_as_they_were(table: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable
 from datetime import date
 from decimal import Decimal
@@ -11,11 +12,13 @@ from typing import Any
 
 import pandas as pd
 import polars as pl
+import pyarrow as pa
+import pyarrow.dataset as ds
 import pytest
 
 import deltalog
 from deltalog import DeltaTable, col, sql, write_deltalake
-from deltalog.errors import DeltaError, SchemaMismatchError
+from deltalog.errors import DeltaError, InvalidInputError, SchemaMismatchError
 from tests.support.facade import make, unchanged
 
 ROWS: Any = {"id": [1, 2], "name": ["a", "b"], "at": [date(2024, 1, 31)] * 2}
@@ -86,6 +89,14 @@ def append(**values: object) -> Callable[[DeltaTable], object]:
         (lambda t: sql("DELETE FROM t; SELECT 1", t=t), "connect(…).execute_script(sql) runs"),
         (lambda t: t.alter.rename_column("nme", "x"), "there is no column 'nme': did you mean"),
         (lambda t: t.alter.drop_columns(["nme"]), "drop a column of {root}: there is no column"),
+        (
+            lambda _: write_deltalake("new", ROWS, partition_by=["nme"]),
+            "/new: there is no column 'nme': did you mean 'name'?",
+        ),
+        (
+            lambda t: DeltaTable.create("new", t.schema(), cluster_by=["nme"]),
+            "/new: there is no column 'nme': did you mean 'name'?",
+        ),
     ],
 )
 def test_the_error_says_what_to_write(
@@ -99,6 +110,48 @@ def test_the_error_says_what_to_write(
     with pytest.raises(DeltaError) as caught, unchanged(table):
         call(table)
     assert message.replace("{root}", table.table_uri) in str(caught.value)
+
+
+NAMED = pa.table({"id": [1], "nme": ["a"]}).schema
+
+
+@pytest.mark.parametrize(
+    ("call", "attempt"),
+    [
+        (lambda t: t.to_pyarrow_dataset(file_pruning_predicate="nme = 1"), "make a dataset of"),
+        (lambda t: t.to_pyarrow_dataset(schema=NAMED), "make a dataset of"),
+        (
+            lambda t: t.to_pyarrow_dataset(
+                parquet_read_options=ds.ParquetReadOptions(dictionary_columns=["nme"])
+            ),
+            "make a dataset of",
+        ),
+        (lambda t: t.file_uris(file_pruning_predicate="nme = 1"), "list the files of"),
+        (lambda t: t.partitions(file_pruning_predicate=col.nme == 1), "list the partitions of"),
+        (lambda t: t.load_cdf(0, columns=["nme"]), "read the changes of"),
+        (lambda t: t.load_cdf(0, predicate="nme = 1"), "read the changes of"),
+        (lambda t: t.diff(0, key="nme"), "compare versions 0 and 0 of"),
+        (lambda t: t.diff(0, columns=["nme"]), "compare versions 0 and 0 of"),
+        (lambda t: t.follow(columns=["nme"]), "follow"),
+        (lambda t: t.follow(predicate="nme = 1", changes=True), "follow"),
+        (lambda t: t.plot.clustering("nme"), "plot the clustering of"),
+        (lambda t: t.to_polars(["nme"], lazy=True), "read"),
+        (lambda t: t.head(columns=["nme"]), "scan"),
+        (lambda t: t.optimize.z_order(["nme"]), "run OPTIMIZE on"),
+    ],
+)
+def test_unknown_columns_are_named_with_what_was_attempted(
+    call: Callable[[DeltaTable], object], attempt: str
+) -> None:
+    table = make(
+        _decimals(ROWS),
+        configuration={"delta.enableChangeDataFeed": "true"},
+    )
+    with pytest.raises(InvalidInputError) as caught, unchanged(table):
+        call(table)
+    text = str(caught.value)
+    assert text.startswith(f"cannot {attempt} {table.table_uri}"), text
+    assert re.search("there is no column .nme.: did you mean .name.", text), text
 
 
 def _decimals(rows: Any) -> pl.DataFrame:

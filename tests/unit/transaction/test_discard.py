@@ -74,7 +74,7 @@ def test_a_store_that_deletes_nothing_is_told_of(caplog: pytest.LogCaptureFixtur
     store = table()
     tx = moved(begun(store), store=FaultyStore(store, InjectedFault(1, Harm.REFUSE)))
     discard(tx)
-    assert "1 files of a failed WRITE remain in memory://table" in caplog.text
+    assert "could not delete 1 file of a failed WRITE in memory://table" in caplog.text
     assert data_files(store) == ["other.parquet", "w.parquet"]
 
 

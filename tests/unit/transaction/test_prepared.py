@@ -142,7 +142,7 @@ REFUSED: dict[str, tuple[str, Change, str]] = {
     "a removal of no live file": (
         "update",
         lambda lines: of_kind(lines, "remove").update(path="x.parquet"),
-        "removes 1 files, but only 0 of them are in version 0",
+        "removes 1 file, but version 0 has only 0 of them",
     ),
     "another application": (
         "append",

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from deltalog._util.escaping import name_key
 from deltalog._util.kernels import Array, compute
+from deltalog._util.readable import counted
 from deltalog.errors import ConstraintViolationError, InvalidInputError, SchemaMismatchError
 from deltalog.schema import (
     ArrayType,
@@ -471,8 +472,8 @@ def violation(what: str, name: str, batch: pa.RecordBatch, rows: Array) -> Const
     shown = ", ".join(repr(example) for example in examples)
     more = "" if len(examples) < _MAX_EXAMPLES or count == len(examples) else ", …"
     return ConstraintViolationError(
-        f"cannot write the data: {what} is violated by {count} of the {batch.num_rows} rows that "
-        f"were checked: {shown}{more}",
+        f"cannot write the data: {what} is violated by {count} of "
+        f"{counted(batch.num_rows, 'checked row')}: {shown}{more}",
         constraint=name,
         num_rows=count,
         examples=examples,

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from deltalog._util.kernels import arrow
+from deltalog._util.readable import FILE, counted
 from deltalog.data.write.open_files import FilePlan, FileQueue, FinishedFile, Values, split
 from deltalog.errors import DeltaError, UnsafePathError
 from deltalog.storage.pool import Background
@@ -133,8 +134,8 @@ class RowsToFiles:
                 self._delete_opened()
             except DeltaError as error:
                 _log.warning(
-                    "%d files of a failed write stay until vacuum: %s",
-                    len(self._plan.opened),
+                    "could not delete %s of a failed write; vacuum deletes the rest: %s",
+                    counted(len(self._plan.opened), FILE),
                     error,
                 )
 

@@ -7,8 +7,10 @@ import itertools
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
+from deltalog._util import cards
 from deltalog._util.argument_types import kind_of
 from deltalog._util.json import JsonObject, dumps, loads
+from deltalog._util.readable import FILE, counted, readable_size
 from deltalog.errors import InvalidInputError
 from deltalog.protocol.actions import Action, AddCDCFile, AddFile, action_to_json, actions_from_json
 from deltalog.protocol.features.identity_columns import identity_columns
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from deltalog.protocol.configuration import TableConfiguration
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class WrittenFiles:
     """Data files that are not committed yet.
 
@@ -49,6 +51,22 @@ class WrittenFiles:
     table_id: str
     schema_string: str
     rules: str = ""
+
+    def __repr__(self) -> str:
+        """Show the numbers of files and rows, and the size."""
+        return f"WrittenFiles({', '.join(self._counts())})"
+
+    def _repr_html_(self) -> str:
+        """Return the notebook card: the files that are not committed yet."""
+        *counts, size = self._counts()
+        facts = cards.grid([("not committed", ", ".join(counts)), ("size", size)])
+        return cards.card("WrittenFiles", facts)
+
+    def _counts(self) -> list[str]:
+        counts = [counted(len(self.adds), FILE), counted(self.num_rows, "row")]
+        if self.cdc:
+            counts.append(counted(len(self.cdc), "change data file"))
+        return [*counts, readable_size(self.num_bytes)]
 
     @property
     def paths(self) -> tuple[str, ...]:

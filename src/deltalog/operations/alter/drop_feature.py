@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from deltalog._util.json import loads
 from deltalog._util.kernels import pc
+from deltalog._util.readable import counted
 from deltalog.data.write.files import FileWriter
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.log.listing import list_log
@@ -301,7 +302,7 @@ def _cut_history(snapshot: Snapshot, feature: str, at_ms: int | None) -> None:
 
 
 def _hours(duration_ms: int) -> str:
-    return f"{duration_ms / 3_600_000:g} hours"
+    return counted(duration_ms / 3_600_000, "hour")
 
 
 def _history_uses(snapshot: Snapshot, feature: str) -> bool:

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from deltalog._util.cards import ShownFields
 from deltalog._util.kernels import compute
+from deltalog._util.readable import FILE, counted
 from deltalog.errors import InvalidInputError
 from deltalog.operations.clone import hidden_columns, with_other_row_ids
 from deltalog.protocol.actions.properties import TableProperties
@@ -32,7 +34,7 @@ _FORMATS: Final = "delta.universalFormat.enabledFormats"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UniformUpgrade:
+class UniformUpgrade(ShownFields):
     """The changes that make a table readable as Iceberg, and the metrics of the rewrite.
 
     Args:
@@ -171,9 +173,9 @@ def check_files(transaction: PendingTransaction, snapshot: Snapshot, version: in
     others = with_other_row_ids(snapshot.store, files, hidden_columns(snapshot.configuration))
     if others.true_count:
         raise InvalidInputError(
-            f"{attempt}: {others.true_count} of {len(files)} files have row ids in columns without "
-            "the field ids that Iceberg expects; optimize.upgrade_uniform(3) rewrites these files, "
-            "and its dry run shows the cost"
+            f"{attempt}: the row ids of {others.true_count} of {counted(len(files), FILE)} are in "
+            "columns without the field ids that Iceberg expects; optimize.upgrade_uniform(3) "
+            "rewrites these files, and its dry run shows the cost"
         )
 
 
@@ -182,8 +184,8 @@ def check_counts(snapshot: Snapshot, version: int) -> None:
     counts = snapshot.stats(pa.schema([(NUM_RECORDS, pa.int64())])).column(NUM_RECORDS)
     if counts.null_count:
         raise InvalidInputError(
-            f"{_attempt(snapshot, version)}: {counts.null_count} files have no numRecords in their "
-            "statistics; rewrite these files first"
+            f"{_attempt(snapshot, version)}: numRecords is missing in the "
+            f"statistics of {counted(counts.null_count, FILE)}; rewrite these files first"
         )
 
 

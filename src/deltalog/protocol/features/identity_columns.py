@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from deltalog._util.kernels import arrow, pc
+from deltalog._util.readable import counted
 from deltalog.errors import InvalidInputError, InvalidMetadataError
 from deltalog.schema.types import (
     IDENTITY_ALLOW_EXPLICIT_INSERT_KEY,
@@ -87,8 +88,8 @@ def next_values(column: IdentityColumn, start: int, count: int) -> pa.Int64Array
     last = start + (count - 1) * column.step
     if count and not (MIN_VALUE <= start <= MAX_VALUE and MIN_VALUE <= last <= MAX_VALUE):
         raise InvalidInputError(
-            f"the identity column {column.name!r} has no values left: the next {count} values from "
-            f"{start} in steps of {column.step} do not fit 64 bits"
+            f"the identity column {column.name!r} has no values left: the next "
+            f"{counted(count, 'value')} from {start} in steps of {column.step} would exceed 64 bits"
         )
     # The first and the last value fit in 64 bits. A product may overflow, but the sums are correct,
     # because Arrow computes modulo 2^64.

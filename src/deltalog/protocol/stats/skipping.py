@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from deltalog._util.kernels import pc
+from deltalog._util.readable import FILE, counted
 from deltalog.expressions.trees import columns
 from deltalog.protocol.stats.ranges import AllOf, AnyOf, Claim, Facts, Unknown
 from deltalog.protocol.stats.rewrite import TableColumns, rewrite
@@ -92,7 +93,7 @@ class Skipping:
         for part in parts:
             first, *rest = part.lines()
             mask = replace(self, claim=part).keep(stats, partitions)
-            lines += [f"{first}: keeps {mask.true_count} of {len(mask)} files", *rest]
+            lines += [f"{first}: keeps {mask.true_count} of {counted(len(mask), FILE)}", *rest]
         return tuple(lines)
 
 

@@ -28,7 +28,7 @@ from deltalog.log.reader import VERSION_COLUMN, CommitTable, parse_commits
 from deltalog.operations.arguments import as_changes_condition, as_columns, as_condition
 from deltalog.protocol.column_mapping import Mode, physical_name
 from deltalog.protocol.configuration import TableConfiguration
-from deltalog.schema.columns import walk
+from deltalog.schema.columns import naming_the_attempt, walk
 from deltalog.sharing.client.answers import TableAnswer, VersionHead, fetch_changes
 from deltalog.sharing.client.shown_version import ShownVersion, VersionOrTimestamp
 from deltalog.sharing.client.snapshots import (
@@ -151,13 +151,14 @@ class SharedFollower:
         Cost: one request for the latest version, at most once per `version_interval_s`; one for
             each range of versions.
         """
-        if self._offset.is_starting_version:
-            return self._starting_rows()
-        while (last := self._last_of_range()) is not None:
-            step = self._changes(last) if self._options.changes else self._appended(last)
-            self._offset = step.offset
-            if step.tasks:
-                return step
+        with naming_the_attempt(f"follow {self._name}"):
+            if self._offset.is_starting_version:
+                return self._starting_rows()
+            while (last := self._last_of_range()) is not None:
+                step = self._changes(last) if self._options.changes else self._appended(last)
+                self._offset = step.offset
+                if step.tasks:
+                    return step
         return None
 
     def available(self) -> Iterator[Step]:

@@ -28,6 +28,7 @@ from deltalog.operations.arguments import (
     as_limit,
     with_blanks_as_nulls,
 )
+from deltalog.schema.columns import naming_the_attempt
 from deltalog.sharing.client.follow import (
     SharedChanges,
     SharedFollower,
@@ -120,7 +121,10 @@ class SharedTable(SimilarNames, NoSequence):
 
     _meant = _MEANT
     _counted = "count()"
-    _items = "to_pyarrow_table() for columns, to_pyarrow_table().to_pylist() for rows"
+    _items = (
+        "to_pandas() for a data frame, to_pyarrow_table() for columns, or "
+        "to_pyarrow_table().to_pylist() for rows"
+    )
 
     def __init__(
         self,
@@ -283,8 +287,9 @@ class SharedTable(SimilarNames, NoSequence):
         from deltalog.data.scan.dataset import DeltaDataset  # noqa: PLC0415  # slow to import
 
         snapshot = self.snapshot
-        schema = as_arrow_schema(schema, self.schema(), as_large_types=as_large_types)
-        predicate = self._pruning(partitions, file_pruning_predicate)
+        with naming_the_attempt(f"make a dataset of {self.table_uri}"):
+            schema = as_arrow_schema(schema, self.schema(), as_large_types=as_large_types)
+            predicate = self._pruning(partitions, file_pruning_predicate)
         return DeltaDataset(snapshot, predicate=predicate, schema=schema)
 
     def to_pyarrow_table(
@@ -332,8 +337,9 @@ class SharedTable(SimilarNames, NoSequence):
         """
         if not lazy:
             return self._scan(columns, [filters]).to_polars()
-        condition = self._pruning(None, filters)
-        return lazy_frame(self.snapshot, columns=as_columns(columns), predicate=condition)
+        with naming_the_attempt(f"read {self.table_uri}"):
+            condition = self._pruning(None, filters)
+            return lazy_frame(self.snapshot, columns=as_columns(columns), predicate=condition)
 
     def to_duckdb(self, connection: Any = None) -> Any:
         """Return the table as a DuckDB relation; queries read only the data that they need."""
@@ -366,17 +372,19 @@ class SharedTable(SimilarNames, NoSequence):
         end = as_version(ending_version=ending_version, ending_timestamp=ending_timestamp)
         names = as_columns(columns)
         shown = self._shown.head
+        attempt = naming_the_attempt(f"read the changes of {self.table_uri}")
         # The server returns an error for a range that begins after the latest version.
         if allow_out_of_range:
             latest = self.latest_version()
             if start.is_after(latest):
-                return no_changes(
-                    self.client,
-                    self._shown.table,
-                    shown,
-                    columns=names,
-                    time_zone=self._shown.time_zone,
-                )
+                with attempt:
+                    return no_changes(
+                        self.client,
+                        self._shown.table,
+                        shown,
+                        columns=names,
+                        time_zone=self._shown.time_zone,
+                    )
             end = VersionOrTimestamp(version=latest) if end.is_after(latest) else end
         query = ChangesQuery(
             starting_version=start.version,
@@ -385,15 +393,16 @@ class SharedTable(SimilarNames, NoSequence):
             ending_timestamp_ms=end.timestamp_ms,
             include_historical_metadata=True,
         )
-        return load_changes(
-            self.client,
-            self._shown.table,
-            query,
-            shown,
-            columns=names,
-            predicate=predicate,
-            time_zone=self._shown.time_zone,
-        )
+        with attempt:
+            return load_changes(
+                self.client,
+                self._shown.table,
+                query,
+                shown,
+                columns=names,
+                predicate=predicate,
+                time_zone=self._shown.time_zone,
+            )
 
     def follow(
         self,
@@ -423,14 +432,16 @@ class SharedTable(SimilarNames, NoSequence):
         file_pruning_predicate: Any = None,
     ) -> list[str]:
         """Return the URIs (table URI and file id) of the files that may contain a matching row."""
-        predicate = self._pruning(partition_filters, file_pruning_predicate)
+        with naming_the_attempt(f"list the files of {self.table_uri}"):
+            predicate = self._pruning(partition_filters, file_pruning_predicate)
         return file_uris(self.snapshot, predicate)
 
     def partitions(
         self, partition_filters: Sequence[Any] | None = None
     ) -> list[dict[str, str | None]]:
         """Return the partitions that may have a matching row; values are strings, as in the log."""
-        predicate = self._pruning(partition_filters)
+        with naming_the_attempt(f"list the partitions of {self.table_uri}"):
+            predicate = self._pruning(partition_filters)
         return partitions(self.snapshot, predicate)
 
     def files(self) -> pa.Table:
@@ -483,13 +494,14 @@ class SharedTable(SimilarNames, NoSequence):
             parameters=parameters,
             session=SqlSession(now=utc_moment(now_ms()), time_zone=self._shown.time_zone),
         )
-        snapshot = self._shown.snapshot_for(wanted, limit=limit, at=at, json_hint=json_hint)
-        scan = plan_scan(
-            snapshot,
-            columns=as_columns(columns),
-            predicate=wanted.resolved(snapshot.configuration),
-            limit=limit,
-        )
+        with naming_the_attempt(f"read {self.table_uri}"):
+            snapshot = self._shown.snapshot_for(wanted, limit=limit, at=at, json_hint=json_hint)
+            scan = plan_scan(
+                snapshot,
+                columns=as_columns(columns),
+                predicate=wanted.resolved(snapshot.configuration),
+                limit=limit,
+            )
         return SharedScan(scan.snapshot, scan.spec, scan.limit)
 
     def _pruning(self, partition_filters: Any, *conditions: Any) -> Expression | None:

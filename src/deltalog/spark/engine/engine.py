@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # PySpark's convention
 
 from deltalog._util.clock import Stopwatch
+from deltalog._util.readable import FILE, counted
 from deltalog.data.scan.prune import judge
 from deltalog.data.write.open_files import discard_job, new_job
 from deltalog.errors import DeltaError, InvalidInputError
@@ -283,7 +284,7 @@ def delete_by_tasks(spark: SparkSession, store: Store, paths: Sequence[str]) -> 
     # Send the paths as rows, because Spark sends the variables of a function to every task.
     frame = spark.createDataFrame(pa.table({"path": pa.array(paths, pa.string())}))
     frame = frame.repartition(-(-len(paths) // together))
-    what = f"deleting {len(paths)} files of {store.root}"
+    what = f"deleting {counted(len(paths), FILE)} of {store.root}"
     errors: list[DeltaError] = []
     for message in run_tasks(frame, partial(delete_task, table), what):
         try:

@@ -22,6 +22,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from deltalog._util.clock import Moment
 from deltalog._util.escaping import name_key
 from deltalog._util.kernels import arrow
+from deltalog._util.readable import FILE, counted
 from deltalog.data.scan import Changes, ScanTask, open_changes, plan_scan, read_tasks
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import Column, Literal, TextRules, lit, resolve_predicate
@@ -68,7 +69,7 @@ class TaskPartition(InputPartition):
         return _opened_partition, (pickled_for_tasks(self.tasks),)
 
     def __repr__(self) -> str:
-        return f"TaskPartition({len(self.tasks)} files)"
+        return f"TaskPartition({counted(len(self.tasks), FILE)})"
 
 
 def _opened_partition(tasks: bytes) -> TaskPartition:

@@ -19,6 +19,7 @@ from pyspark.sql.types import StructType as StoredType
 
 from deltalog._util.kernels import compute
 from deltalog._util.paths import encode_path
+from deltalog._util.readable import FILE, counted
 from deltalog.protocol.actions.arrow import FILE_SCHEMA
 from deltalog.schema import StructType
 from deltalog.schema.metadata_columns import CHANGE_COLUMNS, CHANGE_TYPE
@@ -317,7 +318,7 @@ def changes_frame(spark: SparkSession, plan: ChangesPlan) -> DataFrame:
         tasks = [plan.tasks[number] for number in plan.unfit]
         what = "; ".join(
             [
-                f"read by Python workers: {len(tasks)} files",
+                f"read by Python workers: {counted(len(tasks), FILE)}",
                 *(f"because {reason}" for reason in plan.reasons),
             ]
         )

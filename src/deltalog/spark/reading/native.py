@@ -28,6 +28,7 @@ from deltalog._util.paths import (
     check_all_confined,
     file_locations,
 )
+from deltalog._util.readable import FILE, counted
 from deltalog.data.scan.plan import TASK_COLUMNS, make_task
 from deltalog.errors import DataFileMissingError
 from deltalog.expressions.render import quote_text
@@ -133,7 +134,7 @@ class ReadPlan:
     def explain(self) -> list[str]:
         """Return lines that report how many files each reader reads, and why."""
         native = sum(group.num_rows for group in self.groups)
-        lines = [f"read by Spark's own Parquet reader: {native} files"]
+        lines = [f"read by Spark's own Parquet reader: {counted(native, FILE)}"]
         if self.num_vectors:
             lines.append(f"of these with deletion vectors, by an anti-join: {self.num_vectors}")
         return [*lines, *self.of_workers]
@@ -146,7 +147,7 @@ class ReadPlan:
         """
         lines = [f"because {reason}" for reason in self.reasons]
         if self.unfit.num_rows:
-            lines.insert(0, f"read by Python workers: {self.unfit.num_rows} files")
+            lines.insert(0, f"read by Python workers: {counted(self.unfit.num_rows, FILE)}")
         return lines
 
 
@@ -238,22 +239,25 @@ def are_unfit(store: Store, spec: ReadSpec, files: pa.Table) -> tuple[pa.Boolean
     reasons: list[str] = []
     odd = are_unfit_by_name(files.column("location"))
     if odd.true_count:
-        reasons.append(f"{odd.true_count} have names that Spark would not find")
+        reasons.append(f"Spark would not find {counted(odd.true_count, FILE)} by name")
     foreign = are_foreign(files.column("path"), store.root)
     if foreign.true_count:  # deltalog's reader refuses untrusted stores, but Spark does not
         odd = compute.or_(odd, foreign)
-        reasons.append(f"{foreign.true_count} are in other stores")
+        verb = "is" if foreign.true_count == 1 else "are"
+        reasons.append(f"{counted(foreign.true_count, FILE)} {verb} in other stores")
     if spec.mode is Mode.ID:
         by_id = are_unfit_by_id(store, spec, files)
         odd = compute.or_(odd, by_id)
         if by_id.true_count:
-            reasons.append(f"{by_id.true_count} may have columns that only ids identify")
+            reasons.append(
+                f"{counted(by_id.true_count, FILE)} may have columns that only ids identify"
+            )
     return odd, reasons
 
 
 def namesakes_reason(files: pa.Table) -> str:
     """Return the reason why deltalog's reader must read files that share their names."""
-    return f"{files.num_rows} share their names with too many others"
+    return f"too many others have the names of {counted(files.num_rows, FILE)}"
 
 
 def _has_vector(scan: Scan, files: pa.Table) -> pa.BooleanArray:

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812  # PySpark's convention
 
 from deltalog._util.cached import cached_property
 from deltalog._util.paths import store_kind
+from deltalog._util.readable import FILE, counted
 from deltalog.data.scan import ReadSpec, Scan, ScanTask, plan_scan
 from deltalog.data.scan.plan import TASK_COLUMNS, make_task
 from deltalog.data.scan.prune import Pruned, prune
@@ -20,6 +21,7 @@ from deltalog.log.snapshot.splits import SHARE_BYTES, cut_snapshot, holds_more_f
 from deltalog.operations.arguments import as_columns
 from deltalog.protocol.actions.arrow import FILE_SCHEMA
 from deltalog.schema import StructType, canonical_path_of, from_arrow_schema
+from deltalog.schema.columns import naming_the_attempt
 from deltalog.schema.metadata_columns import metadata_columns_of
 from deltalog.spark.reading.batch_source import (
     OPEN_COST_BYTES,
@@ -101,7 +103,8 @@ class SparkScan:
     def select(self, *columns: str) -> SparkScan:
         """Return a copy of the scan that returns only these columns."""
         schema = self.snapshot.configuration.schema
-        found = tuple(self._top_level(schema, name) for name in as_columns(columns) or ())
+        with naming_the_attempt(f"scan {self.snapshot.store.root}"):
+            found = tuple(self._top_level(schema, name) for name in as_columns(columns) or ())
         return replace(self, columns=found)
 
     @staticmethod
@@ -117,7 +120,8 @@ class SparkScan:
                 Spark column prunes no files.
         """
         schema = self.snapshot.configuration.schema
-        more = as_spark_condition(condition, schema, self.snapshot.context.session)
+        with naming_the_attempt(f"scan {self.snapshot.store.root}"):
+            more = as_spark_condition(condition, schema, self.snapshot.context.session)
         return replace(self, conditions=(*self.conditions, more))
 
     def explain(self) -> str:
@@ -423,7 +427,7 @@ class ClusterPlan:
     def explain(self) -> list[str]:
         """Return lines that report how many files each reader reads, and why."""
         return [
-            f"read by Python workers: {self.pruned.num_left} files",
+            f"read by Python workers: {counted(self.pruned.num_left, FILE)}",
             f"because they are more than {self.most_files}, and their list stays on the cluster",
         ]
 

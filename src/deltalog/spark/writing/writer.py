@@ -16,6 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812  # PySpark's convention
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from deltalog._util.escaping import name_key
+from deltalog._util.readable import counted
 from deltalog.data.write.open_files import discard_job, new_job
 from deltalog.errors import DeltaError, SchemaMismatchError
 from deltalog.expressions import to_sql
@@ -157,7 +158,7 @@ def fitted(
     more = given[len(columns) :] if columns is not None and evolves else []
     if columns is not None and len(columns) + len(more) != len(given):
         raise SchemaMismatchError(
-            f"cannot insert into {table.table_uri}: expected {len(columns)} columns "
+            f"cannot insert into {table.table_uri}: expected {counted(len(columns), 'column')} "
             f"({', '.join(columns)}), found {len(given)} ({', '.join(given)})"
         )
     frame = frame.toDF(*(f"c{place}" for place in range(len(given))))
@@ -169,7 +170,7 @@ def fitted(
             extra.append(F.col(f"c{place}").alias(name))
         elif columns is not None and is_extra:
             raise SchemaMismatchError(
-                f"cannot insert into {table.table_uri}: expected {len(columns)} columns "
+                f"cannot insert into {table.table_uri}: expected {counted(len(columns), 'column')} "
                 f"({', '.join(columns)}), followed by new columns, found {name!r} again"
             )
         elif name_key(name) in known:

@@ -28,6 +28,7 @@ import fsspec.asyn
 
 from deltalog._util.argument_types import checks_types
 from deltalog._util.clock import now_ms
+from deltalog._util.readable import counted
 from deltalog._util.version import __version__
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.storage.faults import redact
@@ -581,7 +582,7 @@ class Http:
         reason = redact(
             f"{type(fault).__name__}: {printable(str(fault).replace(request.url, host))}"
         )
-        times = "1 attempt" if attempts == 1 else f"{attempts} attempts"
+        times = counted(attempts, "attempt")
         advice = ""
         if self._is_unreached(request, fault):
             advice = "; check that the address is right and that this machine can reach it"

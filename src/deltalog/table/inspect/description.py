@@ -344,9 +344,7 @@ class CommitHistory(list[dict[str, Any]]):
             for row in self[:_MOST_SHOWN]
         ]
         more = len(self) - len(rows)
-        title = counted(len(self), "commit") + (
-            f", of which {more} older ones are not shown" * (more > 0)
-        )
+        title = counted(len(self), "commit") + (f", without {more} older" * (more > 0))
         return card(title, grid(rows, names, omits_empty=True))
 
 

@@ -15,7 +15,7 @@ from weakref import WeakValueDictionary
 import pyarrow as pa
 
 from deltalog._util.kernels import exact_sum
-from deltalog._util.readable import amount, counted, details, outcome, readable_size
+from deltalog._util.readable import amount, counted, details, outcome, readable_size, repaired
 from deltalog.errors import DeltaError
 from deltalog.protocol.features import logical_clustering_columns
 
@@ -60,7 +60,7 @@ class ShownFacts(dict[str, Any]):
         if isinstance(facts.get("files"), pa.Table):
             title = f"{title}, dry run"
             pieces = [cards.grid([("files", _value("files", facts.pop("files")))])]
-        sentence = outcome(facts)
+        sentence = repaired(facts) if "files_removed" in facts else outcome(facts)
         if not sentence:
             return cards.card(self.title, _grid_of(self))
         return cards.card(f"{title}: {sentence}", cards.details_of(details(facts)), *pieces)
@@ -140,7 +140,11 @@ def as_facts(result: ResultT, title: str) -> ResultT:
 def _grid_of(facts: Mapping[str, Any]) -> CardPiece:
     from deltalog._util import cards  # only notebooks need it
 
-    return cards.grid((name, _value(name, value)) for name, value in facts.items())
+    return cards.grid(
+        (name, _value(name, value))
+        for name, value in facts.items()
+        if value is not None and not (isinstance(value, str | list | dict) and not value)
+    )
 
 
 def _value(name: str, value: Any) -> object:

@@ -21,6 +21,7 @@ import pyarrow as pa
 from deltalog._util.clock import Clock, Moment, SystemClock
 from deltalog._util.json import dumps, loads
 from deltalog._util.kernels import compute
+from deltalog._util.readable import FILE, counted
 from deltalog._util.small_arrays import small_scalar
 from deltalog.data.scan.changes import open_changes
 from deltalog.data.scan.plan import TASK_COLUMNS, check_rows_readable, make_task, make_tasks
@@ -40,7 +41,7 @@ from deltalog.log.snapshot import Snapshot, load_snapshot
 from deltalog.log.snapshot.open_log import is_same_commit
 from deltalog.operations.arguments import as_bound
 from deltalog.protocol.column_mapping import physical_name
-from deltalog.schema.columns import walk
+from deltalog.schema.columns import naming_the_attempt, walk
 from deltalog.schema.metadata_columns import (
     CHANGE_COLUMNS,
     CHANGE_TYPE,
@@ -400,13 +401,14 @@ class Follower:
         return self._known
 
     def _read_spec(self, view: Snapshot) -> ReadSpec:
-        if self._options.changes:
-            return self._changes_spec(view)
-        return read_spec(
-            view,
-            columns=self._options.columns,
-            predicate=self._predicate(view),
-        )
+        with naming_the_attempt(f"follow {self._root}"):
+            if self._options.changes:
+                return self._changes_spec(view)
+            return read_spec(
+                view,
+                columns=self._options.columns,
+                predicate=self._predicate(view),
+            )
 
     def _changes_spec(self, view: Snapshot) -> ReadSpec:
         return open_changes(
@@ -613,7 +615,16 @@ class Step(Rows):
 
     def __repr__(self) -> str:
         """Show the number of files, and the next position."""
-        return f"Step({len(self.tasks)} files, next {self.offset.version}:{self.offset.index})"
+        files = counted(len(self.tasks), FILE)
+        return f"Step({files}, next {self.offset.version}:{self.offset.index})"
+
+    def _repr_html_(self) -> str:
+        """Return the notebook card: the columns, the number of files, and the next position."""
+        from deltalog._util.cards import card, grid  # only notebooks need it
+
+        at = f"version {self.offset.version}, file {self.offset.index}"
+        facts = {"files": len(self.tasks), "columns": ", ".join(self.output.names), "next": at}
+        return card("Step", grid(facts.items()))
 
 
 def as_start(start: Any) -> Offset | int | Moment | Literal["latest"] | None:

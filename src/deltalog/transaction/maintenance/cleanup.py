@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deltalog._util.json import JsonObject, dumps, iter_objects
 from deltalog._util.paths import LOG_DIRECTORY, FileInfo, canonical_path
+from deltalog._util.readable import FILE, counted
 from deltalog.errors import (
     AlreadyExistsError,
     CheckpointUnreadableError,
@@ -94,7 +95,7 @@ def cleanup_metadata(
         store.delete_many(paths)
     deleted = others + checkpoints
     if deleted:
-        logger.info("deleted %d files of the log of %s", len(deleted), store.root)
+        logger.info("deleted %s of the log of %s", counted(len(deleted), FILE), store.root)
     orphans = _orphaned_sidecars(store, _midnight(at_ms) - _DAY_MS)
     store.delete_many(orphans)
     return deleted + orphans

@@ -353,7 +353,9 @@ def test_a_rule_of_another_writer_may_depend_on_the_time(
         if is_allowed:
             assert enforced(configuration, {"d": [day]}, now_ms=now_ms) == {"d": [day]}
         else:
-            with pytest.raises(ConstraintViolationError, match="is violated by 1 of the 1 rows"):
+            with pytest.raises(
+                ConstraintViolationError, match="is violated by 1 of 1 checked row: "
+            ):
                 enforced(configuration, {"d": [day]}, now_ms=now_ms)
 
 

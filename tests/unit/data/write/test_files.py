@@ -140,7 +140,7 @@ def test_a_store_that_deletes_nothing_does_not_hide_the_cause(
     batches = (pa.record_batch({"a": [number] * 10}) for number in range(8))
     with pytest.raises(StorageError, match="put_if_absent"):
         write(PLAIN, batches, store=faulty, target_file_size_bytes=1)
-    assert "stay until vacuum" in caplog.text
+    assert "of a failed write; vacuum deletes the rest" in caplog.text
     assert files_in(store) != []
 
 

@@ -12,8 +12,9 @@ import pyarrow as pa
 import pytest
 
 import deltalog
-from deltalog import DeltaTable, QueryBuilder, write_deltalake
+from deltalog import DeltaTable, QueryBuilder, write_deltalake, write_files
 from deltalog._util.readable import changes_of_commit, outcome
+from deltalog.catalogs import CatalogTable
 from deltalog.protocol.actions.model import Metadata, Protocol
 
 
@@ -87,6 +88,67 @@ def test_a_card_scrolls_in_its_own_box_and_has_times_as_the_command_line(
     assert ">1 column</summary>" in page
 
 
+def titles_of(*results: Any) -> list[str]:
+    """The titles of cards, each of which is a page of its own."""
+    return [re.findall("<strong>(.*?)</strong>", one._repr_html_())[0] for one in results]
+
+
+def test_a_repair_has_a_card(table: DeltaTable) -> None:
+    assert titles_of(table.repair()) == ["FSCK: no data file is missing"]
+    (path, *_) = Path(table.table_uri).glob("p=x/*.parquet")
+    path.unlink()
+    assert titles_of(table.repair(dry_run=True)) == ["FSCK: 1 missing file can be removed"]
+    done: Any = table.repair()
+    assert titles_of(done) == ["FSCK: 1 missing file removed"]
+    page = done._repr_html_()
+    assert ">files removed</td>" in page
+    assert path.name in page
+    assert done["dry_run"] is False
+    assert "dry run" not in page
+
+
+def test_lists_and_details_have_cards(table: DeltaTable) -> None:
+    assert titles_of(table.file_uris(), table.partitions(), table.cleanup_metadata()) == [
+        "2 files",
+        "2 partitions",
+        "0 files of the log deleted",
+    ]
+    assert table.partitions() == [{"p": "x"}, {"p": "y"}]
+    assert pickle.loads(pickle.dumps(table.partitions())) == [{"p": "x"}, {"p": "y"}]
+    found: Any = table.partitions()
+    assert ">p</th>" in found._repr_html_()
+    shown: Any = table.detail()
+    page = shown._repr_html_()
+    assert "clusteringColumns" in shown
+    assert "clusteringColumns" not in page  # there are none
+    assert "partitionColumns" in page
+
+
+def test_results_that_are_dataclasses_have_cards(table: DeltaTable) -> None:
+    branch = table.branch("b", expires_after=timedelta(days=1))
+    write_deltalake(branch, pa.table({"id": [3], "p": ["x"]}), mode="append")
+    (listed,) = table.branches()
+    assert titles_of(listed) == ["Branch"]
+    assert re.search(r"expires</td><td[^>]*>\d{4}-\d\d-\d\d ", listed._repr_html_())
+    assert titles_of(branch.publish()) == ["PublishOutcome"]
+    written = write_files(table, pa.table({"id": [4], "p": ["z"]}))
+    assert re.fullmatch(r"WrittenFiles\(1 file, 1 row, [\d.]+ (bytes|KiB)\)", repr(written))
+    assert "1 file, 1 row</td>" in written._repr_html_()
+    plan = DeltaTable(table.table_uri).optimize.upgrade_uniform(2, dry_run=True)
+    assert titles_of(plan) == ["UniformUpgrade"]
+    page = plan._repr_html_()
+    assert ">files</td>" in page
+    assert "delta.enableIcebergCompatV2=true" in page
+    (step, *_) = table.follow().available()
+    assert repr(step).startswith("Step(3 files, next ")
+    assert titles_of(step) == ["Step"]
+    assert ">id, p</td>" in step._repr_html_()
+    entry = CatalogTable(name=("s", "t"), location="/lake/s/t", columns=table.schema())
+    assert ">s.t</td>" in entry._repr_html_()
+    assert ">EXTERNAL</td>" in entry._repr_html_()
+    assert ">id, p</td>" in entry._repr_html_()
+
+
 def test_a_dry_run_says_that_it_is_one(table: DeltaTable) -> None:
     page = table.delete("id = 1", dry_run=True)._repr_html_()  # type: ignore[attr-defined]
     assert "<strong>DELETE, dry run: 1 row deleted</strong>" in page
@@ -128,7 +190,7 @@ def test_commits_as_a_sentence(metrics: object, told: str) -> None:
 
 def test_objects_have_readable_texts(table: DeltaTable) -> None:
     with table.appender() as appender:
-        assert repr(appender) == f"{table!r}.appender(), 0 rows wait"
+        assert repr(appender) == f"{table!r}.appender(), 0 rows waiting"
     assert repr(appender).endswith(", closed")
     with deltalog.connect({"t": table}) as connection:
         assert repr(connection) == "Connection(t)"

@@ -325,7 +325,7 @@ def test_values_of_a_card_are_as_people_read_them() -> None:
     assert ["size_bytes", "3.0 MiB"] in rows
     assert ["totalSize", "2.0 KiB"] in rows
     assert ["is_so", "True"] in rows
-    assert ["nothing", ""] in rows
+    assert "nothing" not in [row[0] for row in rows if row]
     assert next(row[1] for row in rows if row[0] == "names").endswith(", … 10 more")
     assert "30 rows" in page
     assert rows.count(["<b>"]) == 20

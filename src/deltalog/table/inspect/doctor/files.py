@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from deltalog._util.kernels import arrow, compute
 from deltalog._util.paths import canonical_path, check_confined, decode_path, is_absolute
+from deltalog._util.readable import FILE, counted, readable_size
 from deltalog.data.scan.plan import TASK_COLUMNS, descriptor_of, make_task
 from deltalog.data.scan.reader import read_task
 from deltalog.data.scan.task import read_spec
@@ -76,7 +77,7 @@ def check_paths(patient: Patient) -> Iterator[Finding]:
             yield Finding(
                 check="file-size",
                 severity=Severity.ERROR,
-                message=f"{path} has {found[known]} bytes, but the log records {size}",
+                message=f"{path} has a size of {found[known]} bytes, but the log records {size}",
                 advice="it was overwritten or truncated: restore it from a backup",
                 path=path,
             )
@@ -94,14 +95,14 @@ def check_paths(patient: Patient) -> Iterator[Finding]:
         yield Finding(
             check="file-missing",
             severity=Severity.ERROR,
-            message=f"{len(gone) - MANY} more live files do not exist",
+            message=f"{counted(len(gone) - MANY, 'more live file')} cannot be found",
         )
     if elsewhere:
         yield Finding(
             check="path-absolute",
             severity=Severity.INFO,
-            message=f"{len(elsewhere)} files are named by absolute paths outside of the table, "
-            f"such as {elsewhere[0]}",
+            message=f"absolute paths name {counted(len(elsewhere), FILE)} outside of the "
+            f"table, such as {elsewhere[0]}",
             advice="a shallow clone: vacuum of the other table may delete them; make a deep "
             "clone to prevent that",
         )
@@ -131,16 +132,16 @@ def check_orphans(patient: Patient) -> Iterator[Finding]:
     is_ours = allows_maintenance(patient.snapshot, MaintenanceOperation.DATA_CLEANUP)
     left = compute.equal(unneeded.column("reason"), TEMPORARY)
     for check, files, reason in (
-        ("orphans", unneeded.filter(compute.invert(left)), "are needed by no retained version"),
-        ("temporary-files", unneeded.filter(left), "were left by writers that did not finish"),
+        ("orphans", unneeded.filter(compute.invert(left)), "needed by no retained version"),
+        ("temporary-files", unneeded.filter(left), "left by writers that did not finish"),
     ):
         if files.num_rows:
-            size = compute.sum(files.column("size_bytes")).as_py() or 0
+            size = readable_size(compute.sum(files.column("size_bytes")).as_py() or 0)
             first = compute.min(files.column("path")).as_py()
             yield Finding(
                 check=check,
                 severity=Severity.INFO,
-                message=f"{files.num_rows} files, {size:,} bytes, {reason}, such as {first}",
+                message=f"{counted(files.num_rows, FILE)}, {size}, {reason}, such as {first}",
                 advice="vacuum(full=True, dry_run=False) deletes them"
                 if is_ours
                 else "the table's catalog deletes them: it does not allow clients to",
@@ -208,7 +209,7 @@ def check_keys(patient: Patient) -> Iterator[Finding]:
         yield Finding(
             check="keys",
             severity=Severity.INFO,
-            message=f"the key index lacks {found.num_without} of {found.num_files} files",
+            message=f"the key index lacks {found.num_without} of {counted(found.num_files, FILE)}",
             advice="optimize.key_index()",
         )
 
@@ -249,8 +250,8 @@ def check_vectors(patient: Patient) -> Iterator[Finding]:
         yield Finding(
             check="deletion-vector",
             severity=Severity.ERROR,
-            message=f"{files.num_rows} files have deletion vectors, but the protocol does not "
-            "have the table feature",
+            message="the protocol lacks the table feature of the deletion vectors of "
+            f"{counted(files.num_rows, FILE)}",
             advice="alter.add_feature('deletionVectors', allow_protocol_versions_increase=True)",
         )
     # Reading a deletion vector costs a request, so only a sample of the vectors is read.
@@ -293,7 +294,7 @@ def _vector_problems(patient: Patient, row: dict[str, Any]) -> list[Finding]:
                 check="deletion-vector",
                 severity=Severity.ERROR,
                 message=f"the deletion vector of {path} marks row {last}, but according to the "
-                f"log the file has {count} rows",
+                f"log the file has {counted(count, 'row')}",
                 advice="restore a version before it, or rewrite the table from its source: "
                 "it is unknown which row was deleted",
                 path=path,
@@ -325,7 +326,7 @@ def check_row_ids(patient: Patient) -> Iterator[Finding]:
         yield Finding(
             check="row-ids",
             severity=Severity.ERROR,
-            message=f"{missing} files have no row ids, but row tracking is on",
+            message=f"row ids are missing in {counted(missing, FILE)}, but row tracking is on",
             advice="they were committed by a writer that does not support row tracking",
         )
     table = files.append_column(_NUM_RECORDS, rows)
@@ -341,7 +342,7 @@ def check_row_ids(patient: Patient) -> Iterator[Finding]:
             yield Finding(
                 check="row-ids",
                 severity=Severity.ERROR,
-                message=f"{count} files share row ids with others",
+                message=f"row ids of {counted(count, FILE)} overlap with those of others",
                 advice="an id may belong to several rows",
             )
     highest, mark = compute.max(last).as_py(), snapshot.row_id_high_water_mark
@@ -511,7 +512,7 @@ def _read(patient: Patient, row: dict[str, Any], leaves: Sequence[_Leaf]) -> int
 def _problems(stats: pa.Table, leaves: Sequence[_Leaf], num_rows: int) -> Iterator[str]:
     stated = _value(stats, ("numRecords",))
     if stated is not None and stated.as_py() != num_rows:
-        yield f"numRecords is {stated.as_py()}, but it has {num_rows} rows"
+        yield f"numRecords is {stated.as_py()}, but it has {counted(num_rows, 'row')}"
     for leaf in leaves:
         nulls = _value(stats, ("nullCount", *leaf.physical))
         if nulls is not None and nulls.as_py() != leaf.nulls:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deltalog._util.json import loads
 from deltalog._util.kernels import compute
+from deltalog._util.readable import FILE, counted
 from deltalog.errors import DeltaError, MalformedLogError, ObjectNotFoundError
 from deltalog.log.checksum import parse_checksum
 from deltalog.log.listing import parse_hint
@@ -85,8 +86,8 @@ def check_length(patient: Patient) -> Iterator[Finding]:
         yield Finding(
             check="log-expired",
             severity=Severity.INFO,
-            message=f"{expired} files of the log are older than delta.logRetentionDuration, and no "
-            "later version needs them",
+            message=f"no version needs {counted(expired, FILE)} of the log any more, and "
+            "delta.logRetentionDuration has passed",
             advice="cleanup_metadata() deletes them",
         )
 
@@ -297,7 +298,8 @@ def _differences(patient: Patient, files: CheckpointFiles) -> Iterator[str]:
             extra, missing = value - expected[name], expected[name] - value
             if extra or missing:
                 sample = min(extra or missing).partition("\0")[0]
-                yield f"{len(extra)} files too many, {len(missing)} missing, such as {sample}"
+                too_many = counted(len(extra), FILE)
+                yield f"{too_many} too many, {len(missing)} missing, such as {sample}"
         elif value != expected[name]:
             yield f"{name} {_short(value)}, expected {_short(expected[name])}"
 

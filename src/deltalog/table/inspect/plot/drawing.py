@@ -17,7 +17,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from deltalog._util.cards import CardPiece, card
-from deltalog._util.readable import readable_size
+from deltalog._util.readable import FILE, counted, readable_size
 from deltalog.data.scan.rows import require_library
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ class Plot:
 
     def __repr__(self) -> str:
         """Show the title and the number of data rows."""
-        return f"Plot({self.title!r}, {self.data.num_rows} rows)"
+        return f"Plot({self.title!r}, {counted(self.data.num_rows, 'row')})"
 
     def _repr_html_(self) -> str:
         """Return the notebook card."""
@@ -214,13 +214,9 @@ def draw_partition_sizes(figure: Any, data: pa.Table) -> None:
     bars = axes.barh(places, [row["bytes"] for row in rows], color=_COLOURS[0])
     axes.set_yticks(places, [label(row["partition"]) for row in rows])
     axes.invert_yaxis()
-    axes.bar_label(bars, [_files(row["files"]) for row in rows], padding=3)
+    axes.bar_label(bars, [counted(row["files"], FILE) for row in rows], padding=3)
     axes.margins(x=0.12)
     _in_sizes(axes.xaxis, most=max((row["bytes"] for row in rows), default=0))
-
-
-def _files(number: int) -> str:
-    return "1 file" if number == 1 else f"{number:,} files"
 
 
 def draw_clustering(figure: Any, data: pa.Table) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from deltalog._util.kernels import arrow, compute, pc
+from deltalog._util.readable import FILE, counted
 from deltalog.data.scan.plan import check_rows_readable, plan_scan
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import to_sql
@@ -22,6 +23,7 @@ from deltalog.protocol.features import logical_clustering_columns
 from deltalog.protocol.partition_values import extract, parse_column
 from deltalog.protocol.stats.schema import MAX_VALUES, MIN_VALUES, has_bounds, stats_schema
 from deltalog.schema import Field, canonical_path_of, find_field, leaf_columns
+from deltalog.schema.columns import naming_the_attempt
 from deltalog.table.inspect.description import leaf
 from deltalog.table.inspect.plot import drawing
 from deltalog.table.inspect.plot.drawing import Plot
@@ -114,9 +116,10 @@ class TablePlots:
         """
         names = [columns] if isinstance(columns, str) else arguments.as_columns(columns)
         check_rows_readable(self._snapshot)
-        data = clustering(self._snapshot, names)
+        with naming_the_attempt(f"plot the clustering of {self._snapshot.store.root}"):
+            data = clustering(self._snapshot, names)
         return Plot(
-            title=f"Overlap of the {self._snapshot.num_files:,} files of {self._title}",
+            title=f"Overlap of {counted(self._snapshot.num_files, FILE)} of {self._title}",
             data=data,
             draw=drawing.draw_clustering,
         )

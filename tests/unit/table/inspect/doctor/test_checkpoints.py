@@ -46,7 +46,7 @@ def test_a_checkpoint_with_other_files_than_the_log() -> None:
     create_checkpoint(table.snapshot())
     commit(table, 1, lambda line: None if "add" in line else line)
     (finding,) = look(table, checks=["checkpoints"]).findings
-    assert "1 files too many, 0 missing" in finding.message
+    assert "1 file too many, 0 missing" in finding.message
 
 
 def test_a_checkpoint_that_is_damaged_or_empty() -> None:

@@ -32,7 +32,7 @@ def test_files_that_nobody_needs() -> None:
     table.kept.put("stray.parquet", b"1234")
     table.wait(8)
     (finding,) = look(table, checks=["orphans"]).findings
-    assert "1 files, 4 bytes" in finding.message
+    assert "1 file, 4 bytes" in finding.message
 
 
 def test_temporary_files_of_writers_that_were_killed() -> None:
@@ -43,9 +43,7 @@ def test_temporary_files_of_writers_that_were_killed() -> None:
     table.wait(8)
     (finding,) = look(table, checks=["orphans"]).findings
     assert finding.check == "temporary-files"
-    assert f"1 files, 5 bytes, were left by writers that did not finish, such as {left}" in str(
-        finding
-    )
+    assert f"1 file, 5 bytes, left by writers that did not finish, such as {left}" in str(finding)
 
 
 def test_partition_values_of_the_wrong_type() -> None:
