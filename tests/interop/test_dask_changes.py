@@ -8,6 +8,8 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import CancelledError
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -226,6 +228,45 @@ def test_a_worker_is_lost_that_holds_large_inputs_of_tasks(
     found = list(engine.run(_die_or_measure, Sent((tmp_path / "killed", dying)), inputs))
     assert found == [(number, INLINE_BYTES + number) for number in range(4)]
     assert (tmp_path / "killed").exists()
+
+
+class LosingClient:
+    """A client of workers that are lost after each result."""
+
+    def __init__(self) -> None:
+        self.cancelled: list[Any] = []
+
+    def submit(self, work: Any, shared: Any, own: Any, *, key: str, pure: bool) -> Any:
+        del pure
+        return LostTask(partial(work, shared, own), is_lost=not key.endswith("-0"))
+
+    def cancel(self, tasks: list[Any]) -> None:
+        self.cancelled += tasks
+
+
+class LostTask:
+    """A task whose input may be lost."""
+
+    def __init__(self, run: Any, *, is_lost: bool) -> None:
+        self._run = run
+        self._is_lost = is_lost
+
+    def result(self) -> Any:
+        if self._is_lost:
+            raise CancelledError
+        return self._run()
+
+
+def _number_of(_shared: Any, own: Any) -> int:
+    return int(own.value)
+
+
+def test_many_workers_may_be_lost_one_after_another() -> None:
+    """Only losses without a result between them end the operation."""
+    client = LosingClient()
+    numbers = [Sent(number) for number in range(8)]
+    assert list(DaskEngine(client).run(_number_of, Sent(None), numbers)) == [*range(8)]
+    assert len(client.cancelled) == sum(range(9))
 
 
 def _slow_or_failing(part: pd.DataFrame) -> pd.DataFrame:

@@ -170,7 +170,8 @@ def test_shares_that_together_exceed_the_memory_are_not_made(
     has_shares = memory_bytes == 1 << 20
     assert (shared < 20_000) is has_shares
     assert (min(own) > 4_000 * 50) is has_shares
-    assert sum(table.to_pyarrow_table()["id"].to_pylist()) == -20_000
+    found: Any = table.to_pyarrow_table()["id"].to_pylist()
+    assert sum(found) == -20_000
 
 
 _MOMENT = dt.datetime(2024, 2, 29, 12, tzinfo=dt.UTC)
