@@ -179,12 +179,13 @@ if not TYPE_CHECKING:  # type checkers must not see it, so that they report wron
         _MODULES,
         meant={
             **dict.fromkeys(
-                ("read_deltalake", "open_table", "load_table", "read_table"),
+                ("read_deltalake", "open_table", "load_table", "read_table", "load", "open"),
                 "DeltaTable(location), and its to_pandas(), to_polars() or scan()",
             ),
             "read_delta": "DeltaTable(location).to_polars() or .to_pandas()",
             "scan_delta": "DeltaTable(location).to_polars(lazy=True)",
             "write_delta": "write_deltalake(location, data)",
+            "to_pandas": "DeltaTable(location).to_pandas()",
             "exists": "DeltaTable.is_deltatable(location)",
         },
     )

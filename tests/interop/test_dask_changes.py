@@ -8,6 +8,8 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import CancelledError
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -42,24 +44,59 @@ cloudpickle.register_pickle_by_value(sys.modules[DyingStore.__module__])
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 
+class TwoWorkers:
+    """Two worker processes; an earlier test may have killed one, which starts again."""
+
+    def __init__(self) -> None:
+        # The extra does not include `dask.distributed`.
+        self._library = pytest.importorskip("distributed", reason="it is not installed")
+        self._open()
+
+    def client(self) -> Any:
+        """Return a client of two workers that answer; of new ones if one does not start again."""
+        try:
+            self._client.wait_for_workers(2, timeout=60)
+            while not self._answer():
+                self._client.wait_for_workers(2, timeout=60)
+        except TimeoutError:
+            self.close()
+            self._open()
+        return self._client
+
+    def close(self) -> None:
+        self._client.close()
+        self._cluster.close()
+
+    def _open(self) -> None:
+        self._cluster = self._library.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
+        )
+        self._client = self._library.Client(self._cluster, set_as_default=False)
+
+    def _answer(self) -> bool:
+        workers = list(self._client.nthreads())
+        asked = [
+            self._client.submit(os.getpid, workers=[worker], pure=False) for worker in workers
+        ]
+        try:
+            self._library.wait(asked, timeout=10)
+            return sum(one.status == "finished" for one in asked) == 2
+        except TimeoutError:
+            return False
+        finally:
+            self._client.cancel(asked)
+
+
 @pytest.fixture(scope="module")
-def two_workers() -> Iterator[Any]:
-    """Two worker processes, if `dask.distributed` is installed; the extra does not include it."""
-    distributed = pytest.importorskip("distributed", reason="dask.distributed is not installed")
-    cluster = distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
-    )
-    with cluster, distributed.Client(cluster, set_as_default=False) as client:
-        yield client
+def two_workers() -> Iterator[TwoWorkers]:
+    workers = TwoWorkers()
+    yield workers
+    workers.close()
 
 
 @pytest.fixture
-def client(two_workers: Any) -> Any:
-    """Two workers that answer: an earlier test may have killed one, which starts again."""
-    while len(two_workers.run(os.getpid, on_error="ignore")) < 2:
-        two_workers.wait_for_workers(2, timeout=120)
-        time.sleep(0.1)
-    return two_workers
+def client(two_workers: TwoWorkers) -> Any:
+    return two_workers.client()
 
 
 @pytest.mark.parametrize("change", FEW_CHANGES)
@@ -226,6 +263,45 @@ def test_a_worker_is_lost_that_holds_large_inputs_of_tasks(
     found = list(engine.run(_die_or_measure, Sent((tmp_path / "killed", dying)), inputs))
     assert found == [(number, INLINE_BYTES + number) for number in range(4)]
     assert (tmp_path / "killed").exists()
+
+
+class LosingClient:
+    """A client of workers that are lost after each result."""
+
+    def __init__(self) -> None:
+        self.cancelled: list[Any] = []
+
+    def submit(self, work: Any, shared: Any, own: Any, *, key: str, pure: bool) -> Any:
+        del pure
+        return LostTask(partial(work, shared, own), is_lost=not key.endswith("-0"))
+
+    def cancel(self, tasks: list[Any]) -> None:
+        self.cancelled += tasks
+
+
+class LostTask:
+    """A task whose input may be lost."""
+
+    def __init__(self, run: Any, *, is_lost: bool) -> None:
+        self._run = run
+        self._is_lost = is_lost
+
+    def result(self) -> Any:
+        if self._is_lost:
+            raise CancelledError
+        return self._run()
+
+
+def _number_of(_shared: Any, own: Any) -> int:
+    return int(own.value)
+
+
+def test_many_workers_may_be_lost_one_after_another() -> None:
+    """Only losses without a result between them end the operation."""
+    client = LosingClient()
+    numbers = [Sent(number) for number in range(8)]
+    assert list(DaskEngine(client).run(_number_of, Sent(None), numbers)) == [*range(8)]
+    assert len(client.cancelled) == sum(range(9))
 
 
 def _slow_or_failing(part: pd.DataFrame) -> pd.DataFrame:

@@ -82,6 +82,23 @@ def test_the_log_tells_how_many_rows_there_are(path: str) -> None:
     assert len(dataset.input_files()) == FILES
 
 
+def test_rows_are_counted_without_columns(tmp_path: Path) -> None:
+    """Ray asks for no columns, and a block without columns has no length in Ray."""
+    path = str(tmp_path / "table")
+    rows = {"id": list(range(100)), "p": [number % 2 for number in range(100)]}
+    write_deltalake(path, rows, partition_by=["p"])
+    read = deltalog_ray.read
+    assert read(path, predicate="id > 50").count() == 49
+    assert read(path, columns=["p"], predicate="id > 50").count() == 49
+    assert read(path, predicate="p = 1").count() == 50
+    assert read(path, predicate="p = 1 and id < 0").count() == 0
+    assert read(path, predicate="id > 50").select_columns(["p"]).count() == 49
+    assert read(path).filter(expr=col("id") > 50).count() == 49
+    assert read(path, predicate="id > 50").filter(expr=col("p") == 1).count() == 25
+    bare = read(path, predicate="id > 50").select_columns([])
+    assert (bare.count(), bare.schema().names if bare.schema() else []) == (49, [])
+
+
 def source_of(store: Any, **options: Any) -> DeltaDatasource:
     return DeltaDatasource(VersionRead.of(DeltaTable(store), **options))
 

@@ -771,10 +771,10 @@ DIFFERENCES: Final = (
     ),
     Difference(
         topic=SCHEMA,
-        what="`PrimitiveType('decimal')`, `PrimitiveType('int')`",
+        what="`PrimitiveType('decimal')`",
         there="an error",
-        here="`decimal(10,0)` and `integer`, as in SQL",
-        why="SQL has these names",
+        here="`decimal(10,0)`, as in SQL",
+        why="SQL has this name",
         ask=lambda library, _: str(library.schema.PrimitiveType("decimal")),
         theirs=ERROR,
         ours="decimal(10,0)",

@@ -128,9 +128,20 @@ def wrong_argument(called: str, name: str, value: object, expected: str) -> Inva
 
 
 def kind_of(value: object) -> str:
-    """Return the type of a value with its article: `a str`, `an int`."""
-    name = type(value).__name__
-    return f"{'an' if name[0] in 'aeioAEIO' else 'a'} {name}"
+    """Return the type of a value with its article: `a str`, `an int`, `a Schema of deltalake`."""
+    name, library = type(value).__name__, type(value).__module__.partition(".")[0]
+    shown = f"{'an' if name[0] in 'aeioAEIO' else 'a'} {name}"
+    if name in _ALSO_IN_DELTALAKE and library != "deltalog":
+        return f"{shown} of {library}; deltalog has its own class of this name"
+    return shown
+
+
+_ALSO_IN_DELTALAKE: Final = frozenset(
+    {
+        *("BloomFilterProperties", "ColumnProperties", "CommitProperties", "DeltaTable", "Field"),
+        *("PostCommitHookProperties", "Schema", "Transaction", "WriterProperties"),
+    }
+)
 
 
 def shortened(value: object) -> str:

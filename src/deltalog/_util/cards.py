@@ -233,8 +233,12 @@ def progress_bar(title: str) -> Iterator[OnProgress]:
     if rich is None:
         yield lambda _done, _total: None
         return
-    console = import_module("rich.console").Console(stderr=True)  # stdout is reserved for results
-    with rich.Progress(transient=True, console=console) as bar:
+    # In a notebook, rich needs ipywidgets. Without them, it prints the bar as text at the end.
+    in_notebook = None if _find("ipywidgets") is not None else False
+    console = import_module("rich.console").Console(  # stdout is reserved for results
+        stderr=True, force_jupyter=in_notebook
+    )
+    with rich.Progress(transient=console.is_terminal, console=console) as bar:
         task = bar.add_task(title, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
 

@@ -20,7 +20,8 @@ _Class = TypeVar("_Class", bound=type)
 _SIMILAR: Final = 0.75
 """The minimum similarity of a name that is suggested; less would be a guess."""
 _SYNONYMS: Final = {
-    **dict.fromkeys(("where", "filter", "condition", "on"), ("predicate", "filters")),
+    **dict.fromkeys(("where", "filter", "condition"), ("predicate", "filters")),
+    "on": ("predicate", "filters", "key"),
     "filters": ("predicate",),
     "predicate": ("filters",),
     "version": ("target",),

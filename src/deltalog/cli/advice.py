@@ -155,6 +155,8 @@ _OTHERWISE: Final = {
     "--overwrite": ("--mode", "use --mode overwrite"),
 }
 """Option of other programs → an option of the command, and what to do instead."""
+_OF_VERSIONS: Final = frozenset({"--version", "--as-of", "--timestamp", "--at"})
+"""Options of other programs for what follows a table's name here."""
 _VALUES: Final = (
     (re.compile(r"^Value error, "), ""),
     (
@@ -196,6 +198,11 @@ def _explain_option(error: Any, options: Callable[[], set[str]]) -> None:
             error.possibilities = None
         return
     known = set() if context is None else options_of(context.command)
+    names = [] if context is None else [one.name for one in context.command.params]
+    if name in _OF_VERSIONS - known and "table" in names:
+        error.message += "; write the version after the table, as in TABLE@v1 or TABLE@2024-01-31"
+        error.possibilities = None
+        return
     needed, advice = _OTHERWISE.get(name, (_MEANT.get(name), f"use {_MEANT.get(name)}"))
     if needed in known:
         error.message += f"; {advice}"

@@ -532,6 +532,8 @@ _OTHER_DIALECTS: Final = {
     "strptime": "to_timestamp(string, 'yyyy-MM-dd')",
     "len": "length(string)",
     "list_contains": "array_contains(array, value)",
+    "list": "collect_list(value)",
+    "unnest": "explode(array)",
 }
 """Functions of other SQL dialects → those of Spark."""
 

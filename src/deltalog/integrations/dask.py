@@ -293,9 +293,10 @@ class DaskEngine(DistributedEngine):
                 try:
                     for found in self._submitted(client, work, shared, left):
                         left.pop(0)
+                        lost = 0
                         yield found
                 except CancelledError:
-                    # All workers that had `shared` were lost, so send it again.
+                    # All workers that had an input were lost, so send it again.
                     lost += 1
                     if lost > _MOST_LOST:
                         raise
@@ -310,11 +311,11 @@ class DaskEngine(DistributedEngine):
         name = f"{work.__name__.strip('_')}-{uuid4().hex}"
         is_small = shared.size_bytes * len(inputs) <= INLINE_BYTES
         kept = shared if is_small else _spread(client, shared, name)
-        tasks = [
-            client.submit(work, kept, _placed(client, one), key=f"{name}-{number}", pure=False)
-            for number, one in enumerate(inputs)
-        ]
+        tasks: list[Any] = []
         try:
+            for number, one in enumerate(inputs):
+                own, key = _placed(client, one), f"{name}-{number}"
+                tasks.append(client.submit(work, kept, own, key=key, pure=False))
             for task in tasks:
                 yield task.result()
         finally:

@@ -234,6 +234,8 @@ class DeltaDatasource(Datasource):  # type: ignore[misc]  # Ray has no type hint
             scan.tasks(with_rows=True), scan.schema, most_groups=max(1, parallelism)
         )
         shown = pa.schema([scan.schema.field(name) for name in names])
+        if not names:
+            shown = pa.schema([pa.field(_NO_COLUMNS, pa.null())])
         return [
             ReadTask(
                 partial(_read_blocks, Sent(group), self._condition(), names),
@@ -289,9 +291,20 @@ def _read_blocks(
         rows = pa.Table.from_batches([batch])
         rows = rows if condition is None else rows.filter(condition)
         is_empty = False
-        yield rows.select(names)
+        yield _selected(rows, names)
     if is_empty:
-        yield group.value.schema.empty_table().select(names)
+        yield _selected(group.value.schema.empty_table(), names)
+
+
+_NO_COLUMNS: Final = "__bsp_stub"
+"""Ray's name for a column of NULLs in a block without columns, which would lose its length."""
+
+
+def _selected(rows: pa.Table, names: list[str]) -> pa.Table:
+    """Return some columns of a block. Ray hides the column of a block without others."""
+    if names:
+        return rows.select(names)
+    return pa.table({_NO_COLUMNS: pa.nulls(rows.num_rows)})
 
 
 class _RayRows(DistributedRows):

@@ -39,6 +39,8 @@ _MEANT: Final = {
     **dict.fromkeys(("to_pyarrow", "to_pandas", "to_polars", "arrow", "as_arrow"), "to_arrow()"),
     **dict.fromkeys(("from_pyarrow", "of_arrow"), "from_arrow(schema)"),
     **dict.fromkeys(("json", "to_dict", "as_dict", "simpleString"), "to_json()"),
+    **dict.fromkeys(("printSchema", "show"), "print(schema)"),
+    "columns": "names",
 }
 
 

@@ -57,4 +57,8 @@ _ORIGINS = {"deltalog.sharing.client": __all__}
 
 # A type checker that sees `__getattr__` would accept any attribute of this module.
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = names_on_demand(__name__, _ORIGINS)
+    __getattr__, __dir__ = names_on_demand(
+        __name__,
+        _ORIGINS,
+        meant={"load_as_polars": "SharedTable(url).to_polars()"},
+    )

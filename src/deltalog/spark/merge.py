@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 from deltalog._util.escaping import name_key
+from deltalog._util.similar_names import SimilarNames
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import TextRules, columns
 from deltalog.operations.arguments import as_condition
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from deltalog.transaction import CommitOptions, CommitProperties
 
 
-class DeltaMergeBuilder:
+class DeltaMergeBuilder(SimilarNames):
     """Builder of a merge. Only `execute` changes the table.
 
     There are three groups of clauses: matched, not matched, and not matched by source. In each
@@ -144,7 +145,7 @@ def _given(values: Mapping[str, Any] | None, name: str) -> Mapping[str, Any]:
 # --- OPTIMIZE
 
 
-class DeltaOptimizeBuilder:
+class DeltaOptimizeBuilder(SimilarNames):
     """Builder of an OPTIMIZE, which `executeCompaction` or `executeZOrderBy` runs.
 
     Args:

@@ -17,6 +17,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import types as spark_types
 
 from deltalog.catalogs.protocol import NamedTable
+from deltalog._util.similar_names import SimilarNames
 from deltalog.errors import InvalidInputError
 from deltalog.operations.changes.request import ChangeRequest, RowCounts
 from deltalog.operations.delete import Delete
@@ -66,7 +67,7 @@ if TYPE_CHECKING:
     from deltalog.operations.operation import Operation
 
 
-class DeltaTable:
+class DeltaTable(SimilarNames):
     """A Delta table on Spark; `forPath` opens one.
 
     Args:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from deltalog._util.argument_types import kind_of
 from deltalog._util.escaping import name_key, path_key
 from deltalog._util.readable import counted
 from deltalog.catalogs.table_uri import named_table, open_table_store
@@ -115,7 +116,7 @@ class LocalSession:
             rows = DeltaTable(rows, storage_options=self._storage_options)
             self._opened.add(parts.key)
         elif rows is None or isinstance(rows, list | dict | tuple | set | int | float | bytes):
-            rows = open_batches(rows).read_all()
+            rows = _rows_of(name, rows)
         elif isinstance(rows, pa.RecordBatchReader):
             rows = OnceRows(name, rows)
         else:
@@ -499,6 +500,20 @@ def with_integer_types(reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
         if part.type == pa.int32() and type_of_query(part) is None:
             schema = schema.set(place, with_query_type(part, INTEGER))
     return with_schema(reader, schema)
+
+
+def _rows_of(name: str, data: Any) -> pa.Table:
+    """Return the rows that were passed under a name.
+
+    Raises:
+        InvalidInputError: the value has no rows.
+    """
+    if isinstance(data, list | dict | tuple):
+        return open_batches(data).read_all()
+    raise InvalidInputError(
+        f"cannot read {name} in SQL: it is {kind_of(data)}; expected a table, a data frame, a "
+        "location, a list of dicts or a dict of lists; pass a value as parameters=…"
+    )
 
 
 @dataclass(frozen=True, slots=True)

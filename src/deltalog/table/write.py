@@ -198,6 +198,8 @@ _OTHER_NAMES: Final = {
     "replaceWhere": "use predicate",
     "partition_filters": "use predicate",
     "properties": "use configuration",
+    "cluster_by": "create the table with DeltaTable.create(…, cluster_by=…)",
+    "userMetadata": "use commit_properties=CommitProperties({'userMetadata': …})",
     "partitionBy": "use partition_by",
     "schema": "convert the rows, as with .cast(schema)",
     "large_dtypes": "it makes no difference",

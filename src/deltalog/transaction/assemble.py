@@ -334,7 +334,10 @@ def _refuse_twice(what: str, keys: Any) -> None:
     twice = counts.filter(compute.greater(compute.struct_field(counts, "counts"), 1))
     if len(twice):
         path = twice[0].as_py()["values"]
-        raise InvalidInputError(f"cannot {what} the file {path!r} twice in one commit")
+        raise InvalidInputError(
+            f"cannot {what} the file {path!r} twice in one commit: two operations of a transaction "
+            "change rows of the same file; commit between them, or combine their conditions"
+        )
 
 
 # --- `add` and `remove` lines of existing files, created in batches from Arrow rows

@@ -44,6 +44,19 @@ class AppTransaction:
     version: int
     last_updated: int | None = None
 
+    def __post_init__(self) -> None:
+        """Raise for values of other types, before anything is written."""
+        expected = {"app_id": str, "version": int, "last_updated": int}
+        for name, kind in expected.items():
+            value = getattr(self, name)
+            if name == "last_updated" and value is None:
+                continue
+            if not isinstance(value, kind) or isinstance(value, bool):
+                raise InvalidInputError(
+                    f"cannot make a Transaction with {name}={value!r}: expected "
+                    f"{'a string' if kind is str else 'a whole number'}, found {kind_of(value)}"
+                )
+
 
 Transaction = AppTransaction
 

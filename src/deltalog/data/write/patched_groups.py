@@ -20,9 +20,9 @@ from deltalog.data.write.copied_stats import are_bounds_enough, check_decoding
 from deltalog.errors import InternalError
 from deltalog.protocol.deletion_vectors import DeletionBitmap, keep_mask
 from deltalog.protocol.stats.schema import find_leaf
-from deltalog.storage.parquet.excerpt import Excerpt, GroupPart, Part
+from deltalog.storage.parquet.excerpt import Excerpt
 from deltalog.storage.parquet.groups import extra_range
-from deltalog.storage.parquet.pages import DamagedPageError, RowRange
+from deltalog.storage.parquet.pages import DamagedPageError, GroupPart, Part, RowRange
 from deltalog.storage.parquet.parts import Leaf, Segments, leaf_columns
 from deltalog.storage.parquet.patch import (
     EncodedLeaf,

@@ -703,6 +703,8 @@ def _found(store: Store) -> tuple[str, str]:
 
 def _found_in_directory(store: Store) -> tuple[str, str]:
     files, directories = _level(store, "")
+    if LOG_DIRECTORY in files:
+        return f"a file {LOG_DIRECTORY}, not a directory", "a table's log is a directory"
     if LOG_DIRECTORY in directories or _level(store, LOG_DIRECTORY)[0]:
         return (
             "no commit and no complete checkpoint in its _delta_log",

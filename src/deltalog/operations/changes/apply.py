@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from deltalog.data.write.written import WrittenFiles
     from deltalog.expressions import Expression
     from deltalog.log.snapshot import Snapshot
-    from deltalog.operations.changes.merge.source import MergeSource
     from deltalog.protocol.configuration import TableConfiguration
     from deltalog.transaction import PendingTransaction
 
@@ -635,7 +634,7 @@ class Shard:
 
     candidates: CandidateFiles
     tells_changes: bool
-    source: MergeSource | None = None
+    source: Any = None  # a `MergeSource`, whose package uses this module
 
 
 # --- Search for the rows that match a predicate

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812  # PySpark's convention
 
+from deltalog._util.argument_types import kind_of
 from deltalog._util.cached import cached_property
 from deltalog._util.paths import store_kind
 from deltalog._util.readable import FILE, counted
@@ -17,6 +18,7 @@ from deltalog.data.scan import ReadSpec, Scan, ScanTask, plan_scan
 from deltalog.data.scan.plan import TASK_COLUMNS, make_task
 from deltalog.data.scan.prune import Pruned, prune
 from deltalog.data.scan.reader import read_tasks
+from deltalog.errors import InvalidInputError
 from deltalog.log.snapshot.splits import SHARE_BYTES, cut_snapshot, holds_more_files
 from deltalog.operations.arguments import as_columns
 from deltalog.protocol.actions.arrow import FILE_SCHEMA
@@ -275,6 +277,11 @@ def scan(
         TableNotFoundError: there is no table.
         VersionNotFoundError: there is no such version, or the timestamp is after the last commit.
     """
+    if not hasattr(spark, "conf"):
+        raise InvalidInputError(
+            f"cannot read with {kind_of(spark)} as the session: the session comes first, as in "
+            "deltalog.spark.read(spark, location)"
+        )
     check_reads(spark)
     time_zone = session_time_zone(spark)
     with as_spark_does():

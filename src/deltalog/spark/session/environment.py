@@ -9,7 +9,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-import pyspark
+try:
+    import pyspark
+except ModuleNotFoundError as error:
+    if error.name != "pyspark":
+        raise
+    raise ModuleNotFoundError(
+        "deltalog.spark needs PySpark: pip install 'deltalog[spark]'", name="pyspark"
+    ) from None
 
 from deltalog.errors import DeltaError
 

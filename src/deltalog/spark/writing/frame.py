@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from pyspark.sql import functions as F  # noqa: N812  # PySpark's convention
 
+from deltalog._util.argument_types import kind_of
 from deltalog.errors import (
     CommitConflictError,
     ConstraintViolationError,
@@ -140,6 +141,11 @@ def write(  # noqa: PLR0913  # each argument is an option of the caller
     Cost: one job, whose tasks compute and write the rows. If Spark's own writer produces correct
     files (ADR 0034), no Python worker runs, and a second job reads the statistics of large files.
     """
+    if not hasattr(frame, "sparkSession"):
+        raise InvalidInputError(
+            f"cannot write {kind_of(frame)} with deltalog.spark.write: expected a data frame of "
+            "Spark; spark.createDataFrame(rows) makes one, deltalog.write_deltalake writes others"
+        )
     for name, value, known in (
         ("mode", mode, _MODES),
         ("partition_overwrite", partition_overwrite, (None, "static", "dynamic")),

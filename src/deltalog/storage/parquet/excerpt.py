@@ -22,8 +22,9 @@ from deltalog.storage.parquet import thrift
 from deltalog.storage.parquet.facts import MOST_DECODED_BYTES, ChunkDetails, Described
 from deltalog.storage.parquet.pages import (
     DamagedPageError,
+    GroupPart,
     PageHeader,
-    Pages,
+    Part,
     RowRange,
     aligned,
     read_dictionary_header,
@@ -79,52 +80,6 @@ class PagedReading:
 PAGED: Final = PagedReading()
 
 
-class Part(NamedTuple):
-    """The part of a column chunk that is read.
-
-    Args:
-        leaf: the number of the leaf column.
-        chunk: the description of the chunk in the footer.
-        pages: the positions of its pages; None means that all bytes are read.
-        rows: the row numbers (within the row group) that are read, as ranges that consist of whole
-            pages.
-        is_repeated: whether a row may have any number of values.
-    """
-
-    leaf: int
-    chunk: ColumnChunk
-    pages: Pages | None
-    rows: Sequence[RowRange]
-    is_repeated: bool
-
-    def spans(self) -> list[tuple[int, int]]:
-        """Return, for each range of rows, its first page and the page after its last page."""
-        return [] if self.pages is None else [self.pages.around(rows) for rows in self.rows]
-
-    def ranges(self) -> list[ByteRange]:
-        """Return the byte ranges to read."""
-        pages = self.pages
-        if pages is None:
-            start, length = self.chunk.start or 0, self.chunk.stored_bytes or 0
-            return [(start, start + max(0, length))] if start > 0 else [(0, 0)]
-        found = [(pages.offsets[first], pages.offsets[last]) for first, last in self.spans()]
-        if pages.start < pages.offsets[0]:
-            found.insert(0, (pages.start, pages.offsets[0]))
-        return found
-
-
-class GroupPart(NamedTuple):
-    """The part of a row group that is read.
-
-    Args:
-        first_row: the number of the row group's first row in the file.
-        columns: for each top-level column, the parts of its leaves, which all have the same rows.
-    """
-
-    first_row: int
-    columns: Sequence[Sequence[Part]]
-
-
 @dataclass(frozen=True, slots=True)
 class Excerpt:
     """Selected pages of a file.
@@ -159,7 +114,7 @@ class Excerpt:
             DamagedPageError: the pages do not match the index.
             pa.ArrowException: the pages cannot be decoded.
         """
-        known: dict[int, Any] = decode_plain(self, footer, segments, wanted)
+        known: dict[int, Any] = decode_plain(self.groups, footer, segments, wanted)
         count = len(self.groups[0].columns)
         left = [number for number in range(count) if number not in known]
         if left:

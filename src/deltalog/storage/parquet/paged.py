@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from deltalog.storage.parquet.excerpt import PAGED, Excerpt, Part, cut_rows, plan_excerpt
+from deltalog.storage.parquet.excerpt import PAGED, Excerpt, cut_rows, plan_excerpt
 from deltalog.storage.parquet.facts import is_fixed
 from deltalog.storage.parquet.pages import (
     DamagedPageError,
     Pages,
+    Part,
     RowRange,
     parse_column_index,
     parse_offset_index,

@@ -21,6 +21,8 @@ from deltalog.storage.parquet.footer import ColumnChunk
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from deltalog.storage.store import ByteRange
+
 RowRange = tuple[int, int]
 """The number of the first row of a range, and the number after its last row."""
 _DAMAGE: Final = (struct.error, LookupError, TypeError, ValueError, AttributeError, RecursionError)
@@ -68,6 +70,52 @@ class Pages(NamedTuple):
     def around(self, rows: RowRange) -> tuple[int, int]:
         """Return the number of the first page with any of these rows, and after the last page."""
         return bisect_right(self.rows, rows[0]) - 1, bisect_left(self.rows, rows[1])
+
+
+class Part(NamedTuple):
+    """The part of a column chunk that is read.
+
+    Args:
+        leaf: the number of the leaf column.
+        chunk: the description of the chunk in the footer.
+        pages: the positions of its pages; None means that all bytes are read.
+        rows: the row numbers (within the row group) that are read, as ranges that consist of whole
+            pages.
+        is_repeated: whether a row may have any number of values.
+    """
+
+    leaf: int
+    chunk: ColumnChunk
+    pages: Pages | None
+    rows: Sequence[RowRange]
+    is_repeated: bool
+
+    def spans(self) -> list[tuple[int, int]]:
+        """Return, for each range of rows, its first page and the page after its last page."""
+        return [] if self.pages is None else [self.pages.around(rows) for rows in self.rows]
+
+    def ranges(self) -> list[ByteRange]:
+        """Return the byte ranges to read."""
+        pages = self.pages
+        if pages is None:
+            start, length = self.chunk.start or 0, self.chunk.stored_bytes or 0
+            return [(start, start + max(0, length))] if start > 0 else [(0, 0)]
+        found = [(pages.offsets[first], pages.offsets[last]) for first, last in self.spans()]
+        if pages.start < pages.offsets[0]:
+            found.insert(0, (pages.start, pages.offsets[0]))
+        return found
+
+
+class GroupPart(NamedTuple):
+    """The part of a row group that is read.
+
+    Args:
+        first_row: the number of the row group's first row in the file.
+        columns: for each top-level column, the parts of its leaves, which all have the same rows.
+    """
+
+    first_row: int
+    columns: Sequence[Sequence[Part]]
 
 
 class PageHeader(NamedTuple):

@@ -23,9 +23,8 @@ from deltalog.storage.parquet.pages import DamagedPageError, DataPage, read_data
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from deltalog.storage.parquet.excerpt import Excerpt, Part
     from deltalog.storage.parquet.facts import Footer
-    from deltalog.storage.parquet.pages import RowRange
+    from deltalog.storage.parquet.pages import GroupPart, Part, RowRange
     from deltalog.storage.parquet.parts import Segments
 
 _PLAIN: Final = 0
@@ -54,12 +53,12 @@ Values: TypeAlias = "tuple[pa.Field[Any], Array]"
 
 
 def decode_plain(
-    excerpt: Excerpt, footer: Footer, segments: Segments, wanted: Sequence[RowRange]
+    groups: Sequence[GroupPart], footer: Footer, segments: Segments, wanted: Sequence[RowRange]
 ) -> dict[int, Values]:
     """Return the wanted values of those columns of an excerpt that need no reader of Arrow.
 
     Args:
-        excerpt: the pages.
+        groups: the part of each row group of an excerpt.
         footer: the footer of the file, with its stored bytes.
         segments: all bytes that are needed.
         wanted: the numbers of rows in the file, ascending; all must be in the excerpt.
@@ -76,11 +75,11 @@ def decode_plain(
     if sys.byteorder != "little":
         return {}
     found: dict[int, Values] = {}
-    for number in range(len(excerpt.groups[0].columns)):
-        parts = [group.columns[number] for group in excerpt.groups]
+    for number in range(len(groups[0].columns)):
+        parts = [group.columns[number] for group in groups]
         field = _plain_field(parts, footer)
         if field is not None:
-            first_rows = [group.first_row for group in excerpt.groups]
+            first_rows = [group.first_row for group in groups]
             column = zip(first_rows, (part for (part,) in parts), strict=True)
             values = _values(column, field, footer, segments, wanted)
             if values is not None:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections import Counter
 from math import ceil
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import pyarrow as pa
 
 from deltalog._util.kernels import arrow, compute, pc
 from deltalog._util.readable import FILE, counted
+from deltalog._util.similar_names import SimilarNames
 from deltalog.data.scan.plan import check_rows_readable, plan_scan
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import to_sql
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 _ROW_HEIGHT = 0.24  # inches
 
 
-class TablePlots:
+class TablePlots(SimilarNames):
     """Pictures of one version of a table, drawn from its log; no data files are read.
 
     Each method returns a `Plot`, which a notebook displays. `Plot.data` contains the numbers as an
@@ -53,8 +54,14 @@ class TablePlots:
 
     def __repr__(self) -> str:
         """Show the names of the pictures."""
-        names = ", ".join(name for name in vars(type(self)) if not name.startswith("_"))
-        return f"<plots of {self._title}: {names}>"
+        return f"<plots of {self._title}: {self._names()}>"
+
+    def __call__(self, *_: object, **__: object) -> NoReturn:
+        """Raise an error that names the pictures."""
+        raise TypeError(f"a table has several plots: call one of {self._names()}")
+
+    def _names(self) -> str:
+        return ", ".join(name for name in vars(TablePlots) if not name.startswith("_"))
 
     def commits(self, limit: int | None = 1000) -> Plot:
         """Draw the number of commits over time, by operation.
