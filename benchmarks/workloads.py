@@ -205,9 +205,9 @@ WORKLOADS = (
         others=("deltalake_lookup", "deltalake_lookup_query"),
         goal=2,
         why=(
-            "Arrow needs 5.9 million instructions (Valgrind) to decompress and decode one page of "
-            "each column, and deltalake 8.1 million in total. The goal would leave 4.0. Python "
-            "adds 4.4"
+            "deltalake needs 8.1 million instructions (Valgrind), so the goal would leave 4.0. "
+            "Python needs 4.4, and Arrow needed 5.9 before pages of numbers were decoded without "
+            "its reader; strings still need it"
         ),
     ),
     Workload(
@@ -462,8 +462,8 @@ WORKLOADS = (
         other_table="keyed_large_plain",
         why=(
             "the keys are in 1,000 pages of 200 files, which are read to compare them. In a warm "
-            "process, that takes 0.44 s of processor time, half of it in Python. The first merge "
-            "of a process imports modules for 0.15 s"
+            "process, that takes 0.33 to 0.38 s of processor time, nearly all of it in Python, so "
+            "a second core hardly helps"
         ),
     ),
     Workload(

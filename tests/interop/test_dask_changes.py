@@ -75,12 +75,10 @@ class TwoWorkers:
 
     def _answer(self) -> bool:
         workers = list(self._client.nthreads())
-        asked = [
-            self._client.submit(os.getpid, workers=[worker], pure=False) for worker in workers
-        ]
+        asked = [self._client.submit(os.getpid, workers=[worker], pure=False) for worker in workers]
         try:
             self._library.wait(asked, timeout=10)
-            return sum(one.status == "finished" for one in asked) == 2
+            return [one.status for one in asked] == ["finished"] * 2
         except TimeoutError:
             return False
         finally:

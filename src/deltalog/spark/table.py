@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Self
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import types as spark_types
 
-from deltalog.catalogs.protocol import NamedTable
 from deltalog._util.similar_names import SimilarNames
+from deltalog.catalogs.protocol import NamedTable
 from deltalog.errors import InvalidInputError
 from deltalog.operations.changes.request import ChangeRequest, RowCounts
 from deltalog.operations.delete import Delete

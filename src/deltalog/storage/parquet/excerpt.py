@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from deltalog.storage.parquet.facts import Footer
-    from deltalog.storage.parquet.footer import ColumnChunk
     from deltalog.storage.parquet.parts import Segments
 
     ChooseLeaves = Callable[[Any, pa.Schema], Sequence[int] | None]
