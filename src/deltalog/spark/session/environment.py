@@ -7,16 +7,15 @@ imports would fail with unhelpful errors.
 from __future__ import annotations
 
 import re
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
-try:
-    import pyspark
-except ModuleNotFoundError as error:
-    if error.name != "pyspark":
-        raise
+if find_spec("pyspark") is None:
     raise ModuleNotFoundError(
         "deltalog.spark needs PySpark: pip install 'deltalog[spark]'", name="pyspark"
-    ) from None
+    )
+
+import pyspark
 
 from deltalog.errors import DeltaError
 
