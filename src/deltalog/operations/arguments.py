@@ -74,7 +74,7 @@ _MEANT: Final = {
     **dict.fromkeys(("toDF", "toPandas", "to_df", "df", "to_dataframe"), "to_pandas()"),
     "lazy": "to_polars(lazy=True), or scan(…)",
     "fsck": "repair()",
-    "printSchema": "print(table.schema())",
+    "printSchema": "schema()",
     **dict.fromkeys(("to_list", "to_dicts", "to_pylist"), "to_pyarrow_table().to_pylist()"),
     **dict.fromkeys(("limit", "first", "take"), "head()"),
     **dict.fromkeys(("columns", "dtypes", "fields"), "schema()"),
