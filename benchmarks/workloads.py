@@ -807,8 +807,9 @@ WORKLOADS = (
         ours="deltalog_spark_stream",
         others=("delta_spark_stream",),
         why=(
-            "the first stream of a session takes 8.5 to 9.5 s and the second 4.3 to 4.6 s (Delta "
-            "Spark: 6.2 to 6.7 and 4.1 to 4.4; three measurements). For the first one Spark "
+            "this run was in a clone without bytecode, which each process compiled again; with "
+            "bytecode, four quiet runs took 4.60 to 5.12 s (median 4.76), and four of Delta Spark "
+            "4.79 to 4.93 s (median 4.81). For the first stream of a session Spark "
             "starts four Python processes, one after the other: to create the source, to plan the "
             "stream, to pickle its reader and to run the tasks. Each imports PySpark from a zip "
             "archive without bytecode (0.6 s) and deltalog (0.2 s). A later batch takes both 0.3 "

@@ -206,7 +206,7 @@ def test_a_job_that_ends_early_leaves_no_file(
                 os.kill(os.getpid(), signal.SIGINT)
             case "failed":
                 (flags / "fail").touch()
-        time.sleep(0.3)
+        time.sleep(1)  # a busy driver needs a while to notice it
         (flags / "go").touch()  # the other task writes its file now
 
     other = Thread(target=end)
