@@ -55,6 +55,7 @@ def _of_each(
     Raises:
         InvalidInputError: the values differ so little that the divisor is 0.
     """
+    lists = lists.combine_chunks() if isinstance(lists, pa.ChunkedArray) else lists
     rows: Any = pc.list_parent_indices(lists)
     values: Any = pc.list_flatten(lists)
     is_known = pc.is_valid(values)
