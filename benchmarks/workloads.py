@@ -807,9 +807,7 @@ WORKLOADS = (
         ours="deltalog_spark_stream",
         others=("delta_spark_stream",),
         why=(
-            "this run was in a clone without bytecode, which each process compiled again; with "
-            "bytecode, four quiet runs took 4.60 to 5.12 s (median 4.76), and four of Delta Spark "
-            "4.79 to 4.93 s (median 4.81). For the first stream of a session Spark "
+            "for the first stream of a session Spark "
             "starts four Python processes, one after the other: to create the source, to plan the "
             "stream, to pickle its reader and to run the tasks. Each imports PySpark from a zip "
             "archive without bytecode (0.6 s) and deltalog (0.2 s). A later batch takes both 0.3 "
