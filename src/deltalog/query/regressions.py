@@ -60,9 +60,9 @@ class Regression:
     of_x: tuple[str, ...]
 
     @classmethod
-    def of(cls, texts: Sequence[str]) -> Self:
-        """Return the function of the texts of an aggregate: its call, then those of its parts."""
-        call, any_y, any_x, sxx, syy, sxy, count, *averages = texts
+    def of(cls, calls: Sequence[str]) -> Self:
+        """Return the function of an aggregate's calls: its own, then those of its parts."""
+        call, any_y, any_x, sxx, syy, sxy, count, *averages = calls
         function, of_y, of_x = call.partition("(")[0].lower(), averages[:3], averages[3:]
         return cls(function, any_y, any_x, sxx, syy, sxy, count, tuple(of_y), tuple(of_x))
 
