@@ -9,7 +9,10 @@ Protocol: none; Apache Thrift's compact protocol
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 Struct = dict[int, "Value"]
 
@@ -20,6 +23,7 @@ LISTS: Final = frozenset({LIST, SET})
 BOOLEANS: Final = frozenset({TRUE, FALSE})
 _SIZES: Final = {TRUE: 0, FALSE: 0, BYTE: 1, DOUBLE: 8}
 _MOST_LEVELS: Final = 64
+_STEP: Final = 1 << 4  # in the header of a field, the difference of its number to the last one
 
 
 class Value(NamedTuple):
@@ -68,6 +72,44 @@ def read_plain(data: bytes, position: int = 0) -> tuple[dict[int, Any], int]:
     """
     reader = _Reader(data, position, has_kinds=False)
     return reader.struct(_MOST_LEVELS), reader.position
+
+
+def read_integers(data: bytes, kinds: Sequence[int]) -> list[int] | None:
+    """Return the integers of a list of structs, all in turn; None if they are stored otherwise.
+
+    Takes a tenth of the time of `read_plain`.
+
+    Args:
+        data: a struct whose first field is the list.
+        kinds: the kinds of the fields 1, 2, … of each struct, which are all integers.
+
+    Raises:
+        LookupError: the data ends within a value.
+    """
+    if data[0] != _STEP | LIST or data[1] & 15 != STRUCT:
+        return None
+    length, position = list_length(data, 1), 2
+    if data[1] >> 4 == 15:
+        _, position = varint(data, position)
+    heads = [_STEP | kind for kind in kinds]
+    found: list[int] = []
+    for _ in range(length):
+        for head in heads:
+            if data[position] != head:
+                return None
+            byte = data[position + 1]
+            position += 2
+            zigzag, shift = byte & 127, 7
+            while byte > 127:
+                byte = data[position]
+                position += 1
+                zigzag |= (byte & 127) << shift
+                shift += 7
+            found.append((zigzag >> 1) ^ -(zigzag & 1))
+        if data[position]:
+            return None
+        position += 1
+    return found
 
 
 def write_struct(fields: Struct) -> bytes:
