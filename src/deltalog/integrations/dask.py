@@ -51,6 +51,8 @@ if TYPE_CHECKING:
 __all__ = ["DaskEngine", "read", "read_deltalake", "to_deltalake", "write"]
 
 _PARTITION_BYTES: Final = 64 * 1024 * 1024
+_ALWAYS_INLINE_BYTES: Final = 64 * 1024
+"""The size up to which an input is sent with its task, however many tasks there are."""
 _MOST_LOST: Final = 3
 """The number of times that the input of all tasks is sent again after workers were lost."""
 
@@ -311,10 +313,11 @@ class DaskEngine(DistributedEngine):
         name = f"{work.__name__.strip('_')}-{uuid4().hex}"
         is_small = shared.size_bytes * len(inputs) <= INLINE_BYTES
         kept = shared if is_small else _spread(client, shared, name)
+        most_bytes = max(INLINE_BYTES // max(1, len(inputs)), _ALWAYS_INLINE_BYTES)
         tasks: list[Any] = []
         try:
             for number, one in enumerate(inputs):
-                own, key = _placed(client, one), f"{name}-{number}"
+                own, key = _placed(client, one, most_bytes), f"{name}-{number}"
                 tasks.append(client.submit(work, kept, own, key=key, pure=False))
             for task in tasks:
                 yield task.result()
@@ -339,15 +342,15 @@ class DaskEngine(DistributedEngine):
             return None
 
 
-def _placed(client: Any, given: Sent[Any]) -> Any:
+def _placed(client: Any, given: Sent[Any], most_bytes: int) -> Any:
     """Return an input of one task; send a large one to a worker, and return its future.
 
-    Small inputs travel with the task, through the scheduler.
+    Inputs up to `most_bytes` travel with the task, through the scheduler.
 
     Raises:
         CancelledError: see `_spread`.
     """
-    if given.size_bytes <= INLINE_BYTES:
+    if given.size_bytes <= most_bytes:
         return given
     try:
         return client.scatter(given, hash=False)

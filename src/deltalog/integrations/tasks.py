@@ -613,7 +613,7 @@ def _delete_group(
 
 
 INLINE_BYTES: Final = 4 << 20
-"""The maximum size of an input that is sent with its task, through the engine's scheduler."""
+"""The maximum total size of inputs that are sent with their tasks, through the scheduler."""
 
 
 class Sent(Generic[T]):
