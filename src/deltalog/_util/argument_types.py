@@ -131,7 +131,7 @@ def kind_of(value: object) -> str:
     """Return the type of a value with its article: `a str`, `an int`, `a Schema of deltalake`."""
     name, library = type(value).__name__, type(value).__module__.partition(".")[0]
     shown = f"{'an' if name[0] in 'aeioAEIO' else 'a'} {name}"
-    if name in _ALSO_IN_DELTALAKE and library != "deltalog":
+    if name in _ALSO_IN_DELTALAKE and library == "deltalake":
         return f"{shown} of {library}; deltalog has its own class of this name"
     return shown
 

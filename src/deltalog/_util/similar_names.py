@@ -114,17 +114,21 @@ class NoSequence:
         def __getitem__(self, key: object) -> NoReturn:
             """Raise an error that names the methods that return rows and columns."""
             __tracebackhide__ = True  # IPython does not show this frame
-            raise TypeError(f"a {type(self).__name__} has no items: use {self._items}")
+            raise _without_items(self)
 
         def __iter__(self) -> NoReturn:
             """Raise the same error; classes that yield batches override this method."""
             __tracebackhide__ = True  # IPython does not show this frame
-            raise TypeError(f"a {type(self).__name__} has no items: use {self._items}")
+            raise _without_items(self)
 
         def __contains__(self, item: object) -> NoReturn:
             """Raise the same error for `item in x`, which would compare the item with batches."""
             __tracebackhide__ = True  # IPython does not show this frame
-            raise TypeError(f"a {type(self).__name__} has no items: use {self._items}")
+            raise _without_items(self)
+
+
+def _without_items(value: NoSequence) -> TypeError:
+    return TypeError(f"a {type(value).__name__} has no items: use {value._items}")  # noqa: SLF001  # of this module
 
 
 def suggests_arguments(kind: _Class) -> _Class:
