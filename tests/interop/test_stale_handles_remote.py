@@ -51,11 +51,12 @@ def test_a_table_of_the_same_second_and_size_is_another(
         lambda: old.delete("a = 4"),
         lambda: old.restore(0),
         old.create_checkpoint,
+        old.update_incremental,
     ):
         with pytest.raises(TableNotFoundError, match="open the table again"):
             act()
     assert {file.path: store.read(file.path) for file in store.list_all("")} == before
-    old.update_incremental()
+    old.update_incremental(same_table=False)
     write_deltalake(old, row(7), mode="append")
     found = DeltaTable(store).to_pyarrow_table()["a"].to_pylist()
     assert set(found) == {*[4, 5, 6][:versions], 7}

@@ -1227,6 +1227,14 @@ DIFFERENCES: Final = (
     ),
     Difference(
         topic=READING,
+        what="`update_incremental()` after another table was created in the directory",
+        there="shows the schema of the old table, and files that may no longer exist",
+        here="an error; `update_incremental(same_table=False)` shows the new table",
+        why="the object was opened for the rows of the old table",
+        tested=("unit/table/test_borders.py", "test_update_incremental_of_a_replaced_table"),
+    ),
+    Difference(
+        topic=READING,
         what="timestamps of `history()` and time travel",
         there="the time in the commit, or file times",
         here="in-commit timestamps if the table has them, otherwise file times",

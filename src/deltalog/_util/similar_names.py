@@ -19,11 +19,12 @@ if TYPE_CHECKING:
 _Class = TypeVar("_Class", bound=type)
 _SIMILAR: Final = 0.75
 """The minimum similarity of a name that is suggested; less would be a guess."""
+_PRUNING: Final = "file_pruning_predicate"
 _SYNONYMS: Final = {
-    **dict.fromkeys(("where", "filter", "condition"), ("predicate", "filters")),
+    **dict.fromkeys(("where", "filter", "condition"), ("predicate", "filters", _PRUNING)),
     "on": ("predicate", "filters", "key"),
-    "filters": ("predicate",),
-    "predicate": ("filters",),
+    "filters": ("predicate", _PRUNING),
+    "predicate": ("filters", _PRUNING),
     "version": ("target",),
     **dict.fromkeys(("select", "cols", "column"), ("columns",)),
     **dict.fromkeys(("set", "values", "assignments"), ("updates", "new_values")),
@@ -42,7 +43,6 @@ _ELSEWHERE: Final = {
 }
 """Class and keyword argument → what has this option instead."""
 _INSTEAD: Final = {
-    "count": "to count some rows, write scan(predicate=…).count()",
     "is_in": "pass one list, as in is_in([1, 2])",
     "key_index": "alter.set_key_index(columns) sets the key",
     "branches": "branch(name, exist_ok=True) opens a branch",
@@ -89,7 +89,7 @@ class SimilarNames:
 class NoSequence:
     """Base class of tables and scans: errors of `len(x)`, `x[key]` and `list(x)` say what to use.
 
-    So do those of `pandas.DataFrame(x)`, which makes a list of `x` if it has `__iter__`.
+    So do those of `pandas.DataFrame(x)`, which makes an array of `x` if it has `__iter__`.
 
     Attributes:
         _counted: what returns the number of rows.
@@ -98,7 +98,10 @@ class NoSequence:
 
     __slots__ = ()
     _counted: ClassVar[str] = "to_table().num_rows"
-    _items: ClassVar[str] = "to_table() for a table of Arrow, which has columns and rows"
+    _items: ClassVar[str] = (
+        "to_table() for a table of Arrow, which has columns and rows, or to_pandas() for a data "
+        "frame"
+    )
 
     if not TYPE_CHECKING:  # type checkers must report these uses
 
@@ -118,6 +121,11 @@ class NoSequence:
 
         def __iter__(self) -> NoReturn:
             """Raise the same error; classes that yield batches override this method."""
+            __tracebackhide__ = True  # IPython does not show this frame
+            raise _without_items(self)
+
+        def __array__(self, *_: object, **__: object) -> NoReturn:
+            """Raise the same error; `pandas.DataFrame(x)` would be a frame of batches."""
             __tracebackhide__ = True  # IPython does not show this frame
             raise _without_items(self)
 

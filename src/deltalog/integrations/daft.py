@@ -67,11 +67,12 @@ _TASK_BYTES: Final = 64 * 1024 * 1024
 _BATCH_ROWS: Final = 1024 * 1024
 
 
-def read(
+def read(  # all are options of the caller
     source: Source,
     *,
     columns: Sequence[str] | None = None,
     predicate: Any = None,
+    filters: Any = None,
     parameters: Sequence[object] | Mapping[str, object] | None = None,
     version: Version | None = None,
     storage_options: StorageOptions | None = None,
@@ -88,6 +89,7 @@ def read(
         source: the location of the table, or the table.
         columns: see `DeltaTable.scan`.
         predicate: see `DeltaTable.scan`.
+        filters: a second predicate, named as in `DeltaTable.to_pandas`.
         parameters: see `DeltaTable.scan`.
         version: the number of a version, or a timestamp as a string or datetime. None means the
             latest version, or the version of a `DeltaTable`.
@@ -104,7 +106,9 @@ def read(
     Cost: opens the table. Data is read when the frame is collected.
     """
     table = open_version(source, version, storage_options, delta_table_options)
-    rows = VersionRead.of(table, columns=columns, predicates=(predicate,), parameters=parameters)
+    rows = VersionRead.of(
+        table, columns=columns, predicates=(predicate, filters), parameters=parameters
+    )
     return _DaftSource(rows).read()
 
 

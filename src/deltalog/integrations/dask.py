@@ -193,6 +193,7 @@ def read_deltalake(
     storage_options: StorageOptions | None = None,
     datetime: str | moment | None = None,
     filter: Any = None,  # noqa: A002  # dask-deltatable's signature
+    filters: Any = None,
     **options: Any,
 ) -> dd.DataFrame:
     """Return a table as a data frame; the name and the arguments are those of dask-deltatable.
@@ -205,16 +206,18 @@ def read_deltalake(
         columns: see `read`.
         storage_options: see `read`.
         datetime: a timestamp instead of a version.
-        filter: the argument `filters` of `read`.
+        filter: a predicate, as `filters`.
+        filters: see `read`.
         options: the other arguments of `read`.
     """
     refuse_both(version=version, datetime=datetime)
+    refuse_both(filter=filter, filters=filters)
     return read(
         path,
         version=version if datetime is None else datetime,
         columns=columns,
         storage_options=storage_options,
-        filters=filter,
+        filters=filters if filter is None else filter,
         **options,
     )
 

@@ -48,6 +48,7 @@ from deltalog.operations.changes.shards import (
     discarded,
 )
 from deltalog.operations.engine import LocalEngine, RowSource, SeenTable
+from deltalog.schema.columns import naming_the_attempt
 from deltalog.storage.options import pickled_for_tasks
 from deltalog.table import DeltaTable
 from deltalog.table.write import WriteArguments, write_by
@@ -180,10 +181,11 @@ class VersionRead:
         snapshot = table.snapshot
         chosen = arguments.as_columns(columns)
         asked = list(table.schema().names if chosen is None else chosen)
-        condition = arguments.as_condition(
-            table.schema(), *predicates, session=snapshot.context.session, parameters=parameters
-        )
-        scan = plan_scan(snapshot, columns=asked, predicate=condition, is_resolved=True)
+        with naming_the_attempt(f"read {table.table_uri}"):
+            condition = arguments.as_condition(
+                table.schema(), *predicates, session=snapshot.context.session, parameters=parameters
+            )
+            scan = plan_scan(snapshot, columns=asked, predicate=condition, is_resolved=True)
         names = [plan_scan(snapshot, columns=[name]).schema.names[0] for name in asked]
         return cls(
             snapshot=snapshot,

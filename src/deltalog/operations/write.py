@@ -17,6 +17,7 @@ from deltalog._util.escaping import name_key
 from deltalog._util.kernels import exact_sum, pc
 from deltalog.data.write.files import write_parts
 from deltalog.data.write.fit import check_index
+from deltalog.data.write.map_columns import with_map_columns
 from deltalog.data.write.source import is_rereadable
 from deltalog.data.write.written import WrittenFiles
 from deltalog.errors import InvalidInputError, SchemaMismatchError
@@ -193,7 +194,9 @@ class Write(Operation[RowsWritten]):
 
         Cost: one pass over the rows; an append reads no file of the table.
         """
-        rows = engine.open_rows(self.data)
+        known = transaction.snapshot is not None and self.schema_mode != "overwrite"
+        schema = transaction.configuration.schema
+        rows = engine.open_rows(with_map_columns(self.data, schema) if known else self.data)
         predicate = self._condition(transaction)
         replaces = self.mode == "overwrite" and transaction.snapshot is not None
         if not replaces:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deltalog._util.escaping import name_key
 from deltalog.errors import DeltaError
+from deltalog.query.columns import column_names, index_names
 from deltalog.query.duckdb_expressions import BY_ZERO
 from deltalog.query.duckdb_files import NativeRows
 from deltalog.query.native import MONTHS_TEXT
@@ -162,9 +163,14 @@ def _binder_problem(text: str, watched: Mapping[str, Any]) -> str:
     """Return a binder error of DuckDB in terms of the query."""
     if unknown := _UNKNOWN_COLUMN.match(text):
         unknown_name = unknown["name"] or unknown["qualified"]
-        names = {name_key(name): name for rows in watched.values() for name in _names(rows)}
+        names = {name_key(name): name for rows in watched.values() for name in column_names(rows)}
         if not names:  # the query reads only its own WITH and VALUES
             names = {name_key(name): name for name in _NAMED.findall(text[unknown.end() :])}
+        if unknown_name in {name for rows in watched.values() for name in index_names(rows)}:
+            return (
+                f"there is no column {unknown_name!r}: it is in the index of a data frame, which "
+                "SQL does not read; pass frame.reset_index()"
+            )
         near = get_close_matches(name_key(unknown_name), names, n=1)
         shown = [*map(repr, names.values())][:_MOST_NAMES]
         more = ", …" if len(names) > len(shown) else ""
@@ -174,13 +180,6 @@ def _binder_problem(text: str, watched: Mapping[str, Any]) -> str:
         known = f"; the query has {missing[2]}" if missing[2] else ""
         return f"there is no table or alias {missing[1]!r}{known}"
     return text
-
-
-def _names(rows: Any) -> list[str]:
-    """Return the names of a table's columns; its view may have only those that a query uses."""
-    schema = getattr(rows, "table_schema", None) or getattr(rows, "schema", None)
-    names: Any = getattr(schema, "names", None) or getattr(rows, "columns", ())
-    return [str(name) for name in names]
 
 
 def cause_of(watched: Mapping[str, Any], run: object, message: str) -> DeltaError | None:

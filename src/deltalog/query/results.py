@@ -6,7 +6,7 @@ Protocol: none
 from __future__ import annotations
 
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final, NoReturn, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import pyarrow as pa
 
@@ -71,7 +71,7 @@ class SqlResult(SimilarNames, NoSequence, OpenableRows):
 
     _meant = _MEANT
     _counted = "to_arrow().num_rows"
-    _items = "to_arrow() for columns, or to_pylist() for rows"
+    _items = "to_pandas() for a data frame, to_arrow() for columns, or to_pylist() for rows"
 
     def __init__(
         self,
@@ -209,11 +209,6 @@ class SqlResult(SimilarNames, NoSequence, OpenableRows):
         found: Any = self.to_reader()
         stream: object = found.__arrow_c_stream__(requested_schema)
         return stream
-
-    def __array__(self, *_: object, **__: object) -> NoReturn:
-        """Raise an error: `pandas.DataFrame(result)` would be a frame of batches."""
-        __tracebackhide__ = True  # IPython does not show this frame
-        raise TypeError("cannot make an array of a SqlResult: use to_pandas() for a data frame")
 
     def _export_to_c(self, out_ptr: int) -> None:
         """Export the rows as pyarrow's readers do; older libraries call this method."""

@@ -29,6 +29,7 @@ from deltalog.expressions.implicit import fine_literal
 from deltalog.expressions.literals import plain_value
 from deltalog.expressions.sql_session import SqlSession
 from deltalog.protocol.features.registry import Support, is_supported
+from deltalog.query.columns import arrow_schema
 from deltalog.query.computed import ARGUMENTS, MARKS, ROW_OF_SIDE, Aggregated, Computed, Part, Side
 from deltalog.query.duckdb import (
     Database,
@@ -139,8 +140,8 @@ _KNOWN_SQL: Final = _Recent[str]()
 
 def _key_of(query: TranslatedQuery, tables: Mapping[str, Any]) -> _Key | None:
     """Return what determines the types of a query's parts; None if the key is unknown."""
-    schemas = [(name, getattr(rows, "schema", None)) for name, rows in sorted(tables.items())]
-    if any(not isinstance(schema, pa.Schema) for _, schema in schemas):
+    schemas = [(name, arrow_schema(rows)) for name, rows in sorted(tables.items())]
+    if any(schema is None for _, schema in schemas):
         return None
     # Months and whole numbers have the same Arrow type, but not the same type in the table.
     kinds = [
@@ -634,8 +635,8 @@ def _of_doubles(part: Aggregated) -> str:
 
 
 def _has_nested_columns(rows: Any) -> bool:
-    schema: Any = getattr(rows, "schema", None)
-    return not isinstance(schema, pa.Schema) or any(map(pa.types.is_nested, schema.types))
+    schema = arrow_schema(rows)
+    return schema is None or any(map(pa.types.is_nested, schema.types))
 
 
 def _plain(value: object) -> object:

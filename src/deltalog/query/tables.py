@@ -16,6 +16,7 @@ from deltalog.data.scan.native import DUCKDB, plan_native
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import columns, parse_sql
 from deltalog.expressions.sql_session import UTC_NAMES
+from deltalog.query.columns import arrow_schema, column_names
 from deltalog.query.duckdb import (
     Database,
     duckdb_with_files,
@@ -381,10 +382,12 @@ def spelled_as_tables(
 
 def _names_of(tables: Iterable[Any]) -> Iterator[str]:
     for rows in tables:
-        schema = getattr(rows, "schema", None)
-        if isinstance(schema, pa.Schema):
-            for part in schema:
-                yield from _names_in(part)
+        schema = arrow_schema(rows)
+        if schema is None:
+            yield from column_names(rows)
+            continue
+        for part in schema:
+            yield from _names_in(part)
 
 
 def _names_in(part: pa.Field[Any]) -> Iterator[str]:

@@ -243,7 +243,7 @@ class DeltaTable(SimilarNames):
     def toDF(self) -> DataFrame:  # noqa: N802  # Delta's name
         """Return the rows of the latest version."""
         check_reads(self._spark)
-        self._table.update_incremental()
+        self._table.update_incremental(same_table=False)
         frame = self._engine.scan(self._table.snapshot).to_df()
         return frame if self._alias is None else frame.alias(self._alias)
 
@@ -337,12 +337,12 @@ class DeltaTable(SimilarNames):
     def history(self, limit: int | None = None) -> DataFrame:
         """Return one row per commit, newest first."""
         check_optional(limit, int, "limit", "a whole number")
-        self._table.update_incremental()
+        self._table.update_incremental(same_table=False)
         return history_frame(self._spark, self._table.history(limit))
 
     def detail(self) -> DataFrame:
         """Return one row that describes the table."""
-        self._table.update_incremental()
+        self._table.update_incremental(same_table=False)
         return detail_frame(self._spark, self._table.detail())
 
     def optimize(self) -> DeltaOptimizeBuilder:
@@ -365,7 +365,7 @@ class DeltaTable(SimilarNames):
         Cost: tasks list directories, and delete files if there are many.
         """
         check_optional(retentionHours, (int, float), "retentionHours", "a number of hours")
-        self._table.update_incremental(same_table=True)
+        self._table.update_incremental()
         paths = vacuumed(self._spark, self._table, retentionHours, self._options())
         return paths_frame(self._spark, paths)
 
@@ -374,7 +374,7 @@ class DeltaTable(SimilarNames):
         check_type(mode, str, "mode", "a name")
         if mode != "symlink_format_manifest":
             raise InvalidInputError(f"cannot generate {mode!r}: expected 'symlink_format_manifest'")
-        self._table.update_incremental(same_table=True)
+        self._table.update_incremental()
         self._table.generate()
 
     def restoreToVersion(self, version: int) -> DataFrame:  # noqa: N802  # Delta's name
@@ -429,7 +429,7 @@ class DeltaTable(SimilarNames):
             One row with the columns `version`, `num_files`, `num_tombstones` and `size_in_bytes`.
         """
         check_optional(partFiles, int, "partFiles", "a whole number")
-        self._table.update_incremental(same_table=True)
+        self._table.update_incremental()
         snapshot = self._table.snapshot
         found = checkpoint_on_cluster(self._spark, snapshot, part_files=partFiles)
         return numbers(

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from deltalog._util.argument_types import kind_of
 from deltalog._util.escaping import name_key, path_key
 from deltalog._util.readable import counted
 from deltalog.catalogs.table_uri import named_table, open_table_store
 from deltalog.data.write.fit import in_microseconds, is_finer, tell_of_cut
-from deltalog.data.write.polars_frames import exportable, frame_kind
+from deltalog.data.write.polars_frames import frame_kind
 from deltalog.data.write.source import RereadableRows, open_batches
 from deltalog.errors import InvalidInputError, SchemaMismatchError, TableNotFoundError
 from deltalog.expressions.coercion import FINE_MOMENTS
@@ -49,6 +48,7 @@ from deltalog.schema.evolve import merge_schemas
 from deltalog.schema.primitives.moments import has_nanoseconds
 from deltalog.schema.types import INTEGER
 from deltalog.statements.catalog_names import CatalogNames
+from deltalog.statements.local_rows import OnceRows, local_rows
 from deltalog.statements.reader import resolved
 from deltalog.statements.statement import Query, absent_partitions
 from deltalog.table import DeltaTable
@@ -115,12 +115,8 @@ class LocalSession:
         if isinstance(rows, str | PurePath):
             rows = DeltaTable(rows, storage_options=self._storage_options)
             self._opened.add(parts.key)
-        elif rows is None or isinstance(rows, list | dict | tuple | set | int | float | bytes):
-            rows = _rows_of(name, rows)
-        elif isinstance(rows, pa.RecordBatchReader):
-            rows = OnceRows(name, rows)
-        else:
-            rows = exportable(rows)
+        elif not isinstance(rows, DeltaTable):
+            rows = local_rows(name, rows)
         self._registered[parts.key] = parts, rows
         self._passed.add(parts.key)
 
@@ -160,7 +156,7 @@ class LocalSession:
         if not isinstance(found, DeltaTable):
             return None
         if name.key not in self._opened and not found.is_pinned:
-            found.update_incremental(same_table=True)
+            found.update_incremental()
         return found
 
     def _branch(self, name: QualifiedName) -> DeltaTable | None:
@@ -451,33 +447,6 @@ class LocalSession:
 # --- rows for operations: from a query, from a stream, or cast to the types of a table
 
 
-class OnceRows:
-    """Rows that can be read only once. The second attempt to read them raises an error.
-
-    Args:
-        name: the name of the rows in statements.
-        reader: the stream of the rows.
-    """
-
-    def __init__(self, name: str, reader: pa.RecordBatchReader) -> None:
-        self._name = name
-        self._reader: pa.RecordBatchReader | None = reader
-
-    def taken(self) -> pa.RecordBatchReader:
-        """Return the rows.
-
-        Raises:
-            InvalidInputError: the rows were already read.
-        """
-        reader, self._reader = self._reader, None
-        if reader is None:
-            raise InvalidInputError(
-                f"cannot read {self._name} again: it is a stream, and its rows were already read; "
-                "register a table, such as reader.read_all()"
-            )
-        return reader
-
-
 @dataclass(frozen=True, slots=True)
 class RowsOfQuery(RereadableRows):
     """The rows of a query. The query runs again each time the rows are opened."""
@@ -500,20 +469,6 @@ def with_integer_types(reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
         if part.type == pa.int32() and type_of_query(part) is None:
             schema = schema.set(place, with_query_type(part, INTEGER))
     return with_schema(reader, schema)
-
-
-def _rows_of(name: str, data: Any) -> pa.Table:
-    """Return the rows that were passed under a name.
-
-    Raises:
-        InvalidInputError: the value has no rows.
-    """
-    if isinstance(data, list | dict | tuple):
-        return open_batches(data).read_all()
-    raise InvalidInputError(
-        f"cannot read {name} in SQL: it is {kind_of(data)}; expected a table, a data frame, a "
-        "location, a list of dicts or a dict of lists; pass a value as parameters=…"
-    )
 
 
 @dataclass(frozen=True, slots=True)

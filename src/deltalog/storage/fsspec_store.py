@@ -95,8 +95,16 @@ def open_store(
         )
     if isinstance(table, Store):
         return table
-    raise InvalidInputError(
-        f"expected a table's location as a string, a path or a Store, found {type(table).__name__}"
+    raise _no_location(table)
+
+
+def _no_location(table: object) -> InvalidInputError:
+    kind = type(table)
+    found = kind.__name__
+    if kind.__module__.partition(".")[0] == "deltalake" and found == "DeltaTable":
+        found = "a DeltaTable of deltalake; pass its table_uri, and the storage_options"
+    return InvalidInputError(
+        f"expected a table's location as a string, a path or a Store, found {found}"
     )
 
 

@@ -24,6 +24,7 @@ from deltalog._util.clock import Stopwatch
 from deltalog._util.kernels import compute
 from deltalog._util.readable import counted
 from deltalog._util.similar_names import SimilarNames
+from deltalog.data.write.map_columns import with_map_columns
 from deltalog.data.write.source import open_batches
 from deltalog.errors import CommitFailedError, InternalError, InvalidInputError, StorageError
 from deltalog.expressions.comparing import keys as collation_keys
@@ -203,7 +204,7 @@ class Appender(SimilarNames):
         Raises:
             InvalidInputError: the data is of an unsupported type, or the appender is closed.
         """
-        request = _Request(_table_of(data))
+        request = _Request(self._table_of(data))
         self._hand_over(request)
         try:
             request.admitted.result()
@@ -221,7 +222,7 @@ class Appender(SimilarNames):
         Raises:
             DeltaError: see `append`.
         """
-        request = _Request(_table_of(data))
+        request = _Request(self._table_of(data))
         self._hand_over(request)
         try:
             await asyncio.wrap_future(request.admitted)
@@ -229,6 +230,12 @@ class Appender(SimilarNames):
         except asyncio.CancelledError:
             request.take_back()
             raise
+
+    def _table_of(self, data: object) -> pa.Table:
+        """Copy all rows of `data`, because the caller may change `data` afterwards."""
+        return open_batches(
+            with_map_columns(data, self._table.snapshot.configuration.schema)
+        ).read_all()
 
     def flush(self) -> None:
         """Commit all queued rows without waiting for more; return after all their futures are done.
@@ -471,8 +478,3 @@ def _compared(values: Any, field: Field) -> Any:
     """Return the values of a key column as a merge compares them."""
     values = values.cast(to_arrow_type(field.type))
     return collation_keys(values, own_collation(field)) if field.type == STRING else values
-
-
-def _table_of(data: object) -> pa.Table:
-    """Copy all rows of `data`, because the caller may change `data` afterwards."""
-    return open_batches(data).read_all()

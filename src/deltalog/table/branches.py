@@ -90,7 +90,7 @@ class BranchedTable(Protocol):
         """Load another version."""
         ...
 
-    def update_incremental(self, *, same_table: bool = False) -> None:
+    def update_incremental(self, *, same_table: bool = True) -> None:
         """Load the latest version."""
         ...
 
@@ -488,4 +488,4 @@ def audited(table: TableT, checks: Sequence[Check], name: str | None) -> Iterato
         discard(draft)
         raise
     publish(draft, checks, None)
-    table.update_incremental(same_table=True)
+    table.update_incremental()

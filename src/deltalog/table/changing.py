@@ -543,7 +543,7 @@ class ChangeableTable(ReadableTable):
         request = ChangeRequest(
             condition=check_condition(predicate),
             clauses=(),
-            source=check_source(source),
+            source=check_source(source, self.schema()),
             source_alias=source_alias,
             target_alias=target_alias,
             merge_schema=merge_schema,
@@ -593,8 +593,9 @@ class ChangeableTable(ReadableTable):
             1
         """
         from deltalog.operations.merge import upsert
-        from deltalog.table.merge import TableMerger
+        from deltalog.table.merge import TableMerger, check_source
 
+        data = check_source(data, self.schema())
         operation = upsert(data, key, null_safe=null_safe, merge_schema=merge_schema)
         merger = TableMerger(self, operation, commit_properties=commit_properties)
         return merger.execute(progress=progress)

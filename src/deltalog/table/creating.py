@@ -314,6 +314,6 @@ class LatestTable(OperationTarget, Protocol):
         """Make the version of a new commit the current version of this object."""
         ...
 
-    def update_incremental(self, *, same_table: bool = False) -> None:
+    def update_incremental(self, *, same_table: bool = True) -> None:
         """Refresh to the latest version; see `DeltaTable.update_incremental`."""
         ...

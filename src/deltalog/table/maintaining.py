@@ -208,7 +208,7 @@ class MaintainableTable(ChangeableTable):
         """
         from deltalog.operations.restore import Restore
 
-        self.update_incremental(same_table=True)
+        self.update_incremental()
         bound = arguments.as_bound(target)  # raises an error if the target is None
         operation = Restore(
             target=self._load(self._snapshot.context, target),
@@ -238,7 +238,7 @@ class MaintainableTable(ChangeableTable):
 
         self._check_latest("repair")
         if dry_run:
-            self.update_incremental(same_table=True)
+            self.update_incremental()
         found = self.do(
             Repair(), commit_properties, post_commithook_properties, progress, dry_run=dry_run
         )
@@ -344,7 +344,7 @@ class MaintainableTable(ChangeableTable):
             "write Iceberg metadata of",
             "it is in the directory of main, whose readers would find it",
         )
-        self.update_incremental(same_table=True)
+        self.update_incremental()
         try:
             from deltalog.iceberg import sync
         except ImportError as error:

@@ -14,6 +14,7 @@ from deltalog._util.argument_types import checks_types
 from deltalog._util.cards import card, folding, grid, plain
 from deltalog._util.readable import counted
 from deltalog._util.similar_names import SimilarNames, suggests_arguments
+from deltalog.data.write.map_columns import with_map_columns
 from deltalog.data.write.source import is_rereadable
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import Expression
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from deltalog._util.cards import Progress
     from deltalog.log.snapshot import Snapshot
     from deltalog.operations.merge import Merge
+    from deltalog.schema import StructType
     from deltalog.table.creating import OperationTarget
 
 
@@ -43,14 +45,18 @@ def check_condition(predicate: object) -> str | Expression:
     return predicate
 
 
-def check_source(source: Any) -> Any:
-    """Return the source of a merge; raise InvalidInputError if it is the location of a table."""
+def check_source(source: Any, schema: StructType) -> Any:
+    """Return the source of a merge, with values of maps as in the schema of the table.
+
+    Raises:
+        InvalidInputError: the source is the location of a table.
+    """
     if isinstance(source, str | PurePath):
         raise InvalidInputError(
             f"cannot merge rows of {str(source)!r}: expected rows, found a location; pass "
             f"DeltaTable({str(source)!r}) for the rows of a table"
         )
-    return source
+    return with_map_columns(source, schema)
 
 
 _MEANT: Final = {

@@ -288,7 +288,7 @@ class TableOptimizer(SimilarNames):
         require_library("numpy", extra="pandas")
         from deltalog.operations.key_index import build_key_index
 
-        self._table.update_incremental(same_table=True)
+        self._table.update_incremental()
         with shown(progress, "indexing keys") as tell:
             report = build_key_index(
                 self._table.snapshot, self._table.engine, progress=ProgressCount(tell)
@@ -449,7 +449,7 @@ class TableVacuum:
                 "listing: give one of them"
             )
         # Newer versions may need other files than this object's version.
-        self._table.update_incremental(same_table=True)
+        self._table.update_incremental()
         return plan_vacuum(
             self._table.snapshot,
             mode="full" if full else "lite" if inventory is None else "inventory",

@@ -125,10 +125,18 @@ class ReadableTable(NoSequence):
         self._snapshot = self._load(self._snapshot.context, version)
         self._travelled = True
 
-    def update_incremental(self, *, same_table: bool = False) -> None:
-        """Load the latest version; with `same_table`, raise if the table was replaced by another.
+    def update_incremental(self, *, same_table: bool = True) -> None:
+        """Load the latest version, which this object shows from now on.
 
-        Cost: one listing, and reading the new commits.
+        Args:
+            same_table: whether to raise if the directory was deleted and another table was created
+                in it. False shows the new table.
+
+        Raises:
+            TableNotFoundError: the table no longer exists, or was replaced by another table.
+
+        Cost: one listing, and reading the new commits. One more request if the id of the table is
+        another one.
         """
         with locations.naming(self.table_uri):
             self._snapshot = self._snapshot.refresh(same_table=same_table)
@@ -212,12 +220,16 @@ class ReadableTable(NoSequence):
                 is_resolved=True,
             )
 
-    def count(self) -> int:
+    def count(self, predicate: Any = None) -> int:
         """Return the number of rows, without deleted rows.
 
-        Cost: reads `numRecords` of every file from the log; reads data only of files without it.
+        Args:
+            predicate: counts only the rows for which it is true.
+
+        Cost: reads `numRecords` of every file from the log; reads data only of files without it,
+            and of files of which only some rows may match.
         """
-        return self.scan().count()
+        return self.scan(predicate=predicate).count()
 
     def head(
         self, num_rows: int = 5, columns: Sequence[str] | None = None, predicate: Any = None
@@ -284,7 +296,7 @@ class ReadableTable(NoSequence):
         progress: Progress | None = None,
     ) -> pa.Table:
         """Return the rows as an Arrow table; `filters` is a predicate."""
-        _check_partitions(partitions)
+        _check_partitions("to_pyarrow_table", partitions)
         arguments.warn_of_deprecated(partitions=partitions)
         found = self._filtered(partitions, columns, filters, filesystem)
         with shown(progress, "reading files") as tell:
@@ -312,6 +324,7 @@ class ReadableTable(NoSequence):
         from deltalog.data.scan.rows import require_library, to_frame
 
         require_library("pandas")
+        _check_partitions("to_pandas", partitions)
         rows = self.to_pyarrow_table(partitions, columns, filesystem, filters, progress=progress)
         return to_frame(rows, dtype_backend, types_mapper=types_mapper)
 
@@ -347,7 +360,9 @@ class ReadableTable(NoSequence):
             condition = arguments.as_condition(self.schema(), filters, session=self._session)
             return lazy_frame(self._snapshot, columns=chosen, predicate=condition)
 
-    def to_duckdb(self, connection: Any = None) -> Any:
+    def to_duckdb(
+        self, connection: Any = None, columns: Sequence[str] | None = None, filters: Any = None
+    ) -> Any:
         """Return a DuckDB relation, which reads only the columns and files that a query needs.
 
         DuckDB reads the Parquet files of a local table itself if it reads them exactly and may open
@@ -356,16 +371,24 @@ class ReadableTable(NoSequence):
 
         Args:
             connection: a connection of DuckDB; None makes a new in-memory connection.
+            columns: see `scan`.
+            filters: a predicate. deltalog reads the files, because DuckDB's dialect differs.
 
         Raises:
-            InvalidInputError: DuckDB is not installed.
+            InvalidInputError: DuckDB is not installed, the connection is closed, or a column does
+                not exist.
 
-        Cost: reads the log's file columns, and the footers of files that were not read before.
+        Cost: reads the log's file columns, and the footers of files that were not read before. A
+            field of a struct or a metadata column in `columns`: reads all requested rows.
         """
-        from deltalog.data.scan.rows import duckdb_connection, duckdb_relation
+        from deltalog.data.scan.rows import duckdb_connection, duckdb_relation, duckdb_selection
         from deltalog.query.duckdb_files import can_open_files, native_rows
 
         connection = duckdb_connection(connection)
+        if columns is not None or filters is not None:
+            chosen = self._filtered(None, columns, filters)
+            dataset = self.to_pyarrow_dataset(file_pruning_predicate=filters)
+            return duckdb_selection(chosen, dataset, connection)
         rows = native_rows(self.scan()) if can_open_files(connection) else None
         if rows is not None:
             return rows.to_relation(connection)
@@ -678,8 +701,8 @@ class ReadableTable(NoSequence):
         return Follower(self._snapshot, start=as_start(start), options=options, clock=clock)
 
 
-def _check_partitions(partitions: Sequence[Any] | None) -> None:
+def _check_partitions(method: str, partitions: Sequence[Any] | None) -> None:
     """Raise for names of columns as the first argument, which deltalake uses for filters."""
     if isinstance(partitions, list) and any(isinstance(one, str) for one in partitions):
         expected = "filters, such as [('day', '=', '2024-01-31')]; columns=[…] selects columns"
-        raise wrong_argument("to_pandas", "partitions", partitions, expected)
+        raise wrong_argument(method, "partitions", partitions, expected)

@@ -23,7 +23,7 @@ from deltalog.operations.merge import Merge, upsert
 from deltalog.operations.update import Update
 from deltalog.operations.write import SchemaMode, Write
 from deltalog.table.inspect.display import as_facts
-from deltalog.table.merge import TableMerger, check_condition
+from deltalog.table.merge import TableMerger, check_condition, check_source
 from deltalog.transaction import AppTransaction, CommitOptions, PendingTransaction
 from deltalog.transaction.pending import discard, discarding
 
@@ -206,7 +206,7 @@ class StagedOperations:
         request = ChangeRequest(
             condition=check_condition(predicate),
             clauses=(),
-            source=source,
+            source=check_source(source, self.pending.configuration.schema),
             source_alias=source_alias,
             target_alias=target_alias,
             merge_schema=merge_schema,
@@ -217,6 +217,7 @@ class StagedOperations:
 
     def upsert(self, data: Rows, key: str | Sequence[str], *, null_safe: bool = False) -> None:
         """Stage an upsert of rows; see `DeltaTable.upsert` for the arguments."""
+        data = check_source(data, self.pending.configuration.schema)
         TableMerger(self, upsert(data, key, null_safe=null_safe)).execute()
 
     def set_domain_metadata(self, domain: str, configuration: str) -> None:
@@ -229,7 +230,7 @@ class StagedOperations:
 
     def begin(self) -> None:
         """Begin the transaction on the latest version."""
-        self._table.update_incremental(same_table=True)
+        self._table.update_incremental()
         snapshot = self._table.snapshot
         self._pending = PendingTransaction(snapshot.context, snapshot, operation="TRANSACTION")
         self._operations = []

@@ -33,6 +33,9 @@ _MEANT: Final = {
     **dict.fromkeys(("select", "project"), "scan(columns)"),
     **dict.fromkeys(("head", "limit", "take", "first"), "scan(limit=…)"),
     "pl": "to_polars()",
+    **dict.fromkeys(("lazy", "to_lazy"), "to_polars(lazy=True) of the table"),
+    "to_pyarrow_dataset": "to_pyarrow_dataset() of the table",
+    "to_dask": "deltalog.dask.read_deltalake(table)",
     **dict.fromkeys(("show", "display"), "print(… .to_polars())"),
     **dict.fromkeys(("sort", "sort_by", "order_by", "orderBy"), "scan(order_by=…, limit=…)"),
     **dict.fromkeys(("group_by", "groupby", "groupBy", "agg", "join"), "sql(query) of the table"),
@@ -100,6 +103,9 @@ class Rows(SimilarNames, NoSequence):
 
     def to_duckdb(self, connection: Any = None) -> Any:
         """Return all rows as a DuckDB relation, by default of a new in-memory connection."""
+        connection = duckdb_connection(connection)
+        if not self.schema.names:
+            raise InvalidInputError("cannot make a DuckDB relation: the rows have no columns")
         return duckdb_relation(self.to_table(), connection)
 
     def read_all(self) -> pa.Table:
@@ -143,17 +149,40 @@ def duckdb_relation(source: Any, connection: Any = None) -> Any:
     return duckdb_connection(connection).from_arrow(source)
 
 
+def duckdb_selection(chosen: Rows, rows: Any, connection: Any = None) -> Any:
+    """Return a DuckDB relation over some columns of a dataset.
+
+    Args:
+        chosen: the same rows, with the chosen columns. If a column is not one of the dataset, such
+            as a field of a struct, all these rows are read.
+        rows: the dataset.
+        connection: a connection of DuckDB; None makes a new in-memory connection.
+    """
+    known = dict(zip(rows.schema.names, rows.schema.types, strict=True))
+    is_plain = all(known.get(part.name) == part.type for part in chosen.schema)
+    if not is_plain or not chosen.schema.names:
+        return chosen.to_duckdb(connection)
+    names = ['"{}"'.format(name.replace('"', '""')) for name in chosen.schema.names]
+    return duckdb_relation(rows, connection).project(", ".join(names))
+
+
 def duckdb_connection(connection: Any) -> Any:
     """Return a connection of DuckDB; None makes a new in-memory connection.
 
     Raises:
-        InvalidInputError: DuckDB is not installed, or the argument is no connection.
+        InvalidInputError: DuckDB is not installed, or the argument is no open connection.
     """
     if connection is None:
         return require_library("duckdb").connect()
     if not all(hasattr(type(connection), name) for name in ("cursor", "from_arrow")):
         expected = "a connection, such as duckdb.connect('file.duckdb')"
         raise wrong_argument("to_duckdb", "connection", connection, expected)
+    try:
+        connection.cursor()
+    except Exception as error:
+        if type(error).__name__ != "ConnectionException":  # of DuckDB
+            raise
+        raise InvalidInputError("cannot make a DuckDB relation: the connection is closed") from None
     return connection
 
 

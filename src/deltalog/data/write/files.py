@@ -16,6 +16,7 @@ import pyarrow as pa
 from deltalog._util.kernels import Array
 from deltalog.data.write.encode import Layout
 from deltalog.data.write.enforce import Enforcer
+from deltalog.data.write.map_columns import with_map_columns
 from deltalog.data.write.open_files import FilePlan, FinishedFile, Values
 from deltalog.data.write.rows_to_files import RowsToFiles, WriteLimits
 from deltalog.data.write.source import open_batches
@@ -51,7 +52,7 @@ def write_files(spec: WriteSpec, data: object) -> WrittenFiles:
     Cost: one pass over the data; memory for a few row groups; one request per file on object
         stores.
     """
-    reader = open_batches(data)
+    reader = open_batches(with_map_columns(data, spec.configuration.schema))
     with FileWriter(spec) as writer:
         if not reader.schema.names:
             # an empty list has no columns to check

@@ -229,6 +229,9 @@ class Fit:
     def _convert(self, array: Array, spelled: Any, target: Any, name: str) -> Array:
         if array.type == target:
             return array
+        if isinstance(array.type, pa.UuidType) and target == pa.string():
+            # The 16 bytes of a UUID may also be valid, but different, text.
+            return pa.array([one and str(one) for one in array.to_pylist()], pa.string())
         if array.type != spelled:
             array = array.view(spelled)
         if name in self._casts:

@@ -91,8 +91,6 @@ def exportable(data: Any) -> Any:
             return _narrowed(frame)
         case "LazyFrame" if _object_columns(frame.collect_schema()):
             return _narrowed(frame.collect())
-        case None:
-            return data
     return frame
 
 

@@ -16,7 +16,7 @@ from deltalog.errors import InvalidInputError
 from deltalog.schema.primitives.moments import is_missing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 _NOT_A_TIME: Final = "NaT"
 _MIXED: Final = (
@@ -44,8 +44,14 @@ def table_of_columns(data: Mapping[Any, Any]) -> pa.Table:
     return pa.table(list(columns.values()), names=list(columns))
 
 
-def table_of_rows(items: Sequence[Any]) -> pa.Table:
+def table_of_rows(
+    items: Sequence[Any], typed: Callable[[str, list[Any]], Any] | None = None
+) -> pa.Table:
     """Return dicts as a table with the keys of all rows; Arrow would use only the first row.
+
+    Args:
+        items: the rows.
+        typed: returns the values of a column by its name, as an array if their type is known.
 
     Raises:
         InvalidInputError: an item is no row, or the values of a column have no common type.
@@ -61,7 +67,11 @@ def table_of_rows(items: Sequence[Any]) -> pa.Table:
             )
         names.update(dict.fromkeys(row))
         rows.append(row)
-    columns = [_column(name, [row.get(name) for row in rows]) for name in names]
+    given = {name: [row.get(name) for row in rows] for name in names}
+    columns = [
+        _column(name, values if typed is None else typed(name, values))
+        for name, values in given.items()
+    ]
     return pa.table(columns, names=[str(name) for name in names])
 
 

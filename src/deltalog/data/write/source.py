@@ -245,7 +245,12 @@ def _batches(items: Iterable[Any]) -> Iterator[pa.RecordBatch]:
     for item in items:
         if isinstance(item, pa.RecordBatch):
             yield item
-        elif isinstance(item, pa.Table) or hasattr(item, "__arrow_c_stream__") or _is_pandas(item):
+        elif (
+            isinstance(item, pa.Table)
+            or hasattr(item, "__arrow_c_stream__")
+            or _is_pandas(item)
+            or frame_kind(item)
+        ):
             yield from open_batches(item)
         elif hasattr(item, "__arrow_c_array__"):
             yield pa.record_batch(item)
@@ -297,15 +302,28 @@ def _shown(schema: pa.Schema) -> str:
 def _unknown(data: object, what: str = "the data") -> InvalidInputError:
     module, name = type(data).__module__, type(data).__qualname__
     shown = name if module == "builtins" else f"{module}.{name}"
-    hint = ""
+    advice = advice_for(data)
+    return InvalidInputError(f"cannot write {what}, a {shown}: expected {_ACCEPTED}{advice}")
+
+
+def advice_for(data: Any) -> str:
+    """Return how to make rows of an object that has rows, but is not accepted; maybe empty."""
+    module, name = type(data).__module__.partition(".")[0], type(data).__qualname__
     if isinstance(data, str | PurePath):
-        hint = "; read a file first, as with pyarrow.dataset.dataset(path), or a table with "
-        hint += "DeltaTable(path)"
-    elif hasattr(data, "ndim"):
-        hint = "; make a data frame of it, which names the columns"
-    elif name.endswith("GroupBy"):
-        hint = "; aggregate the groups first, as with .agg(…)"
-    return InvalidInputError(f"cannot write {what}, a {shown}: expected {_ACCEPTED}{hint}")
+        return (
+            "; read a file first, as with pyarrow.dataset.dataset(path), or a table with "
+            "DeltaTable(path)"
+        )
+    if module == "deltalake" and name == "DeltaTable":
+        return "; deltalog.DeltaTable(table.table_uri) opens a table of deltalake"
+    if name.endswith("GroupBy"):
+        return "; aggregate the groups first, as with .agg(…)"
+    if module in {"dask", "ray"} and name in {"DataFrame", "Dataset"}:
+        return f"; deltalog.{module}.write(rows, table) writes them"
+    for method in ("compute", "toPandas", "to_frame", "to_pandas"):
+        if callable(getattr(data, method, None)):
+            return f"; pass its rows in memory, as returned by {method}()"
+    return "; make a data frame of it, which names the columns" if hasattr(data, "ndim") else ""
 
 
 # --- The types of data that writes accept, for type checkers

@@ -324,7 +324,7 @@ class Snapshot:
         Args:
             log_tail: the newest commits of a catalog-managed table; None requests them from the
                 context's committer.
-            same_table: whether to raise if the table was recreated, which writers need.
+            same_table: whether to raise if the table was recreated.
 
         Raises:
             TableNotFoundError: the table no longer exists; with `same_table`, also if it was

@@ -18,7 +18,7 @@ from deltalog._util.similar_names import NoSequence, SimilarNames, suggests_argu
 from deltalog.data.scan.file_reports import add_actions, file_uris, partitions
 from deltalog.data.scan.plan import plan_scan
 from deltalog.data.scan.polars_files import lazy_frame
-from deltalog.data.scan.rows import DtypeBackend, duckdb_relation
+from deltalog.data.scan.rows import DtypeBackend, duckdb_relation, duckdb_selection
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.expressions.sql_session import SqlSession
 from deltalog.operations.arguments import (
@@ -257,12 +257,13 @@ class SharedTable(SimilarNames, NoSequence):
             json_hint=json_predicate_hints,
         )
 
-    def count(self) -> int:
-        """Return the number of rows.
+    def count(self, predicate: Any = None) -> int:
+        """Return the number of rows, or of the rows for which a predicate is true.
 
-        Cost: one query; data files are read only if the server sends no statistics for them.
+        Cost: one query; data files are read only if the server sends no statistics for them, or if
+            only some of their rows may match.
         """
-        return self.scan().count()
+        return self.scan(predicate=predicate).count()
 
     def to_pyarrow_dataset(
         self,
@@ -341,9 +342,14 @@ class SharedTable(SimilarNames, NoSequence):
             condition = self._pruning(None, filters)
             return lazy_frame(self.snapshot, columns=as_columns(columns), predicate=condition)
 
-    def to_duckdb(self, connection: Any = None) -> Any:
+    def to_duckdb(
+        self, connection: Any = None, columns: Sequence[str] | None = None, filters: Any = None
+    ) -> Any:
         """Return the table as a DuckDB relation; queries read only the data that they need."""
-        return duckdb_relation(self.to_pyarrow_dataset(), connection)
+        if columns is None and filters is None:
+            return duckdb_relation(self.to_pyarrow_dataset(), connection)
+        rows = self.to_pyarrow_dataset(file_pruning_predicate=filters)
+        return duckdb_selection(self._scan(columns, [filters]), rows, connection)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Return the rows for any library that accepts Arrow streams."""

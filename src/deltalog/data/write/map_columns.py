@@ -1,0 +1,119 @@
+"""Python values for columns of maps, as Arrow maps.
+
+Without a type, Arrow makes a struct of a dict, and a list of lists of pairs.
+
+Protocol: none
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from deltalog._util.escaping import name_key
+from deltalog.data.write.python_rows import as_mapping, table_of_columns, table_of_rows
+from deltalog.schema import MapType, to_arrow_type
+from deltalog.schema.columns import walk_types
+
+if TYPE_CHECKING:
+    from deltalog.schema import StructType
+
+
+def with_map_columns(data: Any, schema: StructType) -> Any:
+    """Return rows whose Python values have the types of a table's columns that contain maps.
+
+    Values that do not fit remain as they are, so that the write raises the usual error.
+
+    Args:
+        data: rows in any form that a write accepts; only frames of pandas, dicts of columns, and
+            lists of rows are changed.
+        schema: the schema of the table.
+
+    Raises:
+        InvalidInputError: see `table_of_rows` and `table_of_columns`.
+
+    Cost: none if the table has no map.
+    """
+    kinds = {
+        name_key(field.name): kind
+        for field in schema
+        if any(isinstance(part, MapType) for _, part in walk_types(field.type))
+        # Arrow would take timestamps without a zone as UTC.
+        and not _has_moments(kind := to_arrow_type(field.type))
+    }
+    if not kinds:
+        return data
+    if type(data).__module__.partition(".")[0] == "pandas" and type(data).__name__ == "DataFrame":
+        return _frame(data, kinds)
+    if isinstance(data, Mapping):
+        return table_of_columns({name: _typed(name, data[name], kinds) for name in data})
+    if isinstance(data, list | tuple) and data and as_mapping(data[0]) is not None:
+        return table_of_rows(data, lambda name, values: _typed(name, values, kinds))
+    return data
+
+
+def _frame(frame: Any, kinds: Mapping[str, Any]) -> Any:
+    import pandas as pd  # noqa: PLC0415  # installed, because `frame` is one of its frames
+
+    names = [name for name in frame.columns if isinstance(name, str)]
+    if len(set(names)) < len(frame.columns):
+        return frame
+    typed = {}
+    for name in names:
+        if str(frame[name].dtype) == "object":
+            values = _typed(name, frame[name].to_list(), kinds)
+            if isinstance(values, pa.Array):
+                kept = pd.arrays.ArrowExtensionArray(values)
+                typed[name] = pd.Series(kept, index=frame.index)
+    return frame.assign(**typed) if typed else frame
+
+
+def _typed(name: object, values: Any, kinds: Mapping[str, Any]) -> Any:
+    """Return values as an array of the column's type; unchanged if they do not fit."""
+    kind = kinds.get(name_key(str(name)))
+    if kind is None or not isinstance(values, list | tuple):
+        return values
+    if not all(_fits(value, kind) for value in values):
+        return values
+    for from_pandas in (False, True):  # from pandas, NaN means NULL
+        try:
+            return pa.array(values, kind, from_pandas=from_pandas)
+        except (pa.ArrowException, TypeError, OverflowError, ValueError):
+            pass
+    return values
+
+
+def _fits(value: Any, kind: Any) -> bool:
+    """Whether a value has no struct field that the type lacks; Arrow would drop its values."""
+    if value is None:
+        return True
+    match kind:
+        case pa.StructType():
+            if not isinstance(value, Mapping):
+                return False
+            known = {kind.field(at).name: kind.field(at).type for at in range(kind.num_fields)}
+            return all(name in known and _fits(one, known[name]) for name, one in value.items())
+        case pa.MapType():
+            items = value.values() if isinstance(value, Mapping) else _seconds(value)
+            return all(_fits(one, kind.item_type) for one in items)
+        case pa.ListType():
+            return not hasattr(value, "__iter__") or all(
+                _fits(one, kind.value_type) for one in value
+            )
+        case _:
+            return True
+
+
+def _seconds(pairs: Any) -> list[Any]:
+    """Return the values of pairs; other values are left to Arrow."""
+    if not hasattr(pairs, "__iter__"):
+        return []
+    return [pair[1] for pair in pairs if isinstance(pair, tuple) and len(pair) == 2]
+
+
+def _has_moments(kind: Any) -> bool:
+    if pa.types.is_timestamp(kind):
+        return True
+    return any(_has_moments(kind.field(at).type) for at in range(kind.num_fields))
