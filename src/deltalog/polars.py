@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from deltalog.integrations.tasks import open_version
 
@@ -50,3 +50,18 @@ def scan_delta(
     """
     table = open_version(source, version, storage_options, delta_table_options)
     return table.to_polars(lazy=True)
+
+
+_MEANT: Final = {
+    "read_delta": "DeltaTable(location).to_polars()",
+    "write_delta": "deltalog.write_deltalake(table, frame)",
+    "sink_delta": "deltalog.write_deltalake(table, frame)",
+}
+"""Polars' other functions for Delta tables, and what to use instead."""
+
+if not TYPE_CHECKING:  # type checkers must report unknown names
+
+    def __getattr__(name: str) -> NoReturn:
+        """Raise an error that says what to use instead of Polars' functions."""
+        hint = f": use {_MEANT[name]}" if name in _MEANT else ""
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")

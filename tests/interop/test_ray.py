@@ -15,7 +15,7 @@ import pytest
 import ray
 from ray.data.expressions import col
 
-from deltalog import DeltaTable, WrittenFiles, write_deltalake
+from deltalog import DeltaTable, WrittenFiles, sql, write_deltalake
 from deltalog.errors import (
     ConstraintViolationError,
     InvalidInputError,
@@ -289,6 +289,23 @@ def test_nan_is_no_null(tmp_path: Path) -> None:
     found: list[Any] = DeltaTable(tmp_path / "table").to_pyarrow_table()["f"].to_pylist()
     nan, null, one = found
     assert (math.isnan(nan), null, one) == (True, None, 1.0)
+
+
+def test_options_of_nobody_are_refused(path: str) -> None:
+    """Ray ignores options that it does not have, so all rows would be returned."""
+    assert deltalog_ray.read(path, filters="1 = 0", override_num_blocks=1).count() == 0
+    with pytest.raises(TypeError, match="argument 'where': did you mean 'predicate'"):
+        deltalog_ray.read(path, where="1 = 0")
+    with pytest.raises(TypeError, match="unexpected keyword argument 'nothing'"):
+        deltalog_ray.read(path, nothing=1)
+
+
+def test_datasets_are_not_rows_in_memory(tmp_path: Path) -> None:
+    dataset: Any = ray.data.from_items([{"id": 1}])
+    with pytest.raises(InvalidInputError, match=r"ray\.write\(rows, table\) writes them"):
+        write_deltalake(tmp_path / "table", dataset)
+    with pytest.raises(InvalidInputError, match=r"pass its rows .* returned by to_pandas\(\)"):
+        sql("SELECT * FROM t", t=dataset)
 
 
 def test_other_rows_are_refused(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 _Class = TypeVar("_Class", bound=type)
 _SIMILAR: Final = 0.75
@@ -57,6 +57,12 @@ def similar_to(name: str, names: Iterable[str]) -> str:
     public = [one for one in names if not one.startswith("_")]
     close = [] if name.startswith("_") else get_close_matches(name, public, 1, _SIMILAR)
     return f": did you mean {close[0]!r}?" if close else ""
+
+
+def similar_argument(name: str, known: Collection[str]) -> str:
+    """Return `: did you mean 'x'?` for an unknown argument; empty if none is meant or similar."""
+    meant = [one for one in _SYNONYMS.get(name, ()) if one in known]
+    return f": did you mean {meant[0]!r}?" if meant else similar_to(name, known)
 
 
 class SimilarNames:
@@ -172,8 +178,7 @@ def _unknown(kind: type, function: Callable[..., Any], options: Mapping[str, Any
     known = signature(function).parameters
     for name in options:
         if name not in known:
-            meant = [one for one in _SYNONYMS.get(name, ()) if one in known]
-            hint = f": did you mean {meant[0]!r}?" if meant else similar_to(name, known)
+            hint = similar_argument(name, known)
             if other := _ELSEWHERE.get((kind.__name__, name)):
                 hint = f": use {other}"
             return f"got an unexpected keyword argument {name!r}{hint}"

@@ -7,6 +7,7 @@ The caller commits all files at once.
 from __future__ import annotations
 
 from functools import partial
+from inspect import signature
 from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack
 
 import pyarrow as pa
@@ -18,6 +19,7 @@ try:
 except ImportError as _error:
     raise ImportError("deltalog.ray needs Ray: pip install 'deltalog[ray]'") from _error
 
+from deltalog._util.similar_names import similar_argument
 from deltalog.errors import InvalidInputError, SchemaMismatchError
 from deltalog.expressions.arrow_filters import weaker_than_arrow_expression
 from deltalog.integrations.tasks import (
@@ -87,15 +89,27 @@ def read(  # all are options of the caller
         TableNotFoundError: there is no Delta table.
         VersionNotFoundError: there is no such version.
         InvalidInputError: there is no such column, or the predicate cannot be parsed.
+        TypeError: neither deltalog nor Ray has such an option.
         UnsupportedFeatureError, UnsupportedTypeError: deltalog cannot read the table's rows.
 
     Cost: opens the table, and reads the log's columns for the files that remain after pruning.
     """
+    _check_options(ray_options)
     table = open_version(source, version, storage_options, delta_table_options)
     rows = VersionRead.of(
         table, columns=columns, predicates=(predicate, filters), parameters=parameters
     )
     return ray.data.read_datasource(DeltaDatasource(rows), **ray_options)
+
+
+def _check_options(given: Mapping[str, Any]) -> None:
+    """Raise for an option that Ray would ignore."""
+    parameters = signature(ray.data.read_datasource).parameters.values()
+    known = [one.name for one in parameters if one.kind is one.KEYWORD_ONLY]
+    for name in given:
+        if name not in known:
+            hint = similar_argument(name, [*signature(read).parameters, *known])
+            raise TypeError(f"read() got an unexpected keyword argument {name!r}{hint}")
 
 
 def write(

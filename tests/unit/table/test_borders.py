@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import dask.dataframe
 import deltalake
 import duckdb
 import narwhals
@@ -17,6 +18,8 @@ import pyarrow as pa
 import pytest
 
 import deltalog
+import deltalog.dask
+import deltalog.polars
 from deltalog import DeltaTable, write_deltalake
 from deltalog.errors import InvalidInputError, SchemaMismatchError
 
@@ -277,3 +280,37 @@ def test_following_an_empty_table(changes: bool, tmp_path: Path) -> None:
     for again in (follower, table.follow(stored, changes=changes)):
         (step,) = again.available()
         assert step.to_table()["id"].to_pylist() == [1]
+
+
+# --- frames of other processes
+
+
+def test_a_frame_of_dask(table: DeltaTable) -> None:
+    frame: Any = dask.dataframe.from_pandas(pd.DataFrame({"id": [1]}), npartitions=1)
+    memory = r"pass its rows in memory, as returned by compute\(\)"
+    with pytest.raises(InvalidInputError, match=rf"dask\.write\(.* writes them; {memory}"):
+        write_deltalake(table, frame, mode="append")
+    with pytest.raises(InvalidInputError, match=memory):
+        deltalog.sql("SELECT * FROM t", t=frame)
+
+
+def test_dask_takes_both_names_of_a_condition(table: DeltaTable) -> None:
+    for option in ({"filters": "id = 1"}, {"filter": "id = 1"}, {"predicate": "id = 1"}):
+        assert len(deltalog.dask.read_deltalake(table, **option)) == 1
+    with pytest.raises(InvalidInputError, match="cannot take both filter and filters"):
+        deltalog.dask.read_deltalake(table, filter="id = 1", filters="id = 1")
+    with pytest.raises(InvalidInputError, match=r"cannot read .*: there is no column 'zz'"):
+        deltalog.dask.read_deltalake(table, columns=["zz"])
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("read_delta", r"to_polars\(\)"),
+        ("write_delta", "write_deltalake"),
+        ("zz", "'zz'"),
+    ],
+)
+def test_functions_of_polars(name: str, hint: str) -> None:
+    with pytest.raises(AttributeError, match=hint):
+        getattr(deltalog.polars, name)

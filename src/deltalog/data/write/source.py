@@ -115,7 +115,8 @@ def _opened(data: Any) -> pa.RecordBatchReader:
             return reader
     if isinstance(data, Mapping):
         return table_of_columns(data).to_reader()
-    if isinstance(data, Iterable) and not isinstance(data, str | bytes | bytearray):
+    is_text = isinstance(data, str | bytes | bytearray)
+    if isinstance(data, Iterable) and not is_text and not _is_distributed(data):
         return _read_items(data)
     raise _unknown(data)
 
@@ -303,7 +304,15 @@ def _unknown(data: object, what: str = "the data") -> InvalidInputError:
     module, name = type(data).__module__, type(data).__qualname__
     shown = name if module == "builtins" else f"{module}.{name}"
     advice = advice_for(data)
+    if _is_distributed(data):
+        advice = f"; deltalog.{module.partition('.')[0]}.write(rows, table) writes them{advice}"
     return InvalidInputError(f"cannot write {what}, a {shown}: expected {_ACCEPTED}{advice}")
+
+
+def _is_distributed(data: object) -> bool:
+    """Whether the data is a frame of Dask or a dataset of Ray; iterating over them raises."""
+    module, name = type(data).__module__.partition(".")[0], type(data).__name__
+    return module in {"dask", "ray"} and name.endswith(("DataFrame", "Dataset"))
 
 
 def advice_for(data: Any) -> str:
@@ -318,8 +327,6 @@ def advice_for(data: Any) -> str:
         return "; deltalog.DeltaTable(table.table_uri) opens a table of deltalake"
     if name.endswith("GroupBy"):
         return "; aggregate the groups first, as with .agg(…)"
-    if module in {"dask", "ray"} and name in {"DataFrame", "Dataset"}:
-        return f"; deltalog.{module}.write(rows, table) writes them"
     for method in ("compute", "toPandas", "to_frame", "to_pandas"):
         if callable(getattr(data, method, None)):
             return f"; pass its rows in memory, as returned by {method}()"
