@@ -243,8 +243,11 @@ def _shown(columns: object) -> str:
 
 
 def _name_of(item: object) -> str:
-    is_computed = isinstance(item, expressions.Expression)
-    return item.name if isinstance(item, expressions.Column) else "id" if is_computed else str(item)
+    """Return the name that an item of another type means; `id` as an example of a name."""
+    if isinstance(item, str | expressions.Column):
+        return item if isinstance(item, str) else item.name
+    meta: Any = getattr(item, "meta", None)  # of expressions of Polars
+    return str(meta.output_name()) if hasattr(meta, "output_name") else "id"
 
 
 def as_named(parameters: Mapping[str, object] | None) -> Mapping[str, object]:

@@ -21,6 +21,7 @@ import deltalog
 import deltalog.dask
 import deltalog.polars
 from deltalog import DeltaTable, write_deltalake
+from deltalog._util.kernels import compute
 from deltalog.errors import InvalidInputError, SchemaMismatchError
 
 MAPS = pa.schema(
@@ -314,3 +315,49 @@ def test_dask_takes_both_names_of_a_condition(table: DeltaTable) -> None:
 def test_functions_of_polars(name: str, hint: str) -> None:
     with pytest.raises(AttributeError, match=hint):
         getattr(deltalog.polars, name)
+
+
+# --- datasets
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda dataset, condition: dataset.to_table(filter=condition),
+        lambda dataset, condition: dataset.count_rows(filter=condition),
+        lambda dataset, condition: dataset.filter(condition),
+        lambda dataset, condition: next(dataset.get_fragments()).to_table(filter=condition),
+    ],
+)
+def test_a_filter_of_a_dataset_is_an_expression(
+    read: Callable[[Any, Any], Any], table: DeltaTable
+) -> None:
+    with pytest.raises(InvalidInputError, match=r"by 'id = 1': expected an expression of pyarrow"):
+        read(table.to_pyarrow_dataset(), "id = 1")
+
+
+@pytest.mark.parametrize("name", ["filters", "predicate", "where"])
+def test_no_option_of_a_dataset_is_ignored(name: str, table: DeltaTable) -> None:
+    dataset = table.to_pyarrow_dataset()
+    condition = compute.field("id") == 1
+    assert dataset.to_table(filter=condition, use_threads=False).num_rows == 1
+    with pytest.raises(TypeError, match=f"argument '{name}': did you mean 'filter'"):
+        dataset.to_table(**{name: condition})
+    with pytest.raises(TypeError, match="'column': did you mean 'columns'"):
+        dataset.to_batches(column=["id"])
+
+
+def test_columns_of_other_types(table: DeltaTable) -> None:
+    with pytest.raises(InvalidInputError, match=r"a list of names, such as \['id'\]"):
+        table.to_polars([pl.col("id")])  # type: ignore[list-item]
+    with pytest.raises(InvalidInputError, match=r"a list of names, such as \['id'\]"):
+        table.to_pandas(columns=[0])  # type: ignore[list-item]
+
+
+def test_an_index_that_is_also_a_column(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"a": [1, 2], "b": [3, 4]}).set_index("a", drop=False)
+    write_deltalake(tmp_path / "t", frame)
+    assert DeltaTable(tmp_path / "t").to_pyarrow_table().to_pylist() == frame.to_dict("records")
+    other = frame.set_axis(pd.Index([7, 8], name="a"))
+    with pytest.raises(SchemaMismatchError, match="__index_level_0__"):
+        write_deltalake(tmp_path / "other", other)

@@ -22,6 +22,7 @@ import pyarrow.fs as pafs
 import pyarrow.types as pt
 
 from deltalog._util.kernels import compute
+from deltalog._util.similar_names import similar_to
 from deltalog.data.scan.native import PYARROW, plan_native
 from deltalog.data.scan.plan import Scan, plan_scan
 from deltalog.data.scan.prune import estimate_rows
@@ -43,7 +44,7 @@ from deltalog.schema.types import BINARY, STRING
 from deltalog.storage.pool import map_in_pool
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from deltalog.data.scan.native import FileGroup, NativePlan, StoredFile
     from deltalog.expressions import Expression
@@ -132,8 +133,13 @@ class DeltaDataset(ds.FileSystemDataset):
         batch_size: int = _BATCH_ROWS,
         **options: Any,
     ) -> ds.Scanner:
-        """Return a pyarrow scanner of the rows; pyarrow's other options are hints, and ignored."""
-        del options
+        """Return a pyarrow scanner of the rows; pyarrow's other options are hints, and ignored.
+
+        Raises:
+            InvalidInputError: the filter is no expression of pyarrow.
+            TypeError: pyarrow has no such option.
+        """
+        _check_scan(filter, options)
         wanted = filter if self._arrow_filter is None else self._arrow_filter
         if filter is not None and self._arrow_filter is not None:
             wanted = self._arrow_filter & filter
@@ -240,6 +246,7 @@ class DeltaDataset(ds.FileSystemDataset):
 
     def filter(self, expression: ds.Expression) -> DeltaDataset:
         """Return a dataset of the matching rows."""
+        _check_scan(expression, {})
         both = expression if self._arrow_filter is None else self._arrow_filter & expression
         return DeltaDataset(
             self._snapshot,
@@ -376,6 +383,29 @@ class DeltaFragment:
     def count_rows(self, **options: Any) -> int:
         """Count the rows."""
         return self.scanner(**options).count_rows()
+
+
+_HINTS: Final = (
+    *("batch_readahead", "fragment_readahead", "fragment_scan_options", "use_threads"),
+    *("cache_metadata", "memory_pool"),
+)
+"""Options of pyarrow's scanners that do not change the rows."""
+_OPTIONS: Final = ("columns", "filter", "batch_size", *_HINTS)
+
+
+def _check_scan(filter_: object, options: Mapping[str, object]) -> None:
+    """Raise for a filter that is no expression, and for an option that pyarrow does not have."""
+    for name in options:
+        if name not in _HINTS:
+            meant = "filter" if name in {"filters", "predicate", "where"} else ""
+            hint = f": did you mean {meant!r}?" if meant else similar_to(name, _OPTIONS)
+            raise TypeError(f"a scan got an unexpected keyword argument {name!r}{hint}")
+    if filter_ is not None and not isinstance(filter_, ds.Expression):
+        raise InvalidInputError(
+            f"cannot filter a dataset by {filter_!r}: expected an expression of pyarrow, such as "
+            "pyarrow.compute.field('id') == 1; file_pruning_predicate of to_pyarrow_dataset, and "
+            "scan(predicate=…) of the table, also take SQL"
+        )
 
 
 class _Nowhere(pafs.FileSystemHandler):

@@ -222,6 +222,12 @@ def _has_keys(index: Any) -> bool:
     return type(index).__name__ != "RangeIndex" or index.name is not None
 
 
+def _is_column(frame: Any) -> bool:
+    """Whether the index repeats a column, as after `set_index("a", drop=False)`."""
+    index = frame.index
+    return index.name in frame.columns and index.equals(frame.set_index(index.name).index)
+
+
 def _read_items(items: Iterable[Any]) -> pa.RecordBatchReader:
     if hasattr(items, "ndim") or type(items).__name__.endswith("GroupBy"):
         raise _unknown(items)  # an error about its items would not name it
@@ -281,7 +287,8 @@ def _table_of_pandas(frame: Any) -> pa.Table:
             f"cannot write the DataFrame: several columns have the name {twice[0]!r}; rename them"
         )
     try:
-        table = pa.Table.from_pandas(frame, preserve_index=_has_keys(frame.index))
+        is_kept = _has_keys(frame.index) and not _is_column(frame)
+        table = pa.Table.from_pandas(frame, preserve_index=is_kept)
     except (pa.ArrowException, TypeError, ValueError) as error:
         problem = "; ".join(str(one).rstrip(".") for one in error.args)
         advice = "cast the column to one type, as with .astype(str)"
