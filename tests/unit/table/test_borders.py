@@ -15,13 +15,13 @@ import narwhals
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pytest
 
 import deltalog
 import deltalog.dask
 import deltalog.polars
 from deltalog import DeltaTable, write_deltalake
-from deltalog._util.kernels import compute
 from deltalog.errors import InvalidInputError, SchemaMismatchError
 
 MAPS = pa.schema(
@@ -296,6 +296,7 @@ def test_a_frame_of_dask(table: DeltaTable) -> None:
 
 
 def test_dask_takes_both_names_of_a_condition(table: DeltaTable) -> None:
+    option: Any
     for option in ({"filters": "id = 1"}, {"filter": "id = 1"}, {"predicate": "id = 1"}):
         assert len(deltalog.dask.read_deltalake(table, **option)) == 1
     with pytest.raises(InvalidInputError, match="cannot take both filter and filters"):
@@ -339,7 +340,7 @@ def test_a_filter_of_a_dataset_is_an_expression(
 @pytest.mark.parametrize("name", ["filters", "predicate", "where"])
 def test_no_option_of_a_dataset_is_ignored(name: str, table: DeltaTable) -> None:
     dataset = table.to_pyarrow_dataset()
-    condition = compute.field("id") == 1
+    condition = ds.field("id") == 1
     assert dataset.to_table(filter=condition, use_threads=False).num_rows == 1
     with pytest.raises(TypeError, match=f"argument '{name}': did you mean 'filter'"):
         dataset.to_table(**{name: condition})
