@@ -72,7 +72,6 @@ _MEANT: Final = {
     **dict.fromkeys(("select", "project", "read"), "scan(columns, predicate=…)"),
     **dict.fromkeys(("rows", "collect", "to_arrow", "to_table"), "to_pyarrow_table()"),
     "to_dataset": "to_pyarrow_dataset()",
-    **dict.fromkeys(("to_dask", "to_ray", "to_daft"), "deltalog.dask, deltalog.ray, deltalog.daft"),
     **dict.fromkeys(("toDF", "toPandas", "to_df", "df", "to_dataframe"), "to_pandas()"),
     "lazy": "to_polars(lazy=True), or scan(…)",
     "fsck": "repair()",

@@ -79,6 +79,7 @@ TABLE: Mapping[str, Mapping[str, Any]] = {
     "update_incremental": {},
     "scan": {},
     "head": {},
+    "count": {},
     "to_pyarrow_dataset": {},
     "to_pyarrow_table": {},
     "to_pandas": {},
