@@ -33,10 +33,17 @@ _SYNONYMS: Final = {
     **dict.fromkeys(("alias", "as_"), ("target_alias",)),
     **dict.fromkeys(("options", "storageOptions"), ("storage_options",)),
     **dict.fromkeys(("n", "num_rows", "rows"), ("limit", "num_rows")),
-    **dict.fromkeys(("hours", "retention"), ("retention_hours",)),
+    **dict.fromkeys(("hours", "retention", "days"), ("retention_hours",)),
+    **dict.fromkeys(("properties", "table_properties", "tblproperties"), ("configuration",)),
+    **dict.fromkeys(
+        ("partitioned_by", "partitionBy", "partition_columns", "partition_cols", "partitions"),
+        ("partition_by",),
+    ),
+    **dict.fromkeys(("path", "location", "uri", "table"), ("table_uri", "table_or_uri")),
 }
 """Keyword arguments of other libraries → those of deltalog, of which a function may have one."""
 _ELSEWHERE: Final = {
+    ("DeltaTable", "branch"): "DeltaTable('location@branch')",
     ("SharedTable", "limit"): "scan(limit=…)",
     **dict.fromkeys((("SharingClient", "timeout"), ("SharingClient", "retry")), "options=…"),
 }
@@ -134,8 +141,12 @@ def _without_items(value: NoSequence) -> TypeError:
 def suggests_arguments(kind: _Class) -> _Class:
     """Decorate a class whose errors about arguments contain its name and the names to use."""
     for name, function in list(vars(kind).items()):
-        if isinstance(function, FunctionType) and (name[0] != "_" or name == "__init__"):
+        if name[0] == "_" and name != "__init__":
+            continue
+        if isinstance(function, FunctionType):
             setattr(kind, name, _suggesting(function))
+        elif isinstance(function, classmethod):
+            setattr(kind, name, classmethod(_suggesting(function.__func__)))
     return kind
 
 
@@ -148,13 +159,14 @@ def _suggesting(function: Callable[..., Any]) -> Callable[..., Any]:
         except TypeError as error:
             if error.__traceback__ is not None and error.__traceback__.tb_next is not None:
                 raise  # the function itself has raised the error
-            wrong = _unknown(type(self), function, options) or _surplus(function, args)
+            kind = self if isinstance(self, type) else type(self)
+            wrong = _unknown(kind, function, options) or _surplus(function, args)
             # Python's own message contains the class that defines the method.
             method = "" if function.__name__ == "__init__" else f".{function.__name__}"
             wrong = wrong or str(error).partition("() ")[2]
             if not wrong:
                 raise
-            raise TypeError(f"{type(self).__name__}{method}() {wrong}") from None
+            raise TypeError(f"{kind.__name__}{method}() {wrong}") from None
 
     return called
 
@@ -168,6 +180,8 @@ def _unknown(kind: type, function: Callable[..., Any], options: Mapping[str, Any
             hint = f": did you mean {meant[0]!r}?" if meant else similar_to(name, known)
             if other := _ELSEWHERE.get((kind.__name__, name)):
                 hint = f": use {other}"
+            if not hint and function.__name__ == "delete":
+                hint = f': a condition is SQL, as in predicate="{name} = …"'
             return f"got an unexpected keyword argument {name!r}{hint}"
     return None
 

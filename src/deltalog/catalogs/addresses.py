@@ -10,6 +10,7 @@ import functools
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from deltalog._util.paths import parse_table_uri
@@ -34,6 +35,13 @@ _SERVER: Final = re.compile(r"https?://", re.IGNORECASE)
 # Strings that would mean a local directory with such a name.
 _MISSPELLED: Final = re.compile(
     r"(?P<scheme>uc|unity|unity-?catalog|databricks|glue):/*", re.IGNORECASE
+)
+
+# Names of catalogs and their products, which would mean a local directory.
+_KINDS: Final = re.compile(
+    r"(?:uc|unity|databricks|aws|hive|hms|iceberg|rest|polaris|nessie|gravitino|athena)"
+    r"(?:[-_ ]?(?:catalog|metastore|glue))?|spark_catalog",
+    re.IGNORECASE,
 )
 
 _FORM: Final = "expected uc://catalog.schema.table"
@@ -79,6 +87,12 @@ def open_catalog(text: str, storage_options: StorageOptions | None = None) -> Ta
         from deltalog.catalogs.glue import GlueCatalog  # noqa: PLC0415  # boto3 is optional
 
         return GlueCatalog(storage_options=storage_options)
+    if _KINDS.fullmatch(text) and not Path(text).exists():
+        raise InvalidInputError(
+            f"cannot open {text!r} as a catalog: expected uc://catalog for the Unity Catalog of "
+            "the environment, its URL, glue for AWS Glue, or a directory of tables; "
+            f"'./{text}' is a directory"
+        )
     if (found := _MISSPELLED.match(text)) is not None:
         name = text[found.end() :].strip("/")
         meant = "glue" if found["scheme"].lower() == "glue" else f"uc://{name}"

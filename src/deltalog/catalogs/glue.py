@@ -520,4 +520,14 @@ def _client(options: Mapping[str, Any]) -> Any:
         raise InvalidInputError(
             "cannot use AWS Glue: boto3 is not installed; pip install 'deltalog[glue]'"
         ) from error
-    return impatient_client(boto3.client("glue", **options), "glue")
+    try:
+        client = boto3.client("glue", **options)
+    except Exception as error:
+        advice = ""
+        if says(error, {"NoRegionError"}):
+            advice = (
+                "; set the environment variable AWS_DEFAULT_REGION, or pass "
+                "catalog=GlueCatalog(client_options={'region_name': …})"
+            )
+        raise InvalidInputError(f"cannot use AWS Glue: {error}{advice}") from error
+    return impatient_client(client, "glue")

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _WALL: Final = pa.timestamp("us")
-_UNITS: Final = {
+DATE_UNITS: Final = {
     "year": "year",
     "yyyy": "year",
     "yy": "year",
@@ -41,8 +41,8 @@ _UNITS: Final = {
     "mm": "month",
     "week": "week",
 }
-_CLOCK_UNITS: Final = {
-    **_UNITS,
+CLOCK_UNITS: Final = {
+    **DATE_UNITS,
     "day": "day",
     "dd": "day",
     "hour": "hour",
@@ -79,12 +79,12 @@ def date_trunc(unit: Datum, moment: Datum) -> Datum:
 
     Cost: one pass for each distinct unit, if the unit is not constant.
     """
-    return _truncated(moment, unit, _CLOCK_UNITS)
+    return _truncated(moment, unit, CLOCK_UNITS)
 
 
 def trunc(date: Datum, unit: Datum) -> Datum:
     """Truncate a date to a unit; an unknown unit returns NULL."""
-    return _truncated(date, unit, _UNITS)
+    return _truncated(date, unit, DATE_UNITS)
 
 
 def _truncated(moment: Datum, unit: Datum, units: dict[str, str]) -> Datum:

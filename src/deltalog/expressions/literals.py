@@ -289,10 +289,31 @@ def to_scalar(value: object, data_type: DataType) -> pa.Scalar[Any]:
     """
     if isinstance(value, dt.timedelta):
         value = value // _MICROSECOND  # Arrow's own conversion overflows for large timedeltas
+    if isinstance(value, dict | list | tuple):
+        _check_fields(value, data_type)
     try:
         return pa.scalar(value, type=to_arrow_type(data_type))
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, TypeError, ValueError) as error:
         raise InvalidInputError(f"{value!r} is not a value of type {data_type}: {error}") from error
+
+
+def _check_fields(value: object, data_type: DataType) -> None:
+    """Raise for fields that a struct lacks, because Arrow would ignore them.
+
+    Raises:
+        InvalidInputError: a dictionary has such a field.
+    """
+    if isinstance(value, list | tuple) and isinstance(data_type, ArrayType):
+        for item in value:
+            _check_fields(item, data_type.element_type)
+    if isinstance(value, dict) and isinstance(data_type, StructType):
+        for name, item in value.items():
+            if name not in data_type.names:
+                raise InvalidInputError(
+                    f"{value!r} is not a value of type {data_type}: there is no field {name!r}; "
+                    f"the fields are {', '.join(map(repr, data_type.names))}"
+                )
+            _check_fields(item, data_type.fields_named(name)[0].type)
 
 
 def from_scalar(scalar: pa.Scalar[Any]) -> Any:

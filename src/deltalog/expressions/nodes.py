@@ -289,8 +289,10 @@ class Expression(Node, SimilarNames):
 
     def __bool__(self) -> NoReturn:
         """Refuse `and`, `or`, `not` and chained comparisons: Python would drop one side."""
+        from deltalog.expressions.render import shown_sql  # noqa: PLC0415  # it imports this module
+
         raise InvalidInputError(
-            f"cannot use the expression {self!r} as a Python truth value: "
+            f"cannot use the expression {shown_sql(self)} as a Python truth value: "
             "write & for and, | for or, ~ for not, is_in(values) for in, and put comparisons in "
             "brackets"
         )

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import PurePath
+from difflib import get_close_matches
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -187,12 +188,19 @@ class LocalSession:
             raise InvalidInputError(
                 f"cannot use {name} as a Delta table: it was registered as other rows"
             )
+        if name.location is not None:
+            place = name.location if "://" in name.location else Path(name.location).absolute()
+            raise TableNotFoundError(
+                f"cannot find the table {name}: expected a Delta table, found none at {place}"
+            )
         absence = self.namespaces.absence(name)
         if absence is not None:
             raise TableNotFoundError(f"cannot find the table {name}: {absence}")
         if advice := self.namespaces.advice(name):
             raise TableNotFoundError(f"cannot find the table {name}: {advice}")
-        known = ", ".join(str(own) for own, _ in self._registered.values()) or "none"
+        own_names = [str(own) for own, _ in self._registered.values()]
+        close = get_close_matches(str(name), own_names, 1)
+        known = ", ".join(own_names) or "none"
         passed = (
             ""
             if self._registered or "/" in name.parts[-1]
@@ -201,6 +209,7 @@ class LocalSession:
         )
         raise TableNotFoundError(
             f"cannot find the table {name}: it is not one of the registered tables ({known}); "
+            f"{f'did you mean {close[0]}? ' if close else ''}"
             f"{passed}to use a table without a name, write its location: delta.`/path`"
         )
 
@@ -259,6 +268,12 @@ class LocalSession:
             return
         if to.key in self._registered:
             raise InvalidInputError(f"cannot rename {name} to {to}: that name is taken")
+        if name.key in self._passed:
+            raise InvalidInputError(
+                f"cannot rename {name} to {to}: it is a name for this session only, of the table "
+                f"{table.table_uri}; register the table with the new name, as in sql(query, "
+                f"{to.parts[-1]}=table)"
+            )
         self.forget(name)
         self.note(to, table)
 

@@ -42,6 +42,7 @@ from deltalog.storage.options import (
     FSYNC,
     TRUSTED_LOCATIONS,
     ExpiringOptions,
+    check_effect,
     commit_objection,
     secrets_of,
     trusted_locations,
@@ -147,6 +148,8 @@ class FsspecStore:
             self._kind = store_kind(self._root)
         else:
             self._kind = kind_of_filesystem(self._given)
+        if self._given is None and self._options and isinstance(self._options, Mapping):
+            check_effect(self._kind, self._options)
         self._container = container_of(self._root)
         self._home = self._home_within(within)
         self._forget_files()
@@ -228,9 +231,7 @@ class FsspecStore:
         Raises:
             UnsafePathError: the path leaves the table through a link.
         """
-        options = self._options if isinstance(self._options, Mapping) else {}
-        if (objection := commit_objection(self._kind, options)) is not None:
-            raise StorageError(f"cannot create {join(self._root, path)!r}: {objection}")
+        self._check_commits(path)
         try:
             self._run("create", path, lambda files, full: files.create(full, data))
         except AlreadyExistsError:
@@ -244,7 +245,14 @@ class FsspecStore:
         Raises:
             UnsafePathError: the path leaves the table through a link.
         """
+        self._check_commits(path)
         self._run("write", path, lambda files, full: files.put(full, data))
+
+    def _check_commits(self, path: str) -> None:
+        """Raise before anything is written if the options forbid commits."""
+        options = self._options if isinstance(self._options, Mapping) else {}
+        if (objection := commit_objection(self._kind, options)) is not None:
+            raise StorageError(f"cannot create {join(self._root, path)!r}: {objection}")
 
     @property
     def syncs(self) -> bool:

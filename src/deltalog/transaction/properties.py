@@ -90,9 +90,10 @@ class CommitProperties:
     def __post_init__(self) -> None:
         """Raise for invalid values, before anything is written."""
         metadata, transactions = self.custom_metadata, self.app_transactions
-        most: object = self.max_retries
-        if most is not None and (not isinstance(most, int) or most < 0):
-            raise InvalidInputError(f"max_retries: expected a number from 0, found {most!r}")
+        for name in ("max_commit_retries", "max_retries"):
+            most: object = getattr(self, name)
+            if most is not None and (not isinstance(most, int) or most < 0):
+                raise InvalidInputError(f"{name}: expected a number from 0, found {most!r}")
         if not isinstance(metadata, Mapping | None):
             raise InvalidInputError(f"custom_metadata: expected a dictionary, found {metadata!r}")
         _check_storable(metadata, "custom_metadata")

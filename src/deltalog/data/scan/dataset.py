@@ -134,6 +134,11 @@ class DeltaDataset(ds.FileSystemDataset):
     ) -> ds.Scanner:
         """Return a pyarrow scanner of the rows; pyarrow's other options are hints, and ignored."""
         del options
+        if filter is not None and not isinstance(filter, ds.Expression):
+            raise InvalidInputError(
+                f"cannot filter a dataset by {filter!r}: expected an expression of pyarrow, such "
+                "as pyarrow.compute.field('id') == 1; SQL filters scan(predicate=…)"
+            )
         wanted = filter if self._arrow_filter is None else self._arrow_filter
         if filter is not None and self._arrow_filter is not None:
             wanted = self._arrow_filter & filter

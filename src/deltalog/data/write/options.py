@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from deltalog._util.argument_types import checks_types
 from deltalog._util.escaping import path_key
+from deltalog._util.similar_names import SimilarNames
 from deltalog.errors import InvalidInputError
 from deltalog.storage.parquet.sink import LIMITS_PAGE_ROWS
 
@@ -50,7 +51,7 @@ class BloomFilterProperties:
 
 @checks_types
 @dataclass(slots=True)
-class ColumnProperties:
+class ColumnProperties(SimilarNames):
     """Options of one column.
 
     Args:
@@ -80,7 +81,7 @@ class ColumnProperties:
 
 
 @dataclass(slots=True)
-class WriterProperties:
+class WriterProperties(SimilarNames):
     """Options of Parquet files; None means the table's property or pyarrow's default.
 
     Attributes can be changed; they are checked again when files are written.

@@ -17,6 +17,7 @@ from deltalog._util.escaping import printable
 from deltalog._util.json import dumps
 from deltalog._util.kernels import compute, exact_sum
 from deltalog._util.readable import changes_of_commit, counted, given_parameters
+from deltalog._util.similar_names import SimilarNames
 from deltalog.data.scan.plan import check_rows_readable
 from deltalog.data.scan.rows import Rows, require_library
 from deltalog.protocol.partition_values import extract, parse_column
@@ -317,7 +318,7 @@ def _extremes(lows: Any, highs: Any) -> tuple[Any, Any]:
 _MOST_SHOWN: Final = 50
 
 
-class CommitHistory(list[dict[str, Any]]):
+class CommitHistory(SimilarNames, list[dict[str, Any]]):
     """A list of commits as dictionaries, newest first, with a notebook card and `to_pandas`."""
 
     def to_pandas(self) -> pd.DataFrame:
