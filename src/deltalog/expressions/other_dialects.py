@@ -96,10 +96,9 @@ OTHER_DIALECTS: Final[dict[str, str]] = {
     **dict.fromkeys(("quantile_cont", "percentile_cont", "quantile"), _PERCENTILE),
     **dict.fromkeys(("quantile_disc", "percentile_disc"), _PERCENTILE),
     **dict.fromkeys(("approx_quantile", "approx_percentile", "percentile_approx"), _PERCENTILE),
-    **dict.fromkeys(
-        ("rand", "random", "gen_random_uuid", "newid"),
-        "no function: a statement gives the same result again; make random values in Python",
-    ),
+    "rand": "no function: only a query can use it, because its result differs for each row",
+    "random": "rand()",
+    **dict.fromkeys(("gen_random_uuid", "newid"), "uuid()"),
     **dict.fromkeys(
         ("current_user", "current_database", "version"), "no function: pass it as a parameter"
     ),

@@ -274,7 +274,6 @@ _FOREIGN: Final = {
     "SIMILAR TO": "write column RLIKE 'pattern'",
     "~": "write column RLIKE 'pattern'",
     "SAFE_CAST": "write try_cast(value AS type)",
-    "NVL2": "write nvl2(value, if_not_null, if_null)",
     "MERGE … INSERT VALUES": "write INSERT (columns) VALUES (…), or INSERT *",
     "MERGE … UPDATE *": "write UPDATE SET *",
     "BEGIN": _TRANSACTION,

@@ -5,6 +5,7 @@ Protocol: none
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -28,6 +29,7 @@ from deltalog.log.context import utc_context
 from deltalog.operations.changes.assign import Assignments, Scope
 from deltalog.operations.engine import Engine, LocalEngine
 from deltalog.query.duckdb import connect_duckdb, with_schema
+from deltalog.query.lexer import split
 from deltalog.query.names import QualifiedName
 from deltalog.query.native import EVERYTHING, TableRead
 from deltalog.query.running import query_translated
@@ -300,8 +302,20 @@ class LocalSession:
 
     def select(self, query: Query) -> pa.RecordBatchReader:
         """Return the rows of a query as a stream."""
+        if '"' in query.text:
+            self._warn_of_quotes(query)
         selected = self._selected(query)
         return self._answered(query, "") if selected is None else selected.to_reader()
+
+    def _warn_of_quotes(self, query: Query) -> None:
+        """Log strings in double quotes that are names of columns, as in other dialects."""
+        words = split(query.text)
+        strings = {word.text[1:-1] for word in words if word.text[:1] == '"'}
+        for reference in translated(query.text).tables.values() if strings else ():
+            table = self._table_of(bound(reference, query.parameters))
+            names = () if table is None else table.snapshot.configuration.schema.names
+            for name in strings.intersection(names):
+                _logger.warning('"%s" is a string, as in Spark; the column is `%s`', name, name)
 
     def expression(
         self,
@@ -491,6 +505,9 @@ class OnceRows:
                 "register a table, such as reader.read_all()"
             )
         return reader
+
+
+_logger = logging.getLogger("deltalog.statements")
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,8 +96,15 @@ def open_store(
         )
     if isinstance(table, Store):
         return table
+    given: Any = table  # callers may pass other types
+    advice = ""
+    if hasattr(given, "table_uri"):
+        advice = "; the table is open: pass its table_uri"
+    elif hasattr(given, "columns"):
+        advice = "; write_deltalake(location, data) makes a table of rows"
     raise InvalidInputError(
-        f"expected a table's location as a string, a path or a Store, found {type(table).__name__}"
+        "cannot open a table: expected a table's location as a string, a path or a Store, found "
+        f"{type(given).__name__}{advice}"
     )
 
 
