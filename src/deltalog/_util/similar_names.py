@@ -43,6 +43,14 @@ _SYNONYMS: Final = {
 }
 """Keyword arguments of other libraries → those of deltalog, of which a function may have one."""
 _ELSEWHERE: Final = {
+    **dict.fromkeys(
+        (
+            ("GlueCatalog", "region_name"),
+            ("GlueCatalog", "region"),
+            ("GlueCatalog", "profile_name"),
+        ),
+        "client_options={'region_name': …}, the arguments of boto3.client",
+    ),
     ("DeltaTable", "branch"): "DeltaTable('location@branch')",
     ("SharedTable", "limit"): "scan(limit=…)",
     **dict.fromkeys((("SharingClient", "timeout"), ("SharingClient", "retry")), "options=…"),

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deltalog._util.clock import now_ms
 from deltalog._util.paths import decode_location
+from deltalog._util.similar_names import suggests_arguments
 from deltalog.catalogs.locations import check_location
 from deltalog.catalogs.protocol import (
     CatalogTable,
@@ -61,6 +62,7 @@ _FORMAT: Final = {
 _SERDE: Final = "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"
 
 
+@suggests_arguments
 class GlueCatalog(OffersTransactions):
     """The tables of AWS Glue's data catalog. Its databases are the schemas.
 

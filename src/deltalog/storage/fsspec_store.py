@@ -96,13 +96,16 @@ def open_store(
         )
     if isinstance(table, Store):
         return table
-    given: Any = table  # callers may pass other types
+    raise _no_location(table)
+
+
+def _no_location(given: Any) -> InvalidInputError:
     advice = ""
     if hasattr(given, "table_uri"):
         advice = "; the table is open: pass its table_uri"
     elif hasattr(given, "columns"):
         advice = "; write_deltalake(location, data) makes a table of rows"
-    raise InvalidInputError(
+    return InvalidInputError(
         "cannot open a table: expected a table's location as a string, a path or a Store, found "
         f"{type(given).__name__}{advice}"
     )

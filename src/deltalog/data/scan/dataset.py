@@ -12,6 +12,7 @@ Protocol: none
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NoReturn
@@ -38,6 +39,7 @@ from deltalog.expressions.coercion import is_ordered
 from deltalog.expressions.substrait import as_meant
 from deltalog.schema import StructType, find_field
 from deltalog.schema.collations import collation_below
+from deltalog.schema.columns import naming_the_attempt
 from deltalog.schema.primitives.moments import NAMED_MONTHS, calendar_intervals, named_months
 from deltalog.schema.types import BINARY, STRING
 from deltalog.storage.pool import map_in_pool
@@ -54,6 +56,10 @@ if TYPE_CHECKING:
 _BATCH_ROWS: Final = 131_072
 _FILE: Final = "rows.arrow"
 _OF_FILES: Final = frozenset({"files", "filesystem", "format", "from_paths", "partitioning"})
+
+
+_UNKNOWN_FIELD: Final = re.compile(r"No match for FieldRef\.Name\((\w+)\)")
+"""How pyarrow reports an unknown column."""
 
 
 class DeltaDataset(ds.FileSystemDataset):
@@ -139,6 +145,22 @@ class DeltaDataset(ds.FileSystemDataset):
                 f"cannot filter a dataset by {filter!r}: expected an expression of pyarrow, such "
                 "as pyarrow.compute.field('id') == 1; SQL filters scan(predicate=…)"
             )
+        try:
+            return self._scanner(columns, filter, batch_size)
+        except pa.ArrowInvalid as error:
+            unknown = _UNKNOWN_FIELD.match(str(error))
+            if unknown is None:
+                raise
+            with naming_the_attempt(f"read {self._snapshot.store.root}"):
+                find_field(self._snapshot.configuration.schema, (unknown[1],))
+            raise
+
+    def _scanner(
+        self,
+        columns: list[str] | dict[str, ds.Expression] | None,
+        filter: ds.Expression | None,  # noqa: A002  # pyarrow's signature
+        batch_size: int,
+    ) -> ds.Scanner:
         wanted = filter if self._arrow_filter is None else self._arrow_filter
         if filter is not None and self._arrow_filter is not None:
             wanted = self._arrow_filter & filter
