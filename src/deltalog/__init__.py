@@ -167,6 +167,7 @@ state_higher_names(
     {
         "read_large": "deltalog.data.scan.polars_rows",
         "CatalogTransactions": "deltalog.table.catalog_transaction",
+        "shown_sql": "deltalog.expressions.render",
         "changes_frame": "deltalog.spark.sharing.batch",
         "scan_frame": "deltalog.spark.sharing.batch",
     }
