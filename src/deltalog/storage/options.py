@@ -230,7 +230,7 @@ def warn_of_lock(kind: StoreKind, name: str, value: str) -> None:
     Raises:
         InvalidInputError: the value is not the name of a lock.
     """
-    if "provider" in name.lower() and value.lower() != "dynamodb":
+    if "provider" in split_option(name)[1] and value.lower() != "dynamodb":
         raise InvalidInputError(
             f"storage option {name!r}: expected 'dynamodb', or no such option, found {value!r}"
         )
