@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from deltalog._util.cards import card, grid, indented
 from deltalog._util.escaping import name_key
 from deltalog._util.readable import counted
-from deltalog.errors import InvalidInputError, SchemaMismatchError
+from deltalog.errors import ConstraintViolationError, InvalidInputError, SchemaMismatchError
 from deltalog.schema.interchange import FORMS, Form
 from deltalog.schema.types import (
     CURRENT_DEFAULT_KEY,
@@ -66,7 +66,7 @@ def naming_the_attempt(attempt: str, table: str | None = None) -> Iterator[None]
     """
     try:
         yield
-    except SchemaMismatchError as error:
+    except (ConstraintViolationError, SchemaMismatchError) as error:
         if table is None or not error.args[0].startswith(_OF_DATA):
             raise
         rest = error.args[0].removeprefix(_OF_DATA)

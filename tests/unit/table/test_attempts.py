@@ -17,6 +17,7 @@ from deltalog import CommitProperties, DeltaTable, connect, sql, write_deltalake
 from deltalog.errors import (
     AccessDeniedError,
     CatalogError,
+    ConstraintViolationError,
     DeltaError,
     InvalidInputError,
     SchemaMismatchError,
@@ -144,6 +145,21 @@ def test_the_error_says_what_was_attempted(
     with pytest.raises(DeltaError) as caught, unchanged(table):
         call(table)
     assert message.replace("{root}", table.table_uri) in str(caught.value)
+
+
+def test_a_violated_constraint_has_its_table() -> None:
+    table = make(ROWS)
+    table.alter.add_constraint({"c": "id > 0"})
+    message = f"cannot write the data to {table.table_uri}: CHECK constraint 'c' (id > 0) is viol"
+    for change in (
+        lambda: table.update({"id": "-1"}),
+        lambda: write_deltalake(table, [{"id": -1}], mode="append"),
+        lambda: table.merge(SOURCE, ON).when_matched_update({"id": "-1"}).execute(),
+    ):
+        with pytest.raises(ConstraintViolationError) as caught, unchanged(table):
+            change()
+        assert str(caught.value).startswith(message)
+        assert (caught.value.constraint, len(caught.value.examples)) == ("c", 1)
 
 
 def test_the_class_of_an_error_and_its_notes_stay() -> None:
