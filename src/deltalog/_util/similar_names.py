@@ -19,7 +19,13 @@ if TYPE_CHECKING:
 _Class = TypeVar("_Class", bound=type)
 _SIMILAR: Final = 0.75
 """The minimum similarity of a name that is suggested; less would be a guess."""
+_MOST_NAMES: Final = 12
+"""The maximum number of names in an error about an attribute that is not similar to any."""
 _SYNONYMS: Final = {
+    "metadata": ("custom_metadata",),
+    "checkpoint": ("create_checkpoint",),
+    "dictionary": ("dictionary_enabled",),
+    "retries": ("max_commit_retries",),
     **dict.fromkeys(("where", "filter", "condition"), ("predicate", "filters")),
     "on": ("predicate", "filters", "key"),
     "filters": ("predicate",),
@@ -74,6 +80,12 @@ def similar_to(name: str, names: Iterable[str]) -> str:
     return f": did you mean {close[0]!r}?" if close else ""
 
 
+def _names_of(kind: type) -> str:
+    """Return the public names of a class with few of them."""
+    names = [name for name in dir(kind) if not name.startswith("_")]
+    return f": it has {', '.join(names)}" if 0 < len(names) <= _MOST_NAMES else ""
+
+
 class SimilarNames:
     """Base class of public classes: an error about an unknown attribute names a similar one.
 
@@ -96,8 +108,8 @@ class SimilarNames:
             kind = type(self)
             other = self._meant.get(name)
             hint = f": use {other}" if other else similar_to(name, dir(kind))
-            if not hint and self._otherwise and not name.startswith("_"):
-                hint = f": use {self._otherwise}"
+            if not hint and not name.startswith("_"):
+                hint = f": use {self._otherwise}" if self._otherwise else _names_of(kind)
             raise AttributeError(f"{self._called or kind.__name__} has no attribute {name!r}{hint}")
 
 

@@ -200,12 +200,17 @@ def error_at(sql: str, place: int, problem: str, *, attempt: str = "read") -> In
     return _error_at(sql, place, f"{problem}; {advice}" if is_new else problem, attempt)
 
 
+_PLACEHOLDER: Final = re.compile(r":deltalog_parameter_\d+")
+"""The names of the parameters that a user writes as `?`."""
+
+
 def _error_at(sql: str, place: int, problem: str, attempt: str = "read") -> InvalidInputError:
     line = sql.count("\n", 0, place) + 1
     character = place - sql.rfind("\n", 0, place)
     begin = max(0, min(place - _EXCERPT // 2, len(sql) - _EXCERPT))
     end = begin + _EXCERPT
     shown = ("…" if begin else "") + sql[begin:end] + ("…" if end < len(sql) else "")
+    shown = _PLACEHOLDER.sub("?", shown)
     return InvalidInputError(
         f"cannot {attempt} the statement {shown!r} at line {line}, character {character}: {problem}"
     )
@@ -267,6 +272,8 @@ _FOREIGN: Final = {
     "CREATE OR REPLACE TEMPORARY VIEW": _VIEW,
     "CREATE MATERIALIZED VIEW": _VIEW,
     "CREATE OR REPLACE MATERIALIZED VIEW": _VIEW,
+    "DROP VIEW": _VIEW,
+    "CREATE FUNCTION": "there are no functions of users; QueryBuilder and Python compute more",
     "RETURNING": "no change returns rows; SELECT reads them",
     "MODIFY": "write ALTER TABLE t ALTER COLUMN c TYPE …",
     "VACUUM … DRY": "write DRY RUN",
@@ -314,6 +321,7 @@ _FIRST: Final = {
         ("CALL", "EXEC", "EXECUTE", "DO", "DECLARE"),
         "there are no procedures; OPTIMIZE, VACUUM, RESTORE and others are statements",
     ),
+    "CLONE": "write CREATE TABLE copy SHALLOW CLONE t",
     "PIVOT": "write SELECT * FROM t PIVOT (sum(x) FOR name IN ('a', 'b'))",
     "UNPIVOT": "write SELECT * FROM t UNPIVOT (value FOR name IN (a, b))",
     "SUMMARIZE": "write SELECT count(x), min(x), max(x), avg(x) FROM t, or DESCRIBE DETAIL t",

@@ -145,6 +145,8 @@ ROWID: Final = TypeKind("ROWID")
 
 _MEANT: Final = {
     **dict.fromkeys(("query", "run"), "execute(statement)"),
+    **dict.fromkeys(("table", "view"), "sql('SELECT * FROM t')"),
+    **dict.fromkeys(("tables", "list_tables", "show_tables"), "sql('SHOW TABLES')"),
     "executemany": "cursor().executemany(statement, values)",
     **dict.fromkeys(("fetchall", "fetchone", "fetchmany"), "execute(statement).fetchall()"),
 }

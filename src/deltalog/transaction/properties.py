@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, cast
 import pyarrow as pa
 
 from deltalog._util.argument_types import kind_of
+from deltalog._util.similar_names import suggests_arguments
 from deltalog.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ other, the one that has lost once starts later, and so it tends to lose again.
 """
 
 
+@suggests_arguments
 @dataclass(frozen=True, slots=True)
 class AppTransaction:
     """An application transaction, which makes writes idempotent.
@@ -61,6 +63,7 @@ class AppTransaction:
 Transaction = AppTransaction
 
 
+@suggests_arguments
 @dataclass(frozen=True, slots=True)
 class CommitProperties:
     """Properties of a commit: custom metadata, retries, application transactions.
@@ -149,6 +152,7 @@ _RESERVED: Final[Mapping[str, tuple[str, Callable[[object], bool]]]] = {
 }
 
 
+@suggests_arguments
 @dataclass(frozen=True, slots=True)
 class PostCommitHookProperties:
     """Options of the steps after a commit. If a step fails, the commit is still valid.

@@ -207,6 +207,10 @@ def test_the_class_of_an_error_and_its_notes_stay() -> None:
             "merge into t using t s on t.id = s.id when matched then update *",
             "write UPDATE SET *",
         ),
+        ("select map('a')", "expected more arguments of a function"),
+        ("select id::strng from t", "Expected type: such as STRING, INT, BIGINT"),
+        ("drop view v", "there are no views"),
+        ("clone t to c", "write CREATE TABLE copy SHALLOW CLONE t"),
         ("select * from tt", "did you mean t?"),
         ("select * from delta.`/nowhere/t`", "expected a Delta table, found none at /nowhere/t"),
     ],
@@ -240,6 +244,11 @@ def test_an_unknown_unit_of_time_is_logged(caplog: pytest.LogCaptureFixture) -> 
         found = sql("SELECT date_trunc('monht', timestamp '2024-01-31 01:00:00') AS a").to_table()
     assert found.to_pylist() == [{"a": None}]
     assert "'monht' is not a unit of time; did you mean 'month'?" in caplog.text
+
+
+def test_parameters_are_shown_as_they_were_written() -> None:
+    with pytest.raises(InvalidInputError, match=r"id in \(\?\)'"):
+        connect({"t": make(ROWS)}).execute("select * from t where id in (?)", [[1, 2]]).fetchall()
 
 
 # --- options of stores, and catalogs
@@ -332,6 +341,11 @@ def test_missing_schemas_and_tables_are_named_with_those_that_exist(tmp_path: Pa
             "use connection.sql(…).to_pandas()",
         ),
         (lambda t: _any(connect({"t": t})).executemany("x", []), "use cursor().executemany("),
+        (lambda t: _any(connect({"t": t})).table("t"), "use sql('SELECT * FROM t')"),
+        (lambda t: _any(t.follow()).read(), "Follower has no attribute 'read': it has "),
+        (lambda _: _any(CommitProperties)(metadata={}), "did you mean 'custom_metadata'?"),
+        (lambda _: _any(deltalog.ColumnProperties)(dictionary=True), "'dictionary_enabled'?"),
+        (lambda _: _any(deltalog.WriterProperties)(compresion="x"), "did you mean 'compression'?"),
         (lambda t: t.delete(id=1), 'a condition is SQL, as in predicate="id = …"'),
         (lambda t: t.vacuum(days=7), "did you mean 'retention_hours'?"),
         (lambda t: _any(DeltaTable).create("n", t.schema(), properties={}), "'configuration'?"),

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from deltalog._util.argument_types import checks_types
 from deltalog._util.escaping import path_key
-from deltalog._util.similar_names import SimilarNames
+from deltalog._util.similar_names import SimilarNames, suggests_arguments
 from deltalog.errors import InvalidInputError
 from deltalog.storage.parquet.sink import LIMITS_PAGE_ROWS
 
@@ -29,6 +29,7 @@ Leaf = tuple[str, ...]
 
 
 @checks_types
+@suggests_arguments
 @dataclass(slots=True)
 class BloomFilterProperties:
     """A column's Bloom filter.
@@ -50,6 +51,7 @@ class BloomFilterProperties:
 
 
 @checks_types
+@suggests_arguments
 @dataclass(slots=True)
 class ColumnProperties(SimilarNames):
     """Options of one column.
@@ -80,6 +82,7 @@ class ColumnProperties(SimilarNames):
             )
 
 
+@suggests_arguments
 @dataclass(slots=True)
 class WriterProperties(SimilarNames):
     """Options of Parquet files; None means the table's property or pyarrow's default.
