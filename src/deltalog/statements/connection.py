@@ -156,9 +156,7 @@ _FETCHED: Final = {
         ("df", "fetchdf", "fetch_df", "to_pandas", "toPandas"), "connection.sql(…).to_pandas()"
     ),
     **dict.fromkeys(("pl", "to_polars"), "connection.sql(…).to_polars()"),
-    **dict.fromkeys(
-        ("arrow", "fetch_arrow_table", "to_arrow", "to_table"), "connection.sql(…).to_table()"
-    ),
+    **dict.fromkeys(("arrow", "to_arrow", "to_table"), "fetch_arrow_table()"),
 }
 """Methods of other libraries' cursors."""
 

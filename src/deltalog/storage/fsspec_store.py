@@ -158,7 +158,7 @@ class FsspecStore:
             self._kind = store_kind(self._root)
         else:
             self._kind = kind_of_filesystem(self._given)
-        if self._given is None and self._options and isinstance(self._options, Mapping):
+        if self._given is None and isinstance(self._options, Mapping):
             check_effect(self._kind, self._options)
         self._container = container_of(self._root)
         self._home = self._home_within(within)

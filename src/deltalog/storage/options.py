@@ -246,7 +246,11 @@ def check_effect(kind: StoreKind, options: Mapping[str, Any]) -> None:
         InvalidInputError: an option is probably misspelt, or names an unknown lock.
     """
     for name, value in options.items():
-        if kind.address is Address.PATH and isinstance(name, str):
+        if not isinstance(name, str):
+            raise InvalidInputError(
+                f"cannot use storage_options: expected names as strings, found {name!r}"
+            )
+        if kind.address is Address.PATH:
             warn_of_ineffective(kind, name)
         elif split_option(name)[1] in kind.lock_options and value:
             warn_of_lock(kind, name, str(value))

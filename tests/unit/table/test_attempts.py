@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -111,14 +112,6 @@ def test_a_generated_column_that_cannot_be_computed_is_named(tmp_path: Path) -> 
         (lambda t: t.to_pyarrow_dataset().to_table(filter=_any("id = 1")), "an expression of pyar"),
         (lambda t: DeltaTable(_any(t)), "the table is open: pass its table_uri"),
         (lambda _: DeltaTable(_any(SOURCE)), "write_deltalake(location, data) makes a table"),
-        (
-            lambda t: t.to_pyarrow_dataset().to_table(filter=pc.field("nme") == 1),
-            "cannot read {root}: there is no column 'nme': did you mean 'name'?",
-        ),
-        (
-            lambda t: t.to_pyarrow_dataset().to_table(columns=["nme"]),
-            "cannot read {root}: there is no column 'nme': did you mean 'name'?",
-        ),
         (lambda t: t.scan(predicate="not id"), "cannot scan {root}: id is of type long"),
         (lambda t: t.scan(predicate="id = 1;"), "cannot scan {root}: cannot read the SQL"),
         (lambda t: t.to_pandas(filters="id ="), "cannot read {root}: cannot read the SQL"),
@@ -145,6 +138,14 @@ def test_the_error_says_what_was_attempted(
     with pytest.raises(DeltaError) as caught, unchanged(table):
         call(table)
     assert message.replace("{root}", table.table_uri) in str(caught.value)
+
+
+@pytest.mark.parametrize("options", [{"columns": ["nme"]}, {"filter": pc.field("nme") == 1}])
+def test_unknown_columns_of_a_dataset_are_errors_of_pyarrow(options: dict[str, Any]) -> None:
+    table = make(ROWS)
+    message = f"cannot read {table.table_uri}: there is no column 'nme': did you mean 'name'?"
+    with pytest.raises(pa.ArrowInvalid, match=re.escape(message)):
+        table.to_pyarrow_dataset().to_table(**options)
 
 
 def test_a_violated_constraint_has_its_table() -> None:

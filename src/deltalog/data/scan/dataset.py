@@ -151,9 +151,16 @@ class DeltaDataset(ds.FileSystemDataset):
             unknown = _UNKNOWN_FIELD.match(str(error))
             if unknown is None:
                 raise
+            raise self._unknown_field(unknown[1]) or error from None
+
+    def _unknown_field(self, name: str) -> pa.ArrowInvalid | None:
+        """Return pyarrow's error about an unknown column, with the table and similar columns."""
+        try:
             with naming_the_attempt(f"read {self._snapshot.store.root}"):
-                find_field(self._snapshot.configuration.schema, (unknown[1],))
-            raise
+                find_field(self._snapshot.configuration.schema, (name,))
+        except InvalidInputError as error:
+            return pa.ArrowInvalid(str(error))
+        return None
 
     def _scanner(
         self,
