@@ -99,7 +99,7 @@ def open_table_context(
         InvalidInputError: the time zone does not exist.
     """
     try:
-        offset_micros_of(time_zone, 0)
+        offset_micros_of(time_zone or "UTC", 0)
     except ValueError as error:  # also the base of InvalidInputError
         raise InvalidInputError(
             f"cannot open a table with default_timezone={time_zone!r}: {error}"
