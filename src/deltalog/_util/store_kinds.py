@@ -81,14 +81,15 @@ class StoreKind:
     says_missing: str = ""
     says_exists: str = ""
     says_denied: str = ""
-    says_unconfigured: str = ""
-    credentials: str = ""
     says_undecided: str = ""
     is_native: bool = False
     has_directories: bool = False
     can_sign: bool = False
     may_be_named: bool = True
     is_hadoop: bool = False
+    # Pickles of older releases contain the fields by position, so new fields are last.
+    says_unconfigured: str = ""
+    credentials: str = ""
 
     # Compare only the names, because kinds are compared for every path.
     def __eq__(self, other: object) -> bool:

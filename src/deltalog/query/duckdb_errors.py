@@ -130,7 +130,8 @@ _ERRORS: Final[tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]
     (
         re.compile(r"Overflow in (\w+) of (\w+) \((.*)\)!"),
         lambda found: (
-            f"Overflow in {found[1]}: {found[3]} is out of the range of {_SQL_NAMES.get(found[2], found[2])}"
+            f"Overflow in {found[1]}: {found[3]} is out of the range of "
+            f"{_SQL_NAMES.get(found[2], found[2])}"
         ),
     ),
     (
