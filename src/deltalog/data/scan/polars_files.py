@@ -140,7 +140,8 @@ class PolarsDataset:
             return _counted(scan), _KEY
         if scan.limit is not None and scan.limit <= FEW_ROWS:
             return _rows(scan, is_empty=projection == []), _KEY  # the first file may have enough
-        found = files_frame(plan_native(scan, POLARS), has_filter=filter_columns is not None)
+        has_filter = filter_columns is not None
+        found = files_frame(plan_native(scan, POLARS, has_filter=has_filter), has_filter=has_filter)
         return (_rows(scan, is_empty=projection == []) if found is None else found), _KEY
 
 

@@ -15,7 +15,7 @@ import logging
 import os
 import sys
 import threading
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from importlib.util import find_spec
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final
@@ -66,7 +66,7 @@ def read_large(scan: Scan) -> Iterator[pa.RecordBatch] | None:
     if scan.spec.predicate is not None or not _is_large(scan) or not _may_use_polars():
         return None
     try:
-        plan = plan_native(scan, POLARS)
+        plan = plan_native(scan, POLARS, has_filter=False)
         files = [file for group in plan.groups for file in group.files]
         if not files or any(file.group_bytes > _MOST_GROUP_BYTES for file in files):
             return None
@@ -178,7 +178,8 @@ def _tables(plan: NativePlan, frame: pl.LazyFrame) -> Iterator[pa.Table]:
             # Arrow converts views of strings to strings in less time than Polars.
             table = part.to_arrow(compat_level=CompatLevel.newest())
             columns = [
-                column.cast(kind) for column, kind in zip(table.columns, schema.types, strict=True)
+                column if column.type == kind else column.cast(kind)
+                for column, kind in zip(table.columns, schema.types, strict=True)
             ]
             # A cast of the table would refuse NULL in columns that are not nullable.
             yield pa.Table.from_arrays(columns, schema=schema)
@@ -231,18 +232,19 @@ class _LiveRows:
 
     def mask(self, first: int, end: int) -> pa.BooleanArray | None:
         """Return a mask of some physical rows; None keeps all of them."""
-        parts: list[pa.BooleanArray] = []
-        is_bare = True
         number = bisect_right(self._starts, first) - 1
+        last = bisect_left(self._starts, end)
+        if not any(self._vectors[number:last]):
+            return None
+        parts: list[pa.BooleanArray] = []
         while first < end:
             start, stop = self._starts[number], min(end, self._starts[number + 1])
             part = self._part(number, first - start, stop - first)
-            is_bare = is_bare and part is None
             parts.append(
                 arrow.repeat(pa.scalar(value=True), stop - first) if part is None else part
             )
             first, number = stop, number + 1
-        return None if is_bare else pa.concat_arrays(parts)
+        return pa.concat_arrays(parts)
 
     def _part(self, number: int, first: int, num_rows: int) -> pa.BooleanArray | None:
         vector = self._vectors[number]
