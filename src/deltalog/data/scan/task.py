@@ -378,7 +378,8 @@ def runs_of(rows: pa.Int64Array) -> list[RowRange]:
     if len(rows) > _FEW_ROWS:
         return _pairs(*_near(rows, _PAGE_ROWS))
     found: list[RowRange] = []
-    for row in rows.to_pylist():
+    numbers: list[Any] = rows.to_pylist()
+    for row in numbers:
         if found and row - found[-1][1] < _PAGE_ROWS:
             found[-1] = (found[-1][0], row + 1)
         else:

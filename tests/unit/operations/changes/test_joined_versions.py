@@ -49,9 +49,10 @@ def calls_of(kind: Any, monkeypatch: pytest.MonkeyPatch) -> list[list[FileRows]]
 
 
 def rows_of(table: DeltaTable) -> dict[int, str]:
-    found = table.to_pyarrow_table()
-    assert len(set(found["id"].to_pylist())) == found.num_rows
-    return dict(zip(found["id"].to_pylist(), found["v"].to_pylist(), strict=True))
+    rows = table.to_pyarrow_table().to_pylist()
+    found = {row["id"]: row["v"] for row in rows}
+    assert len(found) == len(rows)
+    return found
 
 
 def expected_rows() -> dict[int, str]:
