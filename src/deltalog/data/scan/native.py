@@ -57,7 +57,7 @@ from deltalog.schema.types import (
     TIMESTAMP_NTZ,
 )
 from deltalog.storage.parquet.reader import open_parquet
-from deltalog.storage.pool import map_in_pool
+from deltalog.storage.pool import map_a_few, map_in_pool
 from deltalog.storage.store import native_path
 from deltalog.storage.stores.local_files import Recent, is_settled, local_state
 
@@ -275,9 +275,10 @@ def plan_native(scan: Scan, engine: NativeEngine, *, has_filter: bool = True) ->
     with naming_complete_versions(scan.snapshot):
         # Looking at a few known files takes less time than passing them to threads.
         read = partial(_stored, store, has_filter=has_filter)
-        stored = None if len(paths) > _FEW_FILES else _held(store, paths, has_filter=has_filter)
+        are_few = len(paths) <= _FEW_FILES
+        stored = _held(store, paths, has_filter=has_filter) if are_few else None
         if stored is None:
-            stored = map_in_pool(read, paths, batch_size=16)
+            stored = (map_a_few if are_few else map_in_pool)(read, paths, batch_size=16)
     vectors: list[Any] = files.column("deletionVector").to_pylist()
     are_marked = [one is not None and one["storageType"] is not None for one in vectors]
     verdicts = _verdicts(scan, engine, stored)

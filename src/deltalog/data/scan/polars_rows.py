@@ -174,9 +174,17 @@ def _tables(plan: NativePlan, frame: pl.LazyFrame) -> Iterator[pa.Table]:
         rows = next(rest, None)
         if rows is None:
             return
-        for part in _parts(rows, plan.constant_bytes):
-            # Arrow converts views of strings to strings in less time than Polars.
-            table = part.to_arrow(compat_level=CompatLevel.newest())
+        # Arrow converts views of strings to strings in less time than Polars.
+        whole = rows.to_arrow(compat_level=CompatLevel.newest())
+        tables = (
+            [whole]
+            if _is_compact(whole, plan.constant_bytes)
+            else (
+                part.to_arrow(compat_level=CompatLevel.newest())
+                for part in _parts(rows, plan.constant_bytes)
+            )
+        )
+        for table in tables:
             columns = [
                 column if column.type == kind else column.cast(kind)
                 for column, kind in zip(table.columns, schema.types, strict=True)
@@ -184,6 +192,25 @@ def _tables(plan: NativePlan, frame: pl.LazyFrame) -> Iterator[pa.Table]:
             # A cast of the table would refuse NULL in columns that are not nullable.
             yield pa.Table.from_arrays(columns, schema=schema)
     raise DataFileUnreadableError("a thread of Polars may wait for this thread")
+
+
+def _is_compact(rows: pa.Table, constant_bytes: int) -> bool:
+    """Whether no value has more than 16 bytes, and the rows have at most `PART_BYTES`.
+
+    This takes less time than adding up the lengths of strings. A view contains a string of at most
+    12 bytes; longer ones are in further buffers.
+    """
+    row_bytes = 16 * rows.num_columns + constant_bytes
+    return rows.num_rows * row_bytes <= PART_BYTES and all(
+        len(chunk.buffers()) == _VIEW_BUFFERS
+        if pt.is_string_view(column.type) or pt.is_binary_view(column.type)
+        else pt.is_primitive(column.type) or pt.is_decimal128(column.type)
+        for column in rows.columns
+        for chunk in column.chunks
+    )
+
+
+_VIEW_BUFFERS: Final = 2
 
 
 def _parts(rows: pl.DataFrame, constant_bytes: int) -> Iterator[pl.DataFrame]:
