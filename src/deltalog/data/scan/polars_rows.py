@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 import pyarrow.types as pt
 
-from deltalog._util.kernels import arrow, compute
+from deltalog._util.kernels import TRUE, arrow, compute
 from deltalog.data.scan.native import POLARS, plan_native
 from deltalog.data.scan.polars_files import files_frame, files_in_order, has_datasets
 from deltalog.data.scan.reader import read_tasks
@@ -267,9 +267,7 @@ class _LiveRows:
         while first < end:
             start, stop = self._starts[number], min(end, self._starts[number + 1])
             part = self._part(number, first - start, stop - first)
-            parts.append(
-                arrow.repeat(pa.scalar(value=True), stop - first) if part is None else part
-            )
+            parts.append(arrow.repeat(TRUE, stop - first) if part is None else part)
             first, number = stop, number + 1
         return pa.concat_arrays(parts)
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from deltalog._util.cached import cached_property
 from deltalog._util.clock import Stopwatch
-from deltalog._util.kernels import Array, compute
+from deltalog._util.kernels import FALSE, Array, compute
 from deltalog.data.scan.plan import find_pruned_keys
 from deltalog.data.scan.prune import prune
 from deltalog.data.scan.task import read_spec
@@ -451,7 +451,7 @@ class MergeUpdate:
             none = pa.RecordBatch.from_arrays(
                 [pa.array([], field.type) for field in self._schema], schema=self._schema
             )
-            return NewVersions(none, pa.repeat(pa.scalar(value=False), old.num_rows))
+            return NewVersions(none, pa.repeat(FALSE, old.num_rows))
         at = pa.concat_arrays(places)
         if len(versions) == 1:
             (new,) = versions
