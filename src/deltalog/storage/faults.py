@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _UNEXPECTED: Final = re.compile(r"got an unexpected keyword argument '(\w+)'")
 """How Python refuses an argument. Options that deltalog does not know are passed to the client."""
+_NATIVE_HADOOP: Final = re.compile("libhdfs|libjvm")
 
 
 def storage_error(
@@ -46,8 +47,18 @@ def storage_error(
             f"cannot {operation} {redact(path, secrets)!r}: the store's client does not know the "
             f"storage option {unknown[1]!r}"
         )
-    detail = redact(f"{type(error).__name__}: {error}", secrets)
+    detail = redact(f"{type(error).__name__}: {error}", secrets) + _advice(error)
     return _meaning(error)(f"cannot {operation} {redact(path, secrets)!r}: {detail}")
+
+
+def _advice(error: Exception) -> str:
+    """Return what to install for an error about Hadoop's native libraries, else nothing."""
+    if not _NATIVE_HADOOP.search(str(error)):
+        return ""
+    return (
+        "; pyarrow reads HDFS with Hadoop's libraries: install Java and Hadoop's client, and set "
+        "JAVA_HOME, HADOOP_HOME and CLASSPATH=$(hadoop classpath --glob), or open webhdfs://"
+    )
 
 
 @contextlib.contextmanager
