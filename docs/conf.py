@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from docs.generated import filled
+from docs.narrow_tables import LabellingTranslator, label_cells
 
 DOCS = Path(__file__).parent
 
@@ -28,6 +29,7 @@ html_theme = "furo"
 html_title = f"deltalog {release}"
 html_static_path = ["_static"]
 html_css_files = ["deltalog.css"]
+html_search_scorer = str(DOCS / "scorer.js")
 myst_heading_anchors = 3
 # What one copies is what one types: no prompts, and no outputs.
 copybutton_selector = "div:not(.highlight-text) > div.highlight pre"
@@ -69,10 +71,11 @@ def _fill_in(app: Sphinx, docname: str, source: list[str]) -> None:
 
 
 def _draw_in(app: Sphinx, doctree: nodes.document, docname: str) -> None:
-    """Put our pictures into the page itself, so that they follow its light and dark."""
+    """Put our pictures into the page itself, to follow its light and dark, and label cells."""
     del docname
     if app.builder.format != "html":
         return
+    label_cells(doctree)
     for image in list(doctree.findall(nodes.image)):
         picture = DOCS / image["uri"]
         if picture.suffix != ".svg":
@@ -91,5 +94,6 @@ def _draw_in(app: Sphinx, doctree: nodes.document, docname: str) -> None:
 
 def setup(app: Sphinx) -> None:
     """Let pages read the registries when they are built, and hold their pictures."""
+    app.set_translator("html", LabellingTranslator)
     app.connect("source-read", _fill_in)
     app.connect("doctree-resolved", _draw_in)
