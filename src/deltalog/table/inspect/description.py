@@ -16,7 +16,7 @@ from deltalog._util.cards import card, folding, grid
 from deltalog._util.escaping import printable
 from deltalog._util.json import dumps
 from deltalog._util.kernels import compute, exact_sum
-from deltalog._util.readable import changes_of_commit, counted, given_parameters
+from deltalog._util.readable import changes_of_commit, counted, readable_parameters
 from deltalog.data.scan.plan import check_rows_readable
 from deltalog.data.scan.rows import Rows, require_library
 from deltalog.protocol.partition_values import extract, parse_column
@@ -332,14 +332,14 @@ class CommitHistory(list[dict[str, Any]]):
 
     def _repr_html_(self) -> str:
         """Return the notebook card."""
-        names = ("version", "timestamp", "operation", "parameters", "metrics")
+        names = ("version", "timestamp", "operation", "changed", "parameters")
         rows = [
             (
                 row["version"],
                 readable_moment(row["timestamp"]),
                 row.get("operation"),
-                _listed(given_parameters(row.get("operationParameters"))),
                 _folded(row.get("operationMetrics")),
+                _lines(readable_parameters(row.get("operationParameters"))),
             )
             for row in self[:_MOST_SHOWN]
         ]
@@ -354,6 +354,11 @@ def _folded(metrics: object) -> object:
         return _listed(metrics)
     changes = changes_of_commit(metrics)
     return folding(changes or counted(len(metrics), "metric"), grid(metrics.items()), is_open=False)
+
+
+def _lines(parameters: dict[str, str]) -> object:
+    """Return a small table: one line for each parameter."""
+    return grid(parameters.items()) if parameters else ""
 
 
 def _listed(members: object) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 from typing import Any
 
 import pandas as pd
@@ -67,3 +68,27 @@ def test_a_long_history_has_a_short_card() -> None:
     page = CommitHistory([row] * 60)._repr_html_()
     assert page.count("<tr>") == 51
     assert "without 10 older" in page
+
+
+def test_parameters_are_lines_without_the_brackets_of_json() -> None:
+    parameters = {
+        "predicate": '["id = 1"]',
+        "partitionBy": "[]",
+        "zOrderBy": '["a","b"]',
+        "properties": '{"delta.appendOnly":"true"}',
+        "matchedPredicates": '[{"actionType":"update","predicate":"s.n > 1"},'
+        '{"actionType":"delete"}]',
+        "statsOnLoad": False,
+        "odd": "[not JSON",
+    }
+    row = {"version": 0, "timestamp": 0, "operation": "MERGE", "operationParameters": parameters}
+    page = CommitHistory([row])._repr_html_()
+    cells = re.findall("<td[^>]*>([^<]*)</td>", page.partition("MERGE</td>")[2])
+    assert dict(zip(cells[::2], cells[1::2], strict=True)) == {
+        "predicate": "id = 1",
+        "zOrderBy": "a, b",
+        "properties": "delta.appendOnly=true",
+        "matchedPredicates": "update if s.n &gt; 1, delete",
+        "statsOnLoad": "false",
+        "odd": "[not JSON",
+    }
