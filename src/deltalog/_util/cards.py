@@ -25,8 +25,10 @@ from deltalog._util.readable import amount, outcome, readable_time
 _CELL: Final = "text-align:left;vertical-align:top;padding:0 1em 0 0"
 _ONE_LINE: Final = f"{_CELL};white-space:nowrap"
 _LONG: Final = f"{_CELL};min-width:16em;overflow-wrap:anywhere"
-_MOST_IN_ONE_LINE: Final = 24
+_MOST_IN_ONE_LINE: Final = 36  # as many as a UUID has
 _HEAD: Final = f"{_ONE_LINE};font-weight:normal;opacity:.65"
+_SUMMARY: Final = "display:list-item;cursor:pointer;white-space:nowrap"
+"""The style of what unfolds; classic notebooks would hide its marker."""
 _MOST_CHARACTERS: Final = 200
 _TIME: Final = re.compile(r"[+-]?\d{4,}-\d\d-\d\d \d\d:\d\d:\d\d[.\d]*Z?")
 _MOMENTS: Final = frozenset({"created_ms", "expires_ms"})
@@ -89,7 +91,8 @@ def folding(summary: str, piece: CardPiece, *, is_open: bool = True) -> CardPiec
     """Return a piece that the user can fold and unfold; `is_open` is its initial state."""
     opened = " open" if is_open else ""
     return CardPiece(
-        f"<details{opened}><summary>{escape(printable(summary))}</summary>{piece}</details>"
+        f'<details{opened}><summary style="{_SUMMARY}">{escape(printable(summary))}</summary>'
+        f"{piece}</details>"
     )
 
 

@@ -47,7 +47,9 @@ def test_null_is_blank_and_nothing_has_a_colour() -> None:
 
 
 def test_short_cells_stay_in_one_line_and_long_cells_are_not_squeezed() -> None:
-    page = grid([["SET TBLPROPERTIES", "a sentence that is longer than a few words"]], ["a b", "c"])
+    page = grid(
+        [["SET TBLPROPERTIES", "a sentence that is longer than the words of a name"]], ["a b", "c"]
+    )
     styles = re.findall('<t[dh] style="(.*?)">(.*?)</', page)
     assert [text for style, text in styles if "white-space:nowrap" in style] == [
         "a b",
@@ -55,5 +57,5 @@ def test_short_cells_stay_in_one_line_and_long_cells_are_not_squeezed() -> None:
         "SET TBLPROPERTIES",
     ]
     assert [text for style, text in styles if "min-width:16em" in style] == [
-        "a sentence that is longer than a few words"
+        "a sentence that is longer than the words of a name"
     ]

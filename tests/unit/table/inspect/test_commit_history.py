@@ -48,7 +48,7 @@ def test_the_card_escapes_what_commits_say() -> None:
     page = _history()._repr_html_()
     assert "2 commits" in page
     assert "1970-01-01 00:01:01Z" in page
-    assert "<summary>1 metric</summary><table><tr><td" in page
+    assert ">1 metric</summary><table><tr><td" in page
     assert ">[1]</td>" in page
     assert "<script" not in page
     assert page.count("&lt;script&gt;") == 3
@@ -58,7 +58,7 @@ def test_the_card_shows_numbers_of_rows_and_folds_the_other_metrics() -> None:
     metrics = {"numOutputRows": "2", "numCopiedRows": "0", "executionTimeMs": "19"}
     row = {"version": 0, "timestamp": 0, "operation": "WRITE", "operationMetrics": metrics}
     page = CommitHistory([row])._repr_html_()
-    assert "<details><summary>2 rows written</summary>" in page
+    assert ">2 rows written</summary>" in page
     assert page.count(">executionTimeMs</td>") == page.count(">19</td>") == 1
     assert ">parameters</th>" not in page  # a column without a value
 
