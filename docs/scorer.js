@@ -3,7 +3,7 @@
 
 const RANKS = [
   [/^faq$/, 7],
-  [/^(tutorial|concepts|install|tuning|error-index|features)$/, 4],
+  [/^(tutorial|concepts|install|tuning|concurrency|error-index|features)$/, 4],
   [/^(how-to|cookbook)\//, 5],
   [/^how-to\/(spark|sharing|from-deltalake)/, -3],
   [/^(adr\/|changelog|explanation|extending|draft-types)/, -14],
