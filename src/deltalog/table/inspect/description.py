@@ -17,6 +17,7 @@ from deltalog._util.escaping import printable
 from deltalog._util.json import dumps
 from deltalog._util.kernels import compute, exact_sum
 from deltalog._util.readable import changes_of_commit, counted, readable_parameters
+from deltalog._util.similar_names import SimilarNames
 from deltalog.data.scan.plan import check_rows_readable
 from deltalog.data.scan.rows import Rows, require_library
 from deltalog.protocol.partition_values import extract, parse_column
@@ -315,10 +316,25 @@ def _extremes(lows: Any, highs: Any) -> tuple[Any, Any]:
 
 
 _MOST_SHOWN: Final = 50
+_OF_HISTORIES: Final = {
+    **dict.fromkeys(("to_polars", "pl"), "polars.from_pandas(history.to_pandas())"),
+    **dict.fromkeys(
+        ("to_arrow", "to_table", "to_pyarrow_table"), "pyarrow.table(history.to_pandas())"
+    ),
+    **dict.fromkeys(("toPandas", "df", "to_df", "collect", "show"), "to_pandas()"),
+    **dict.fromkeys(("filter", "where", "select"), "to_pandas(), or a loop over the dictionaries"),
+    **dict.fromkeys(("head", "limit", "take"), "history(limit=…)"),
+    **dict.fromkeys(("version", "operation", "timestamp", "keys"), "a commit of it: history[0]"),
+}
+"""What users of other libraries look for → what to use instead."""
 
 
-class CommitHistory(list[dict[str, Any]]):
+class CommitHistory(SimilarNames, list[dict[str, Any]]):
     """A list of commits as dictionaries, newest first, with a notebook card and `to_pandas`."""
+
+    __slots__ = ()
+    _called = "the history"
+    _meant = _OF_HISTORIES
 
     def to_pandas(self) -> pd.DataFrame:
         """Return a data frame with one row per commit; `timestamp` is a datetime in UTC."""

@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 import pandas as pd
+import pytest
 
 from deltalog import DeltaTable
 from deltalog._util.json import dumps
@@ -92,3 +93,21 @@ def test_parameters_are_lines_without_the_brackets_of_json() -> None:
         "statsOnLoad": "false",
         "odd": "[not JSON",
     }
+
+
+@pytest.mark.parametrize(
+    ("name", "instead"),
+    [
+        ("to_polars", "polars.from_pandas(history.to_pandas())"),
+        ("to_arrow", "pyarrow.table(history.to_pandas())"),
+        ("limit", "history(limit=…)"),
+        ("operation", "history[0]"),
+        ("to_panda", "did you mean 'to_pandas'?"),
+    ],
+)
+def test_names_of_other_libraries_are_explained(name: str, instead: str) -> None:
+    history = _history()
+    with pytest.raises(AttributeError, match=re.escape(instead)):
+        getattr(history, name)
+    assert pickle.loads(pickle.dumps(history)) == history
+    assert not hasattr(history, "__arrow_c_stream__")
