@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from docutils import nodes
+from sphinx.ext.napoleon import GoogleDocstring
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
@@ -63,6 +64,17 @@ nitpick_ignore_regex = [
 
 # Two classes are called DeltaTable, deltalake's and delta.tables'; a name finds its module's own.
 suppress_warnings = ["ref.python"]
+
+
+# Napoleon would take the first words of "The rows: …" for the type of an attribute. Types are
+# annotations here, so docstrings of attributes are read like all others.
+def _parse_like_others(docstring: GoogleDocstring) -> list[str]:
+    docstring._what = "method"  # noqa: SLF001
+    docstring._parse()  # noqa: SLF001
+    return []
+
+
+GoogleDocstring._parse_attribute_docstring = _parse_like_others  # noqa: SLF001
 
 
 def _fill_in(app: Sphinx, docname: str, source: list[str]) -> None:
