@@ -153,10 +153,10 @@ def _package_of(kind: StoreKind) -> str:
     """Return what installs the file system of a kind."""
     if kind.extra:
         return f"pip install 'deltalog[{kind.extra}]'"
-    extra = "http" if kind.name == "https" else kind.name
-    if extra in (metadata("fsspec").get_all("Provides-Extra") or ()):
-        return f"pip install 'fsspec[{extra}]'"
-    return "install its fsspec package"
+    extras: list[str] = metadata("fsspec").get_all("Provides-Extra") or []
+    # The longest name that begins the scheme: the one of HTTP is also that of HTTPS.
+    extra = max((one for one in extras if kind.name.startswith(one)), key=len, default="")
+    return f"pip install 'fsspec[{extra}]'" if extra else "install its fsspec package"
 
 
 _ADVICE: Final = {
