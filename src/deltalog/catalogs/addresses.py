@@ -16,15 +16,14 @@ from typing import TYPE_CHECKING, Any, Final
 from deltalog._util.paths import parse_table_uri
 from deltalog.catalogs.files import FileCatalog
 from deltalog.catalogs.protocol import Name, NamedTable, TableCatalog
-from deltalog.catalogs.unity.catalog import UnityCatalog
-from deltalog.catalogs.unity.client import UnitySettings, split_options, unity_settings
 from deltalog.errors import InvalidInputError
-from deltalog.storage.http.client import HttpOptions
 from deltalog.storage.options import truth
 
 if TYPE_CHECKING:
-    from deltalog.catalogs.unity.client import PicklesSecrets
+    from deltalog.catalogs.unity.catalog import UnityCatalog
+    from deltalog.catalogs.unity.client import PicklesSecrets, UnitySettings
     from deltalog.storage.fsspec_store import StorageOptions
+    from deltalog.storage.http.client import HttpOptions
 
 # Matches one part of a table's name: a string without quotes, or a string in backticks. Inside
 # backticks, two backticks mean one.
@@ -127,6 +126,10 @@ def _catalog(storage_options: StorageOptions | None, *, within: str | None = Non
             "cannot use a callable as storage options for a table of a catalog: the catalog "
             "provides the credentials"
         )
+    # aiohttp is optional: other catalogs do not need it.
+    from deltalog.catalogs.unity.client import split_options, unity_settings  # noqa: PLC0415
+    from deltalog.storage.http.client import HttpOptions  # noqa: PLC0415
+
     given, rest = split_options(storage_options or {})
     http = HttpOptions(allow_http=truth("allow_http", given.pop("allow_http", False)))
     local = truth("allows_local_files", given.pop("allows_local_files", False))
@@ -161,6 +164,8 @@ def _shared(
     options: _Options,
     pickles_secrets: PicklesSecrets,
 ) -> UnityCatalog:
+    from deltalog.catalogs.unity.catalog import UnityCatalog  # noqa: PLC0415  # aiohttp is optional
+
     return UnityCatalog(
         settings.url,
         token=settings.token,

@@ -15,7 +15,7 @@ from deltalog._util.clock import (
     days_from_civil,
     days_in_month,
 )
-from deltalog._util.kernels import Array, Datum, compute, pc
+from deltalog._util.kernels import TRUE, Array, Datum, compute, pc
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import string_forms
 from deltalog.expressions.casts import floor_divide
@@ -360,7 +360,7 @@ def _next_day(days: int, name: str) -> int:
 
 def months_between(end: Datum, start: Datum, is_rounded: Datum | None = None) -> Datum:
     """Return the number of months from `start` to `end`, with 31 days per month. Cost: by row."""
-    rounded = pa.scalar(value=True) if is_rounded is None else is_rounded
+    rounded = TRUE if is_rounded is None else is_rounded
     micros = compute.cast(end, pa.int64()), compute.cast(start, pa.int64())
     return by_row(_months_between, pa.float64(), *micros, rounded)
 

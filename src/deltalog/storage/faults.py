@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _UNEXPECTED: Final = re.compile(r"got an unexpected keyword argument '(\w+)'")
 """How Python refuses an argument. Options that deltalog does not know are passed to the client."""
+_NATIVE_HADOOP: Final = re.compile("libhdfs|libjvm|CLASSPATH")
 
 
 def storage_error(
@@ -60,8 +61,12 @@ def _advice(error: Exception) -> str:
         return "; check the endpoint in storage_options, and the network"
     if isinstance(error, NotADirectoryError):
         return "; the location, or a directory above it, is a file"
-    if any(sign in str(error) for sign in ("libhdfs", "libjvm", "CLASSPATH")):
-        return "; HDFS needs Java and Hadoop: set JAVA_HOME, HADOOP_HOME and CLASSPATH"
+    if _NATIVE_HADOOP.search(str(error)):
+        return (
+            "; pyarrow reads HDFS with Hadoop's libraries: install Java and Hadoop's client, and "
+            "set JAVA_HOME, HADOOP_HOME and CLASSPATH=$(hadoop classpath --glob), or open "
+            "webhdfs://"
+        )
     return ""
 
 
