@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from docutils import nodes
+from sphinx.ext.napoleon import GoogleDocstring
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from docs.generated import filled
+from docs.narrow_tables import LabellingTranslator, label_cells
 
 DOCS = Path(__file__).parent
 
@@ -28,6 +30,7 @@ html_theme = "furo"
 html_title = f"deltalog {release}"
 html_static_path = ["_static"]
 html_css_files = ["deltalog.css"]
+html_search_scorer = str(DOCS / "scorer.js")
 myst_heading_anchors = 3
 # What one copies is what one types: no prompts, and no outputs.
 copybutton_selector = "div:not(.highlight-text) > div.highlight pre"
@@ -63,16 +66,28 @@ nitpick_ignore_regex = [
 suppress_warnings = ["ref.python"]
 
 
+# Napoleon would take the first words of "The rows: …" for the type of an attribute. Types are
+# annotations here, so docstrings of attributes are read like all others.
+def _parse_like_others(docstring: GoogleDocstring) -> list[str]:
+    docstring._what = "method"  # noqa: SLF001
+    docstring._parse()  # noqa: SLF001
+    return []
+
+
+GoogleDocstring._parse_attribute_docstring = _parse_like_others  # noqa: SLF001
+
+
 def _fill_in(app: Sphinx, docname: str, source: list[str]) -> None:
     del app
     source[0] = filled(docname, source[0])
 
 
 def _draw_in(app: Sphinx, doctree: nodes.document, docname: str) -> None:
-    """Put our pictures into the page itself, so that they follow its light and dark."""
+    """Put our pictures into the page itself, to follow its light and dark, and label cells."""
     del docname
     if app.builder.format != "html":
         return
+    label_cells(doctree)
     for image in list(doctree.findall(nodes.image)):
         picture = DOCS / image["uri"]
         if picture.suffix != ".svg":
@@ -91,5 +106,6 @@ def _draw_in(app: Sphinx, doctree: nodes.document, docname: str) -> None:
 
 def setup(app: Sphinx) -> None:
     """Let pages read the registries when they are built, and hold their pictures."""
+    app.set_translator("html", LabellingTranslator)
     app.connect("source-read", _fill_in)
     app.connect("doctree-resolved", _draw_in)

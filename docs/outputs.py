@@ -106,16 +106,19 @@ def disagreement(block: Block, printed: str) -> str | None:
 
 
 def with_outputs(text: str, printed: Sequence[str]) -> str:
-    """The page with each block's output below it; outputs that are the same stay as they are.
+    """The page with each block's output below it, all of one run; unchanged if all are the same.
 
     Args:
         text: of the page.
         printed: by each of its blocks; empty where a block is not run.
     """
     parts, done = [], 0
-    for block, output in zip(find_blocks(text), printed, strict=True):
+    pairs = list(zip(find_blocks(text), printed, strict=True))
+    if not any(disagreement(*pair) for pair in pairs if pair[0].is_run):
+        return text
+    for block, output in pairs:
         parts.append(text[done : block.end])
-        if block.is_run and not is_same(block.output or "", output):
+        if block.is_run:
             parts.append(_below(output) if output.strip() and not block.is_hidden else "")
         else:
             parts.append(text[block.end : block.output_end])

@@ -180,6 +180,16 @@ def test_a_typed_output_is_noticed_and_put_right() -> None:
     assert written == PAGE.replace("3\n", "2\n")
 
 
+def test_the_outputs_of_a_page_are_of_one_run() -> None:
+    """A page does not show two days as one."""
+    page = PAGE.replace(
+        "x = 5\n```", "x()\n```\n\n<!-- output -->\n```text\n2026-11-23 10:00Z\n```"
+    )
+    other = "2026-11-24 11:00Z\n"
+    assert with_outputs(page, ["3\n", other, "long\n", ""]) == page
+    assert other in with_outputs(page, ["2\n", other, "long\n", ""])
+
+
 def test_a_block_that_begins_or_ends_to_print_is_noticed() -> None:
     """An output that is missing is as wrong as one that is too many."""
     blocks = find_blocks(PAGE)

@@ -167,6 +167,7 @@ state_higher_names(
     {
         "read_large": "deltalog.data.scan.polars_rows",
         "CatalogTransactions": "deltalog.table.catalog_transaction",
+        "shown_sql": "deltalog.expressions.render",
         "changes_frame": "deltalog.spark.sharing.batch",
         "scan_frame": "deltalog.spark.sharing.batch",
     }
@@ -187,6 +188,32 @@ if not TYPE_CHECKING:  # type checkers must not see it, so that they report wron
             "write_delta": "write_deltalake(location, data)",
             "to_pandas": "DeltaTable(location).to_pandas()",
             "exists": "DeltaTable.is_deltatable(location)",
+            "Table": "DeltaTable(location)",
+            **dict.fromkeys(
+                ("merge", "delete", "update", "optimize", "vacuum", "restore", "history"),
+                "the method of DeltaTable(location)",
+            ),
+            **dict.fromkeys(
+                ("Catalog", "DataCatalog", "UnityCatalog", "GlueCatalog", "FileCatalog"),
+                "connect(catalog=…), or the classes of deltalog.catalogs",
+            ),
+            **dict.fromkeys(
+                (
+                    "IntegerType",
+                    "LongType",
+                    "ShortType",
+                    "ByteType",
+                    "StringType",
+                    "DoubleType",
+                    "FloatType",
+                    "BooleanType",
+                    "BinaryType",
+                    "DateType",
+                    "TimestampType",
+                    "DecimalType",
+                ),
+                "the name of the type, as in Field('id', 'long')",
+            ),
         },
     )
 

@@ -44,7 +44,7 @@ import sys
 import traceback
 import unicodedata
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, cast
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -147,6 +147,11 @@ class DeltaError(Exception):
             return traceback.format_exception(type(self), shown, frames)
         lines: list[str] = shell.InteractiveTB.structured_traceback(type(self), shown, frames)
         return lines
+
+    def with_message(self, message: str) -> Self:
+        """Return an error with the same class, attributes and traceback, and another message."""
+        made = _rebuild(type(self), (message, *self.args[1:]), self.__dict__.copy())
+        return cast("Self", made.with_traceback(self.__traceback__))
 
     def with_note(self, note: str) -> Self:
         """Add a line of context, such as `while reading …`; return the same error."""

@@ -36,6 +36,7 @@ IMPORT_BY_NAME = {
 CALL_HIGHER = {
     "catalogs/protocol.py": "transactions of a catalog, which `table` makes",
     "data/scan/plan.py": "scans that Polars reads, with plans of scans",
+    "expressions/nodes.py": "the SQL of an expression in an error, which `render` writes",
     "sharing/client/follow.py": "frames of Spark, which `spark` makes",
     "sharing/client/snapshots.py": "frames of Spark, which `spark` makes",
 }

@@ -52,6 +52,7 @@ ELSEWHERE = {
         ("catalogs/", "cli/", "log/", "data/scan/", "sharing/", "statements/", "transaction/"),
         ({"timestamp"}, "the moment of a commit: commitInfo, history, messages"),
     ),
+    "expressions/other_dialects.py": ({"date"}, "a function of other dialects, for errors"),
     "operations/restore.py": ({"timestamp"}, "the moment that restore looks for"),
     "spark/engine/row_tasks.py": ({"string"}, "PySpark's name of a type to cast to"),
     "spark/reading/native.py": ({"long"}, "PySpark's name of a type to read"),

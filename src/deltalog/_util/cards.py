@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 import threading
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import fields
 from datetime import UTC, datetime
 from enum import Enum
@@ -22,7 +23,12 @@ from deltalog._util.escaping import printable, printable_lines
 from deltalog._util.readable import amount, outcome, readable_time
 
 _CELL: Final = "text-align:left;vertical-align:top;padding:0 1em 0 0"
-_HEAD: Final = f"{_CELL};font-weight:normal;opacity:.65"
+_ONE_LINE: Final = f"{_CELL};white-space:nowrap"
+_LONG: Final = f"{_CELL};min-width:16em;overflow-wrap:anywhere"
+_MOST_IN_ONE_LINE: Final = 36  # as many as a UUID has
+_HEAD: Final = f"{_ONE_LINE};font-weight:normal;opacity:.65"
+_SUMMARY: Final = "display:list-item;cursor:pointer;white-space:nowrap"
+"""The style of what unfolds; classic notebooks would hide its marker."""
 _MOST_CHARACTERS: Final = 200
 _TIME: Final = re.compile(r"[+-]?\d{4,}-\d\d-\d\d \d\d:\d\d:\d\d[.\d]*Z?")
 _MOMENTS: Final = frozenset({"created_ms", "expires_ms"})
@@ -85,7 +91,8 @@ def folding(summary: str, piece: CardPiece, *, is_open: bool = True) -> CardPiec
     """Return a piece that the user can fold and unfold; `is_open` is its initial state."""
     opened = " open" if is_open else ""
     return CardPiece(
-        f"<details{opened}><summary>{escape(printable(summary))}</summary>{piece}</details>"
+        f'<details{opened}><summary style="{_SUMMARY}">{escape(printable(summary))}</summary>'
+        f"{piece}</details>"
     )
 
 
@@ -139,9 +146,12 @@ def _fact(name: str, value: Any) -> str:
 
 
 def _style(cell: object) -> str:
-    """Return the style of a cell: a time stays in one line."""
-    is_time = isinstance(cell, str) and _TIME.fullmatch(cell) is not None
-    return f"{_CELL};white-space:nowrap" if is_time else _CELL
+    """Return the style of a cell: a short value or a time stays in one line, others are wide."""
+    if cell is None or isinstance(cell, CardPiece):
+        return _CELL
+    text = str(cell)
+    is_short = len(text) <= _MOST_IN_ONE_LINE and "\n" not in text
+    return _ONE_LINE if is_short or _TIME.fullmatch(text) is not None else _LONG
 
 
 def _text(cell: object) -> str:
@@ -226,8 +236,15 @@ def progress_bar(title: str) -> Iterator[OnProgress]:
     """
     tqdm = _find("tqdm.auto")
     if tqdm is not None:
-        with tqdm.tqdm(desc=title) as bar:
-            yield lambda done, total: _show_tqdm(bar, done, total)
+        with ExitStack() as opened:
+            bars: list[Any] = []
+
+            def show(done: int, total: int) -> None:
+                if not bars:  # without parts, there is no bar
+                    bars.append(opened.enter_context(tqdm.tqdm(desc=title, total=total)))
+                _show_tqdm(bars[0], done, total)
+
+            yield show
         return
     rich = _find("rich.progress")
     if rich is None:
@@ -251,6 +268,8 @@ def _show_tqdm(bar: Any, done: int, total: int) -> None:
 
 def _find(name: str) -> Any:
     try:
-        return import_module(name)
+        with warnings.catch_warnings():  # tqdm warns if a notebook has no ipywidgets
+            warnings.simplefilter("ignore")
+            return import_module(name)
     except ImportError:
         return None

@@ -11,10 +11,14 @@ from __future__ import annotations
 
 import datetime as dt
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 from zoneinfo import ZoneInfo
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 
 class Clock(Protocol):
@@ -71,6 +75,42 @@ class Stopwatch:
     def elapsed_ms(self) -> int:
         """Return the milliseconds since the stopwatch was created."""
         return round((time.perf_counter() - self._started) * 1000)
+
+
+class WaitMeter:
+    """Measures how long a thread works and how long it waits, for example for a disk.
+
+    Args:
+        elapsed: returns the elapsed time in seconds.
+        worked: returns the processor time of the calling thread in seconds.
+    """
+
+    def __init__(
+        self,
+        elapsed: Callable[[], float] = time.perf_counter,
+        worked: Callable[[], float] = time.thread_time,
+    ) -> None:
+        self._elapsed, self._worked = elapsed, worked
+        self._work_seconds = self._wait_seconds = 0.0
+
+    @contextmanager
+    def measuring(self) -> Iterator[None]:
+        """Measure what is done in the `with` block."""
+        elapsed, worked = self._elapsed(), self._worked()
+        try:
+            yield
+        finally:
+            work = self._worked() - worked
+            self._work_seconds += work
+            self._wait_seconds += max(0.0, self._elapsed() - elapsed - work)
+
+    @property
+    def mostly_waits(self) -> bool:
+        """Whether the thread has waited for longer than it worked, and for a noticeable time."""
+        return self._wait_seconds > max(self._work_seconds, _NOTICEABLE_SECONDS)
+
+
+_NOTICEABLE_SECONDS: Final = 0.01
 
 
 # --- The calendar of all years

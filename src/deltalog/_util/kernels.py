@@ -26,6 +26,8 @@ from typing import (
 
 import pyarrow as pa
 
+from deltalog._util.small_arrays import small_scalar
+
 if TYPE_CHECKING:
     import pyarrow.compute as pc  # noqa: TID251  # only this module may import it
 else:
@@ -36,23 +38,48 @@ else:
         def __getattr__(self, name: str) -> Any:
             if name.islower() and _COMPUTE not in sys.modules:
                 return partial(_call, name)
+            if name in _WITH_CONSTANTS and "pandas" not in sys.modules:
+                return partial(_call_with_constants, name)
             found = getattr(import_module(_COMPUTE), name)
             setattr(self, name, found)
             return found
 
     def _call(name: str, *values: Any, **options: Any) -> Any:
-        return getattr(import_module(_COMPUTE), name)(*values, **options)
+        import_module(_COMPUTE)
+        return getattr(pc, name)(*values, **options)
 
+    def _call_with_constants(name: str, *values: Any) -> Any:
+        """Call a kernel; Arrow would import pandas to convert a number or a string to a scalar."""
+        if name == "fill_null" and _is_constant(values[1]):
+            return pc.coalesce(values[0], small_scalar(values[1], values[0].type))
+        scalars = [
+            small_scalar(value, _KINDS[type(value)]) if _is_constant(value) else value
+            for value in values
+        ]
+        return getattr(import_module(_COMPUTE), name)(*scalars)
+
+    def _is_constant(value: Any) -> bool:
+        is_integer = type(value) is int
+        return type(value) in _KINDS and (not is_integer or -_TOO_LARGE <= value < _TOO_LARGE)
+
+    _KINDS = {bool: pa.bool_(), int: pa.int64(), str: pa.string()}
+    # Further arguments of these kernels are values, not options.
+    _WITH_CONSTANTS = frozenset({
+        "add", "and_", "and_kleene", "binary_join_element_wise", "bit_wise_and", "bit_wise_or",
+        "divide", "equal", "fill_null", "greater", "greater_equal", "if_else", "less", "less_equal",
+        "multiply", "not_equal", "or_", "or_kleene", "shift_left", "shift_right", "subtract",
+    })  # fmt: skip
     _COMPUTE = "pyarrow.compute"
     pc = _Kernels()
 
-__all__ = ["Array", "Datum", "arrow", "compute", "exact_sum", "numbered", "pc"]
+__all__ = ["FALSE", "TRUE", "Array", "Datum", "arrow", "compute", "exact_sum", "numbered", "pc"]
 
 Array: TypeAlias = Any  # an array or a chunked array of any type
 Datum: TypeAlias = Any  # an array, a chunked array or a scalar
 
 compute: Final = cast("_Compute", pc)
 arrow: Final = cast("_Arrow", pa)
+TRUE, FALSE = (cast("pa.BooleanScalar", small_scalar(value, pa.bool_())) for value in (True, False))
 _TOO_LARGE: Final = 2**63
 
 

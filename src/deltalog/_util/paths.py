@@ -23,7 +23,8 @@ from urllib.parse import quote, unquote
 
 import pyarrow as pa
 
-from deltalog._util.kernels import compute, pc
+from deltalog._util.kernels import FALSE, compute, pc
+from deltalog._util.small_arrays import small_scalar
 from deltalog._util.store_kinds import Address, StoreKind, kind_named
 from deltalog.errors import InvalidInputError, UnsafePathError
 
@@ -360,8 +361,8 @@ def _why_absolute_is_refused(path: str, *, allowed: bool) -> str | None:
 
 
 def _located_chunk(encoded: pa.StringArray, root: str) -> pa.StringArray:
-    start = pa.scalar(f"{root.rstrip('/')}/")
-    joined = compute.binary_join_element_wise(start, encoded, pa.scalar(""))
+    start, nothing = (small_scalar(part, pa.string()) for part in (f"{root.rstrip('/')}/", ""))
+    joined = compute.binary_join_element_wise(start, encoded, nothing)
     odd: Any = _may_be_absolute(encoded)
     if pc.any(odd).as_py():
         hard = cast("list[str]", encoded.filter(odd).to_pylist())
@@ -421,7 +422,7 @@ def _canonical_chunk(encoded: pa.StringArray, root: str) -> pa.StringArray:
     odd = pc.match_substring_regex(encoded, _ODD)
     if not pc.any(odd).as_py():
         return encoded
-    mask: Any = pc.fill_null(odd, pa.scalar(value=False))
+    mask: Any = pc.fill_null(odd, FALSE)
     canonical = _canonical_by_directory(encoded.filter(mask), root)
     result: Any = pc.replace_with_mask(encoded, mask, canonical)
     return cast("pa.StringArray", result)

@@ -12,6 +12,9 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from deltalog._util.json import dumps, loads
+from deltalog.errors import DeltaError
+
 FILE: Final = "file"
 """The noun of `counted` for files."""
 _UNITS: Final = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
@@ -196,6 +199,38 @@ def given_parameters(parameters: object) -> object:
     if not isinstance(parameters, Mapping):
         return parameters
     return {name: one for name, one in parameters.items() if one not in (None, "", "[]", "{}")}
+
+
+def readable_parameters(parameters: object) -> dict[str, str]:
+    """Return the `operationParameters` of a commit for people, without those that are empty.
+
+    Writers store lists and objects as JSON strings, such as `["id = 1"]`.
+
+    Args:
+        parameters: the parameters in `commitInfo`, which any writer may have written.
+    """
+    given = given_parameters(parameters)
+    if not isinstance(given, Mapping):
+        return {} if given is None else {"parameters": str(given)}
+    found = {str(name): _readable_parameter(one) for name, one in given.items()}
+    return {name: one for name, one in found.items() if one}
+
+
+def _readable_parameter(value: object) -> str:
+    """Return a parameter without the quotes and brackets of JSON."""
+    if isinstance(value, str) and value.startswith(("[", "{")):
+        try:
+            value = loads(value)
+        except DeltaError:  # another writer's own form
+            return str(value)
+    if isinstance(value, list):
+        return ", ".join(map(_readable_parameter, value))
+    if not isinstance(value, Mapping):
+        return value if isinstance(value, str) else dumps(value).decode()
+    if "actionType" in value:  # a clause of MERGE
+        condition = value.get("predicate")
+        return f"{value['actionType']} if {condition}" if condition else str(value["actionType"])
+    return ", ".join(f"{name}={_readable_parameter(one)}" for name, one in value.items())
 
 
 def changes_of_commit(metrics: object) -> str:

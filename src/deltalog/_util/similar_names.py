@@ -20,7 +20,13 @@ _Class = TypeVar("_Class", bound=type)
 _SIMILAR: Final = 0.75
 """The minimum similarity of a name that is suggested; less would be a guess."""
 _PRUNING: Final = "file_pruning_predicate"
+_MOST_NAMES: Final = 12
+"""The maximum number of names in an error about an attribute that is not similar to any."""
 _SYNONYMS: Final = {
+    "metadata": ("custom_metadata",),
+    "checkpoint": ("create_checkpoint",),
+    "dictionary": ("dictionary_enabled",),
+    "retries": ("max_commit_retries",),
     **dict.fromkeys(("where", "filter", "condition"), ("predicate", "filters", _PRUNING)),
     "on": ("predicate", "filters", "key"),
     "filters": ("predicate", _PRUNING),
@@ -34,10 +40,25 @@ _SYNONYMS: Final = {
     **dict.fromkeys(("alias", "as_"), ("target_alias",)),
     **dict.fromkeys(("options", "storageOptions"), ("storage_options",)),
     **dict.fromkeys(("n", "num_rows", "rows"), ("limit", "num_rows")),
-    **dict.fromkeys(("hours", "retention"), ("retention_hours",)),
+    **dict.fromkeys(("hours", "retention", "days"), ("retention_hours",)),
+    **dict.fromkeys(("properties", "table_properties", "tblproperties"), ("configuration",)),
+    **dict.fromkeys(
+        ("partitioned_by", "partitionBy", "partition_columns", "partition_cols", "partitions"),
+        ("partition_by",),
+    ),
+    **dict.fromkeys(("path", "location", "uri", "table"), ("table_uri", "table_or_uri")),
 }
 """Keyword arguments of other libraries → those of deltalog, of which a function may have one."""
 _ELSEWHERE: Final = {
+    **dict.fromkeys(
+        (
+            ("GlueCatalog", "region_name"),
+            ("GlueCatalog", "region"),
+            ("GlueCatalog", "profile_name"),
+        ),
+        "client_options={'region_name': …}, the arguments of boto3.client",
+    ),
+    ("DeltaTable", "branch"): "DeltaTable('location@branch')",
     ("SharedTable", "limit"): "scan(limit=…)",
     **dict.fromkeys((("SharingClient", "timeout"), ("SharingClient", "retry")), "options=…"),
 }
@@ -65,6 +86,12 @@ def similar_argument(name: str, known: Collection[str]) -> str:
     return f": did you mean {meant[0]!r}?" if meant else similar_to(name, known)
 
 
+def _names_of(kind: type) -> str:
+    """Return the public names of a class with few of them."""
+    names = [name for name in dir(kind) if not name.startswith("_")]
+    return f": it has {', '.join(names)}" if 0 < len(names) <= _MOST_NAMES else ""
+
+
 class SimilarNames:
     """Base class of public classes: an error about an unknown attribute names a similar one.
 
@@ -87,8 +114,8 @@ class SimilarNames:
             kind = type(self)
             other = self._meant.get(name)
             hint = f": use {other}" if other else similar_to(name, dir(kind))
-            if not hint and self._otherwise and not name.startswith("_"):
-                hint = f": use {self._otherwise}"
+            if not hint and not name.startswith("_"):
+                hint = f": use {self._otherwise}" if self._otherwise else _names_of(kind)
             raise AttributeError(f"{self._called or kind.__name__} has no attribute {name!r}{hint}")
 
 
@@ -148,8 +175,12 @@ def _without_items(value: NoSequence) -> TypeError:
 def suggests_arguments(kind: _Class) -> _Class:
     """Decorate a class whose errors about arguments contain its name and the names to use."""
     for name, function in list(vars(kind).items()):
-        if isinstance(function, FunctionType) and (name[0] != "_" or name == "__init__"):
+        if name[0] == "_" and name != "__init__":
+            continue
+        if isinstance(function, FunctionType):
             setattr(kind, name, _suggesting(function))
+        elif isinstance(function, classmethod):
+            setattr(kind, name, classmethod(_suggesting(function.__func__)))
     return kind
 
 
@@ -162,13 +193,14 @@ def _suggesting(function: Callable[..., Any]) -> Callable[..., Any]:
         except TypeError as error:
             if error.__traceback__ is not None and error.__traceback__.tb_next is not None:
                 raise  # the function itself has raised the error
-            wrong = _unknown(type(self), function, options) or _surplus(function, args)
+            kind = self if isinstance(self, type) else type(self)
+            wrong = _unknown(kind, function, options) or _surplus(function, args)
             # Python's own message contains the class that defines the method.
             method = "" if function.__name__ == "__init__" else f".{function.__name__}"
             wrong = wrong or str(error).partition("() ")[2]
             if not wrong:
                 raise
-            raise TypeError(f"{type(self).__name__}{method}() {wrong}") from None
+            raise TypeError(f"{kind.__name__}{method}() {wrong}") from None
 
     return called
 
@@ -181,6 +213,8 @@ def _unknown(kind: type, function: Callable[..., Any], options: Mapping[str, Any
             hint = similar_argument(name, known)
             if other := _ELSEWHERE.get((kind.__name__, name)):
                 hint = f": use {other}"
+            if not hint and function.__name__ == "delete":
+                hint = f': a condition is SQL, as in predicate="{name} = …"'
             return f"got an unexpected keyword argument {name!r}{hint}"
     return None
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sys
 from array import array
+from decimal import Decimal
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,13 +23,14 @@ if TYPE_CHECKING:
 _MOST_VALUES: Final = 1_000
 """The maximum number of values; from there on, `pa.array` is faster even with the import."""
 _MOST_BYTES: Final = 1 << 30
+_ZERO: Final = Decimal(0)
 
 
 def small_array(values: Sequence[Any], kind: pa.DataType) -> pa.Array[Any]:
     """Return `pa.array(values, kind)`, without importing pandas if the values are few and simple.
 
     Args:
-        values: strings, whole numbers or booleans of the type `kind`, or dicts for a struct of
+        values: strings, numbers or booleans of the type `kind`, or dicts for a struct of
             these; None is NULL. `pa.array` converts or refuses other values.
         kind: the type.
 
@@ -55,14 +57,23 @@ def no_rows(schema: pa.Schema) -> pa.Table:
 def _made(values: Sequence[Any], kind: Any) -> pa.Array[Any] | None:
     """Return the array, or None if `pa.array` must make it."""
     types = set(map(type, values)) - {type(None)}
+    if not types:
+        nulls: pa.Array[Any] = pa.nulls(len(values), kind)
+        return nulls
     if pt.is_struct(kind):
         return _structs(values, kind) if types <= {dict} else None
     if pt.is_string(kind):
-        return _strings(values) if types <= {str} else None
+        return _joined(_encoded(values), kind) if types <= {str} else None
+    if pt.is_binary(kind):
+        return _joined(values, kind) if types <= {bytes} else None
     if pt.is_boolean(kind):
         return _booleans(values) if types <= {bool} else None
     if pt.is_int64(kind) or pt.is_int32(kind):
         return _integers(values, kind) if types <= {int} else None
+    if pt.is_float64(kind):
+        return _doubles(values) if types <= {float} else None
+    if pt.is_decimal128(kind):
+        return _decimals(values, kind) if types <= {Decimal} else None
     return None
 
 
@@ -78,13 +89,17 @@ def _structs(values: Sequence[Any], kind: Any) -> pa.Array[Any] | None:
     return pa.Array.from_buffers(kind, len(values), [_validity(values)], children=made)
 
 
-def _strings(values: Sequence[Any]) -> pa.Array[Any] | None:
-    encoded = [b"" if value is None else value.encode() for value in values]
-    ends = list(accumulate(map(len, encoded), initial=0))
+def _encoded(values: Sequence[Any]) -> list[bytes | None]:
+    return [None if value is None else value.encode() for value in values]
+
+
+def _joined(parts: Sequence[bytes | None], kind: Any) -> pa.Array[Any] | None:
+    stored = [part or b"" for part in parts]
+    ends = list(accumulate(map(len, stored), initial=0))
     if ends[-1] > _MOST_BYTES:
         return None
-    buffers = [_validity(values), pa.py_buffer(array("i", ends)), pa.py_buffer(b"".join(encoded))]
-    return pa.Array.from_buffers(pa.string(), len(values), buffers)
+    buffers = [_validity(parts), pa.py_buffer(array("i", ends)), pa.py_buffer(b"".join(stored))]
+    return pa.Array.from_buffers(kind, len(parts), buffers)
 
 
 def _integers(values: Sequence[Any], kind: Any) -> pa.Array[Any] | None:
@@ -94,6 +109,25 @@ def _integers(values: Sequence[Any], kind: Any) -> pa.Array[Any] | None:
         return None
     data = pa.py_buffer(array("q" if pt.is_int64(kind) else "i", numbers))
     return pa.Array.from_buffers(kind, len(values), [_validity(values), data])
+
+
+def _doubles(values: Sequence[Any]) -> pa.Array[Any]:
+    data = pa.py_buffer(array("d", [0.0 if value is None else value for value in values]))
+    return pa.Array.from_buffers(pa.float64(), len(values), [_validity(values), data])
+
+
+def _decimals(values: Sequence[Any], kind: Any) -> pa.Array[Any] | None:
+    stored = []
+    for value in values:
+        sign, digits, exponent = (value or _ZERO).as_tuple()
+        zeros = exponent + kind.scale if isinstance(exponent, int) else -1
+        # Arrow refuses or converts values with more digits, and infinity.
+        if zeros < 0 or len(digits) + zeros > kind.precision:
+            return None
+        number = int("".join(map(str, digits))) * 10**zeros
+        stored.append((-number if sign else number).to_bytes(16, "little", signed=True))
+    buffers = [_validity(values), pa.py_buffer(b"".join(stored))]
+    return pa.Array.from_buffers(kind, len(values), buffers)
 
 
 def _booleans(values: Sequence[Any]) -> pa.Array[Any]:

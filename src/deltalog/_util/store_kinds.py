@@ -56,6 +56,8 @@ class StoreKind:
             bucket. The errors of Python and HTTP apply to all kinds.
         says_exists: names and codes of errors for a conditional put of a file that exists.
         says_denied: names and codes of errors for invalid, expired or insufficient credentials.
+        says_unconfigured: names of errors because no credentials were found.
+        credentials: how users pass credentials.
         says_undecided: names and codes of errors for concurrent conditional puts, none of which was
             executed. The request may be sent again.
         is_native: whether the operating system can open the files by name.
@@ -85,6 +87,9 @@ class StoreKind:
     can_sign: bool = False
     may_be_named: bool = True
     is_hadoop: bool = False
+    # Pickles of older releases contain the fields by position, so new fields are last.
+    says_unconfigured: str = ""
+    credentials: str = ""
 
     # Compare only the names, because kinds are compared for every path.
     def __eq__(self, other: object) -> bool:
@@ -131,6 +136,10 @@ _ROWS: Final = (
         " InvalidToken SignatureDoesNotMatch TokenRefreshRequired NoCredentialsError"
         " PartialCredentialsError CredentialRetrievalError TokenRetrievalError"
         " UnauthorizedSSOTokenError SSOTokenLoadError InvalidAccessKeyError",
+        says_unconfigured="NoCredentialsError PartialCredentialsError",
+        credentials="set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment or in "
+        "storage_options, or AWS_PROFILE for a profile of ~/.aws; for a public bucket, pass "
+        "storage_options={'AWS_SKIP_SIGNATURE': 'true'}",
         says_undecided="ConditionalRequestConflict OperationAborted",
         can_sign=True,
         is_hadoop=True,
@@ -145,6 +154,9 @@ _ROWS: Final = (
         extra="gcs",
         option_prefixes=("google_",),
         says_denied="DefaultCredentialsError RefreshError",
+        says_unconfigured="DefaultCredentialsError",
+        credentials="set GOOGLE_APPLICATION_CREDENTIALS in the environment to the path of a key "
+        "file, or pass storage_options={'GOOGLE_SERVICE_ACCOUNT': path}",
         can_sign=True,
         is_hadoop=True,
     ),
@@ -160,6 +172,10 @@ _ROWS: Final = (
         says_missing="ResourceNotFoundError BlobNotFound ContainerNotFound PathNotFound"
         " FilesystemNotFound",
         says_exists="ResourceExistsError BlobAlreadyExists PathAlreadyExists",
+        says_unconfigured="CredentialUnavailableError",
+        credentials="set AZURE_STORAGE_ACCOUNT_KEY, AZURE_STORAGE_SAS_TOKEN or the variables "
+        "AZURE_CLIENT_ID, AZURE_TENANT_ID and AZURE_CLIENT_SECRET in the environment or in "
+        "storage_options",
         says_denied="ClientAuthenticationError CredentialUnavailableError AuthenticationFailed"
         " AuthorizationFailure AuthorizationPermissionMismatch InvalidAuthenticationInfo",
         can_sign=True,

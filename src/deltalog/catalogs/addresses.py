@@ -10,20 +10,20 @@ import functools
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from deltalog._util.paths import parse_table_uri
 from deltalog.catalogs.files import FileCatalog
 from deltalog.catalogs.protocol import Name, NamedTable, TableCatalog
-from deltalog.catalogs.unity.catalog import UnityCatalog
-from deltalog.catalogs.unity.client import UnitySettings, split_options, unity_settings
 from deltalog.errors import InvalidInputError
-from deltalog.storage.http.client import HttpOptions
 from deltalog.storage.options import truth
 
 if TYPE_CHECKING:
-    from deltalog.catalogs.unity.client import PicklesSecrets
+    from deltalog.catalogs.unity.catalog import UnityCatalog
+    from deltalog.catalogs.unity.client import PicklesSecrets, UnitySettings
     from deltalog.storage.fsspec_store import StorageOptions
+    from deltalog.storage.http.client import HttpOptions
 
 # Matches one part of a table's name: a string without quotes, or a string in backticks. Inside
 # backticks, two backticks mean one.
@@ -34,6 +34,13 @@ _SERVER: Final = re.compile(r"https?://", re.IGNORECASE)
 # Strings that would mean a local directory with such a name.
 _MISSPELLED: Final = re.compile(
     r"(?P<scheme>uc|unity|unity-?catalog|databricks|glue):/*", re.IGNORECASE
+)
+
+# Names of catalogs and their products, which would mean a local directory.
+_KINDS: Final = re.compile(
+    r"(?:uc|unity|databricks|aws|hive|hms|iceberg|rest|polaris|nessie|gravitino|athena)"
+    r"(?:[-_ ]?(?:catalog|metastore|glue))?|spark_catalog",
+    re.IGNORECASE,
 )
 
 _FORM: Final = "expected uc://catalog.schema.table"
@@ -79,6 +86,12 @@ def open_catalog(text: str, storage_options: StorageOptions | None = None) -> Ta
         from deltalog.catalogs.glue import GlueCatalog  # noqa: PLC0415  # boto3 is optional
 
         return GlueCatalog(storage_options=storage_options)
+    if _KINDS.fullmatch(text) and not Path(text).exists():
+        raise InvalidInputError(
+            f"cannot open {text!r} as a catalog: expected uc://catalog for the Unity Catalog of "
+            "the environment, its URL, glue for AWS Glue, or a directory of tables; "
+            f"'./{text}' is a directory"
+        )
     if (found := _MISSPELLED.match(text)) is not None:
         name = text[found.end() :].strip("/")
         meant = "glue" if found["scheme"].lower() == "glue" else f"uc://{name}"
@@ -113,6 +126,10 @@ def _catalog(storage_options: StorageOptions | None, *, within: str | None = Non
             "cannot use a callable as storage options for a table of a catalog: the catalog "
             "provides the credentials"
         )
+    # aiohttp is optional: other catalogs do not need it.
+    from deltalog.catalogs.unity.client import split_options, unity_settings  # noqa: PLC0415
+    from deltalog.storage.http.client import HttpOptions  # noqa: PLC0415
+
     given, rest = split_options(storage_options or {})
     http = HttpOptions(allow_http=truth("allow_http", given.pop("allow_http", False)))
     local = truth("allows_local_files", given.pop("allows_local_files", False))
@@ -147,6 +164,8 @@ def _shared(
     options: _Options,
     pickles_secrets: PicklesSecrets,
 ) -> UnityCatalog:
+    from deltalog.catalogs.unity.catalog import UnityCatalog  # noqa: PLC0415  # aiohttp is optional
+
     return UnityCatalog(
         settings.url,
         token=settings.token,

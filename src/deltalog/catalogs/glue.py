@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deltalog._util.clock import now_ms
 from deltalog._util.paths import decode_location
+from deltalog._util.similar_names import suggests_arguments
 from deltalog.catalogs.locations import check_location
 from deltalog.catalogs.protocol import (
     CatalogTable,
@@ -61,6 +62,7 @@ _FORMAT: Final = {
 _SERDE: Final = "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"
 
 
+@suggests_arguments
 class GlueCatalog(OffersTransactions):
     """The tables of AWS Glue's data catalog. Its databases are the schemas.
 
@@ -520,4 +522,14 @@ def _client(options: Mapping[str, Any]) -> Any:
         raise InvalidInputError(
             "cannot use AWS Glue: boto3 is not installed; pip install 'deltalog[glue]'"
         ) from error
-    return impatient_client(boto3.client("glue", **options), "glue")
+    try:
+        client = boto3.client("glue", **options)
+    except Exception as error:
+        advice = ""
+        if says(error, {"NoRegionError"}):
+            advice = (
+                "; set the environment variable AWS_DEFAULT_REGION, or pass "
+                "catalog=GlueCatalog(client_options={'region_name': …})"
+            )
+        raise InvalidInputError(f"cannot use AWS Glue: {error}{advice}") from error
+    return impatient_client(client, "glue")

@@ -15,6 +15,7 @@ from deltalog._util.paths import canonical_path, decode_location, is_absolute, p
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.log.branches import BranchStore, get_branch
 from deltalog.log.context import TableContext
+from deltalog.schema.primitives.moments import offset_micros_of
 from deltalog.storage import open_store
 
 if TYPE_CHECKING:
@@ -95,7 +96,14 @@ def open_table_context(
 
     Raises:
         TableNotFoundError: the table does not exist in the catalog.
+        InvalidInputError: the time zone does not exist.
     """
+    try:
+        offset_micros_of(time_zone or "UTC", 0)
+    except ValueError as error:  # also the base of InvalidInputError
+        raise InvalidInputError(
+            f"cannot open a table with default_timezone={time_zone!r}: {error}"
+        ) from None
     named = named_table(table_uri, storage_options, filesystem)
     if named is not None:
         context = named.catalog.open(named.name)

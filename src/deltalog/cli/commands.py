@@ -21,7 +21,7 @@ import typer
 
 from deltalog._util.clock import utc_moment
 from deltalog._util.escaping import name_key, printable
-from deltalog._util.readable import FILE, changes_of_commit, counted, given_parameters, outcome
+from deltalog._util.readable import FILE, changes_of_commit, counted, outcome, readable_parameters
 from deltalog.catalogs.table_uri import open_table_context
 from deltalog.cli.advice import in_shell
 from deltalog.cli.application import (
@@ -32,7 +32,6 @@ from deltalog.cli.application import (
     OutputFormat,
     Where,
     app,
-    as_text,
     as_version,
     bar,
     columns_of,
@@ -314,15 +313,13 @@ def history(
 
 def _commit_of(row: dict[str, Any]) -> dict[str, Any]:
     """Return a commit for people: what tells most comes first, for a narrow terminal."""
-    parameters = given_parameters(row.get("operationParameters"))
-    if isinstance(parameters, dict):
-        parameters = ", ".join(f"{name}={as_text(value)}" for name, value in parameters.items())
+    parameters = readable_parameters(row.get("operationParameters"))
     return {
         "version": row["version"],
         "timestamp": row["timestamp"],
         "operation": row.get("operation"),
         "changed": changes_of_commit(row.get("operationMetrics")),
-        "parameters": parameters,
+        "parameters": "; ".join(f"{name}={value}" for name, value in parameters.items()),
     }
 
 

@@ -26,6 +26,7 @@ from deltalog.cli.application import (
     command,
     print_rows,
 )
+from deltalog.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -85,8 +86,8 @@ def token(
 def _run(*arguments: str) -> None:
     try:
         from deltalog.sharing.__main__ import main  # noqa: PLC0415 -- its extras may be missing
-    except ModuleNotFoundError as error:
-        typer.echo(f"error: {error}; pip install 'deltalog[sharing]'", err=True)
+    except InvalidInputError as error:
+        typer.echo(f"error: {error}", err=True)
         raise typer.Exit(2) from None
     raise typer.Exit(main(list(arguments)))
 

@@ -7,7 +7,10 @@ Contains the replacements that `analyze` makes before it resolves types: `nvl(a,
 from __future__ import annotations
 
 import datetime as dt
+import logging
 from decimal import Decimal
+from difflib import get_close_matches
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from deltalog.errors import InvalidInputError
@@ -84,6 +87,7 @@ _PARTS: Final[dict[str, str]] = _by_word(
         "minute": "minute minutes min m",
     }
 )
+_logger = logging.getLogger("deltalog.expressions")
 _PLACES_OF_UNITS: Final = {"date_trunc": 0, "trunc": 1}
 """The functions that take a unit of time as a string, and the position of this argument."""
 _COUNTS: Final = {"nvl": 2, "ifnull": 2}
@@ -133,6 +137,9 @@ def _check_arguments(name: str, arguments: Sequence[Expression]) -> None:
     if place is None or len(arguments) != 2:
         return
     unit, moment = arguments[1 - place], arguments[place]
+    asked = arguments[place]
+    if isinstance(asked, Literal) and isinstance(asked.value, str):
+        _warn_of_unit(name, asked.value)
     is_unit = isinstance(unit, Literal) and str(unit.value).lower() in {*_PARTS, "second"}
     if is_unit and not isinstance(moment, Literal):
         right = Call(name, (unit, moment) if place == 0 else (moment, unit))
@@ -140,6 +147,18 @@ def _check_arguments(name: str, arguments: Sequence[Expression]) -> None:
             f"cannot compute {to_sql(Call(name, tuple(arguments)))}: the arguments are in the "
             f"wrong order; write {to_sql(right)}"
         )
+
+
+@cache
+def _warn_of_unit(name: str, unit: str) -> None:
+    """Log once that a constant unit is unknown, because the result is NULL, as in Spark."""
+    from deltalog.expressions.datetimes import CLOCK_UNITS, DATE_UNITS  # noqa: PLC0415  # slow kernels
+
+    known = CLOCK_UNITS if name == "date_trunc" else DATE_UNITS
+    if unit.lower() not in known:
+        close = get_close_matches(unit.lower(), known, 1)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        _logger.warning("%s is always NULL: %r is not a unit of time%s", name, unit, hint)
 
 
 def _nullif(value: Expression, other: Expression) -> Expression:

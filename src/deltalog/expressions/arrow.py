@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.types as pt
 
-from deltalog._util.kernels import Array, Datum, compute, pc
+from deltalog._util.kernels import FALSE, TRUE, Array, Datum, compute, pc
+from deltalog._util.small_arrays import small_scalar
 from deltalog.errors import DeltaError, InternalError, InvalidInputError
 from deltalog.expressions import (
     arithmetic,
@@ -217,7 +218,7 @@ def _operands_in_turn(node: Any, data: Any) -> Generator[tuple[Expression, Any],
     # An operand that is false in AND, or true in OR, decides the result, even if others are NULL.
     decisive = isinstance(node, nodes.Or)
     kernel = pc.or_kleene if decisive else pc.and_kleene
-    found: Any = pa.scalar(not decisive)
+    found: Any = FALSE if decisive else TRUE
     operands = node.operands
     if not can_fail(node):
         # The operands may be evaluated in any order. Evaluate nested AND, OR and NOT first, so that
@@ -356,7 +357,7 @@ def _case(node: nodes.Case, data: Any) -> Datum:
     if node.otherwise is not None:
         branches.append((Literal(YES, BOOLEAN), node.otherwise))
     # A branch is evaluated only for the rows for which no earlier condition is true.
-    pending: Any = as_array(pa.scalar(YES), data.num_rows)
+    pending: Any = as_array(TRUE, data.num_rows)
     found: Any = None
     for condition, value in branches:
         holds = evaluate_where(condition, data, pending)
@@ -364,7 +365,7 @@ def _case(node: nodes.Case, data: Any) -> Datum:
         part = as_array(evaluate_where(value, data, holds), data.num_rows)
         found = part if found is None else choose(holds, part, found)
         if found is part:
-            found = compute.if_else(holds, part, pa.scalar(None, part.type))
+            found = compute.if_else(holds, part, small_scalar(None, part.type))
         pending = compute.and_(pending, compute.invert(holds))
     return found
 

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.types as pt
 
-from deltalog._util.kernels import Datum, compute, pc
+from deltalog._util.kernels import FALSE, Datum, compute, pc
+from deltalog._util.small_arrays import small_array, small_scalar
 from deltalog.errors import InvalidInputError
 from deltalog.expressions.literals import array_of
 from deltalog.expressions.rows import NO, by_row, is_constant
@@ -84,7 +85,7 @@ def all_null(*sides: Datum) -> Datum:
     for side in sides:
         if not isinstance(side, pa.Scalar):
             return pa.nulls(len(side), pa.bool_())
-    return pa.scalar(None, pa.bool_())
+    return small_scalar(None, pa.bool_())
 
 
 def _with_nan(operator: str, left: Datum, right: Datum, found: Any) -> Datum:
@@ -96,7 +97,7 @@ def _with_nan(operator: str, left: Datum, right: Datum, found: Any) -> Datum:
     # Swap the masks for > and >=, so that these operators share the code of < and <=.
     if operator in {">", ">="}:
         left_nan, right_nan = right_nan, left_nan
-    no = pa.scalar(NO)
+    no = FALSE
     left_nan = no if left_nan is None else left_nan
     right_nan = no if right_nan is None else right_nan
     both = pc.and_kleene(left_nan, right_nan)
@@ -110,7 +111,7 @@ def _with_nan(operator: str, left: Datum, right: Datum, found: Any) -> Datum:
         case _:
             answer = pc.or_kleene(found, right_nan)
     # The result of comparing NULL with NaN is NULL.
-    return compute.if_else(compute.is_valid(found), answer, pa.scalar(None, pa.bool_()))
+    return compute.if_else(compute.is_valid(found), answer, small_scalar(None, pa.bool_()))
 
 
 def _nan(side: Datum) -> Datum | None:
@@ -187,20 +188,20 @@ def members(options: list[pa.Scalar[Any]], kind: pa.DataType) -> Members:
     if not pt.is_nested(kind) and not pt.is_null(kind):
         values = array_of(known, kind)
         if pt.is_floating(kind):
-            values = compute.add(values, pa.scalar(0.0, kind))
+            values = compute.add(values, small_scalar(0.0, kind))
     return Members(known, values, len(known) < len(options))
 
 
 def is_member(operand: Datum, options: Members) -> Datum:
     """Whether the operand equals a constant. NULL if it equals none and the list contains NULL."""
     if options.values is None:
-        found: Any = pa.scalar(NO)
+        found: Any = FALSE
         for option in options.known:
             found = pc.or_kleene(found, compare("=", operand, option))
         return _null_where_unknown(found, operand, options.has_null)
     if pt.is_floating(operand.type):
         # `is_in` compares hashes, which differ for -0.0 and 0.0. Adding 0.0 turns -0.0 into 0.0.
-        operand = compute.add(operand, pa.scalar(0.0, operand.type))
+        operand = compute.add(operand, small_scalar(0.0, operand.type))
     found = compute.is_in(operand, value_set=options.values)
     return _null_where_unknown(found, operand, options.has_null)
 
@@ -209,7 +210,7 @@ def _null_where_unknown(found: Any, operand: Datum, has_null: bool) -> Datum:  #
     is_known: Any = compute.is_valid(operand)
     if has_null:
         is_known = compute.and_(is_known, found)
-    return compute.if_else(is_known, found, pa.scalar(None, pa.bool_()))
+    return compute.if_else(is_known, found, small_scalar(None, pa.bool_()))
 
 
 def like(operand: Datum, pattern: str, escape: str, *, ignore_case: bool) -> Datum:
@@ -279,7 +280,8 @@ def like_by_row(operand: Datum, pattern: Datum, escape: str, *, ignore_case: boo
     """Return LIKE with a non-constant pattern. Cost: by row; each pattern is compiled."""
 
     def matches(text: str, shape: str) -> bool | None:
-        found: bool | None = like(pa.scalar(text), shape, escape, ignore_case=ignore_case).as_py()
+        one = small_scalar(text, pa.string())
+        found: bool | None = like(one, shape, escape, ignore_case=ignore_case).as_py()
         return found
 
     return by_row(matches, pa.bool_(), operand, pattern)
@@ -315,7 +317,7 @@ def keys(texts: Datum, collation: str) -> Datum:
 
 def keys_of(texts: Sequence[str | None], collation: str) -> list[str | None]:
     """Return the collation keys of some constants."""
-    found: list[str | None] = keys(pa.array(texts, pa.string()), collation).to_pylist()
+    found: list[str | None] = keys(small_array(texts, pa.string()), collation).to_pylist()
     return found
 
 

@@ -141,7 +141,8 @@ def _element(
     index = compute.if_else(is_there, index, pa.scalar(None, index.type))
     if not is_try and compute.any(is_wrong).as_py():
         raise InvalidInputError(
-            "an array has no such element: compare the index with size(…) first"
+            "an array has no element with this index: compare the index with size(…) first, or "
+            "write get(array, index), which returns NULL instead"
         )
     # `starts` are positions in the result of `list_flatten`, which omits the values of NULL lists.
     ends = compute.cumulative_sum(compute.cast(compute.fill_null(lengths, 0), pa.int64()))

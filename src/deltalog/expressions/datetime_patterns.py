@@ -137,6 +137,7 @@ def _writer(part: Segment, pattern: str, *, of_era: bool) -> Callable[[DateTimeF
     if write is None:
         raise InvalidInputError(
             f"deltalog does not support {part.letter * part.width!r} of the pattern {pattern!r}"
+            f"{_advice(pattern)}"
         )
     return write
 
@@ -241,8 +242,29 @@ def _reader(part: Segment, pattern: str) -> str:
     if reader is None:
         raise InvalidInputError(
             f"deltalog cannot read {part.letter * part.width!r} of the pattern {pattern!r}"
+            f"{_advice(pattern)}"
         )
     return reader
+
+
+def _advice(pattern: str) -> str:
+    """Return how a pattern of another language is written; empty if it is one of Java."""
+    if "%" in pattern:
+        meant = re.sub("%(.)", lambda found: _OF_STRFTIME.get(found[1], found[0]), pattern)
+        shown = "yyyy-MM-dd HH:mm:ss" if "%" in meant else meant
+        return f"; the letters are those of Java, not of strftime: write {shown!r}"
+    if "Y" in pattern or "D" in pattern:
+        meant = pattern.replace("Y", "y").replace("D", "d").replace("H24", "H").replace("MI", "mm")
+        return f"; the letters are those of Java, such as y for years and d for days: {meant!r}"
+    return ""
+
+
+_OF_STRFTIME: Final = {
+    "Y": "yyyy", "y": "yy", "m": "MM", "d": "dd", "H": "HH", "I": "hh", "M": "mm", "S": "ss",
+    "f": "SSSSSS", "p": "a", "b": "MMM", "B": "MMMM", "a": "E", "A": "EEEE", "j": "DDD",
+    "z": "Z", "F": "yyyy-MM-dd", "T": "HH:mm:ss", "%": "%",
+}  # fmt: skip
+"""Letters of strftime → those of Java."""
 
 
 def _micros(fields: dict[str, str | None]) -> int | None:

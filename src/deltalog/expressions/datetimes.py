@@ -15,7 +15,7 @@ from deltalog._util.clock import (
     days_from_civil,
     days_in_month,
 )
-from deltalog._util.kernels import Array, Datum, compute, pc
+from deltalog._util.kernels import TRUE, Array, Datum, compute, pc
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import string_forms
 from deltalog.expressions.casts import floor_divide
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _WALL: Final = pa.timestamp("us")
-_UNITS: Final = {
+DATE_UNITS: Final = {
     "year": "year",
     "yyyy": "year",
     "yy": "year",
@@ -41,8 +41,8 @@ _UNITS: Final = {
     "mm": "month",
     "week": "week",
 }
-_CLOCK_UNITS: Final = {
-    **_UNITS,
+CLOCK_UNITS: Final = {
+    **DATE_UNITS,
     "day": "day",
     "dd": "day",
     "hour": "hour",
@@ -79,12 +79,12 @@ def date_trunc(unit: Datum, moment: Datum) -> Datum:
 
     Cost: one pass for each distinct unit, if the unit is not constant.
     """
-    return _truncated(moment, unit, _CLOCK_UNITS)
+    return _truncated(moment, unit, CLOCK_UNITS)
 
 
 def trunc(date: Datum, unit: Datum) -> Datum:
     """Truncate a date to a unit; an unknown unit returns NULL."""
-    return _truncated(date, unit, _UNITS)
+    return _truncated(date, unit, DATE_UNITS)
 
 
 def _truncated(moment: Datum, unit: Datum, units: dict[str, str]) -> Datum:
@@ -360,7 +360,7 @@ def _next_day(days: int, name: str) -> int:
 
 def months_between(end: Datum, start: Datum, is_rounded: Datum | None = None) -> Datum:
     """Return the number of months from `start` to `end`, with 31 days per month. Cost: by row."""
-    rounded = pa.scalar(value=True) if is_rounded is None else is_rounded
+    rounded = TRUE if is_rounded is None else is_rounded
     micros = compute.cast(end, pa.int64()), compute.cast(start, pa.int64())
     return by_row(_months_between, pa.float64(), *micros, rounded)
 

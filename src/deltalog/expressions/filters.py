@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 import logging
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from deltalog._util.escaping import name_key, path_key
@@ -29,7 +30,7 @@ from deltalog.schema.columns import find_field, walk
 from deltalog.schema.types import STRING, DataType, StructType
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
 logger: logging.Logger = logging.getLogger(__name__)
 
@@ -68,22 +69,31 @@ def as_expression(
     elif isinstance(predicate, pc.Expression):
         found = as_meant(from_arrow_expression(predicate, to_arrow_schema(schema)), schema)
     else:
-        given: Any = predicate  # callers may pass other types
-        hint = ""
-        if type(given).__module__.partition(".")[0] == "polars":
-            hint = "; a condition of Polars filters to_polars(lazy=True)"
-        elif callable(given):
-            hint = "; deltalog.col('name') > 1 is an expression"
-        raise InvalidInputError(
-            f"cannot use {predicate!r} as a condition: expected an expression, SQL, a list of "
-            f"(column, operator, value) or a pyarrow expression{hint}"
-        )
+        raise _no_condition(predicate)
     if isinstance(predicate, Expression | str):
         warn_of_null(found)
     if isinstance(predicate, pc.Expression):
         # Engines that pass a pyarrow expression compare the bytes of strings.
         text_rules = TextRules.BYTES
     return fold(resolve_predicate(found, schema, session, text_rules=text_rules))
+
+
+def _no_condition(given: Any) -> InvalidInputError:
+    """Return the error about an object that is no condition, with what to write instead."""
+    hint, shown = "", repr(given)
+    if isinstance(given, Mapping):
+        pairs = ", ".join(f"({name!r}, '=', {value!r})" for name, value in given.items())
+        hint = f"; for equal values, write [{pairs}]"
+    elif hasattr(given, "__array__"):
+        hint, shown = "; a condition names columns, as in 'id > 1'", f"a {type(given).__name__}"
+    elif type(given).__module__.partition(".")[0] == "polars":
+        hint = "; a condition of Polars filters to_polars(lazy=True)"
+    elif callable(given):
+        hint = "; deltalog.col('name') > 1 is an expression"
+    return InvalidInputError(
+        f"cannot use {shown} as a condition: expected an expression, SQL, a list of "
+        f"(column, operator, value) or a pyarrow expression{hint}"
+    )
 
 
 def warn_of_null(condition: Expression) -> None:

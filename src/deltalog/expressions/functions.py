@@ -15,6 +15,7 @@ from deltalog.errors import InvalidInputError
 from deltalog.expressions import signatures as rules
 from deltalog.expressions.coercion import DATETIMES, INTEGRALS, is_decimal, is_numeric
 from deltalog.expressions.nodes import Column, Literal
+from deltalog.expressions.other_dialects import instead_of
 from deltalog.expressions.signatures import (
     Function,
     Parameters,
@@ -525,17 +526,9 @@ OF_LOCALES: Final = frozenset({"lower", "upper"})
 TRIMS: Final = frozenset({"ltrim", "rtrim", "trim"})
 
 
+_SIMILAR: Final = 0.75
+"""The minimum similarity of a function that is suggested; less would be a guess."""
 _AGGREGATES: Final = frozenset({"avg", "count", "first", "last", "max", "mean", "min", "sum"})
-_OTHER_DIALECTS: Final = {
-    "strftime": "date_format(moment, 'yyyy-MM-dd')",
-    "to_char": "date_format(moment, 'yyyy-MM-dd')",
-    "strptime": "to_timestamp(string, 'yyyy-MM-dd')",
-    "len": "length(string)",
-    "list_contains": "array_contains(array, value)",
-    "list": "collect_list(value)",
-    "unnest": "explode(array)",
-}
-"""Functions of other SQL dialects → those of Spark."""
 
 
 def find_function(name: str, count: int, others: Collection[str] = ()) -> Function:
@@ -553,12 +546,12 @@ def find_function(name: str, count: int, others: Collection[str] = ()) -> Functi
     if name in REFUSED:
         raise InvalidInputError(f"deltalog does not compute {name}: {REFUSED[name]}")
     if function is None:
-        close = difflib.get_close_matches(name, [*FUNCTIONS, *others], n=1)
+        close = difflib.get_close_matches(name, [*FUNCTIONS, *others], 1, _SIMILAR)
         hint = f"; did you mean {close[0]!r}?" if close else ""
         if name in _AGGREGATES:
             hint = " for one row: it is an aggregate function, which only a query can use"
-        elif name in _OTHER_DIALECTS:
-            hint = f"; Spark's name is {_OTHER_DIALECTS[name]}"
+        elif instead := instead_of(name):
+            hint = instead
         raise InvalidInputError(f"deltalog has no SQL function {name!r}{hint}")
     if count < function.least or (function.most is not None and count > function.most):
         wanted = str(function.least)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.types as pt
 
+from deltalog._util.small_arrays import small_array, small_scalar
 from deltalog.errors import InvalidInputError
 from deltalog.expressions.coercion import common_type
 from deltalog.schema.arrow import from_arrow_type, to_arrow_type
@@ -289,10 +290,31 @@ def to_scalar(value: object, data_type: DataType) -> pa.Scalar[Any]:
     """
     if isinstance(value, dt.timedelta):
         value = value // _MICROSECOND  # Arrow's own conversion overflows for large timedeltas
+    if isinstance(value, dict | list | tuple):
+        _check_fields(value, data_type)
     try:
-        return pa.scalar(value, type=to_arrow_type(data_type))
+        return small_scalar(value, to_arrow_type(data_type))
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, TypeError, ValueError) as error:
         raise InvalidInputError(f"{value!r} is not a value of type {data_type}: {error}") from error
+
+
+def _check_fields(value: object, data_type: DataType) -> None:
+    """Raise for fields that a struct lacks, because Arrow would ignore them.
+
+    Raises:
+        InvalidInputError: a dictionary has such a field.
+    """
+    if isinstance(value, list | tuple) and isinstance(data_type, ArrayType):
+        for item in value:
+            _check_fields(item, data_type.element_type)
+    if isinstance(value, dict) and isinstance(data_type, StructType):
+        for name, item in value.items():
+            if name not in data_type.names:
+                raise InvalidInputError(
+                    f"{value!r} is not a value of type {data_type}: there is no field {name!r}; "
+                    f"the fields are {', '.join(map(repr, data_type.names))}"
+                )
+            _check_fields(item, data_type.fields_named(name)[0].type)
 
 
 def from_scalar(scalar: pa.Scalar[Any]) -> Any:
@@ -319,11 +341,11 @@ def to_array(values: Sequence[object], data_type: DataType) -> pa.Array[Any]:
     arrow_type = to_arrow_type(data_type)
     if set(map(type, values)) in ({int}, {str}):
         with suppress(pa.ArrowException, OverflowError):  # `to_scalar` raises a better error
-            return pa.array(values, arrow_type)
+            return small_array(values, arrow_type)
     return array_of([to_scalar(value, data_type) for value in values], arrow_type)
 
 
 def array_of(values: Sequence[pa.Scalar[Any]], arrow_type: pa.DataType) -> pa.Array[Any]:
     """Return an array of constants of one type."""
     counted = pt.is_temporal(arrow_type)  # as numbers, because Python's years end in 9999
-    return pa.array([one.value if counted else one.as_py() for one in values], arrow_type)  # type: ignore[attr-defined]  # temporal scalars have `value`
+    return small_array([one.value if counted else one.as_py() for one in values], arrow_type)  # type: ignore[attr-defined]  # temporal scalars have `value`

@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 from deltalog._util.argument_types import wrong_argument
+from deltalog._util.lazy_names import higher
 from deltalog._util.similar_names import SimilarNames, suggests_arguments
 from deltalog.errors import InvalidInputError
 from deltalog.schema.primitives.moments import is_missing
@@ -290,7 +291,7 @@ class Expression(Node, SimilarNames):
     def __bool__(self) -> NoReturn:
         """Refuse `and`, `or`, `not` and chained comparisons: Python would drop one side."""
         raise InvalidInputError(
-            f"cannot use the expression {self!r} as a Python truth value: "
+            f"cannot use the expression {higher('shown_sql')(self)} as a Python truth value: "
             "write & for and, | for or, ~ for not, is_in(values) for in, and put comparisons in "
             "brackets"
         )

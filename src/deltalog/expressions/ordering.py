@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from deltalog._util.kernels import compute
+from deltalog._util.kernels import FALSE, compute
 from deltalog.errors import InvalidInputError
 from deltalog.expressions.coercion import is_unordered
 from deltalog.expressions.nodes import Collate, Column, Comparison, Expression, IsNull, Literal, Or
@@ -134,7 +134,7 @@ def arranged(rows: pa.Table, keys: Sequence[SortKey], columns: Sequence[Any]) ->
         if values.null_count:
             add(compute.is_null(values).cast(pa.int8()), descending=key.nulls_first)
         if pa.types.is_floating(values.type):
-            is_nan = compute.fill_null(compute.is_nan(values), pa.scalar(value=False))
+            is_nan = compute.fill_null(compute.is_nan(values), FALSE)
             add(is_nan.cast(pa.int8()), descending=key.descending)
         add(values, descending=key.descending)
     table = pa.table(dict(zip(map(str, range(len(arrays))), arrays, strict=True)))

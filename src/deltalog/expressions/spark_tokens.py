@@ -42,7 +42,8 @@ _AT: Final = {
     "LIMIT": "a condition has no LIMIT",
     "ORDER": "a condition has no ORDER BY",
     "FROM": "to use the rows of another table, merge them: MERGE INTO … USING …",
-    "PRIMARY": "a table has no such keys; table.alter.set_key_index(columns) makes look-ups fast",
+    "PRIMARY": "a table has no such keys or indexes; table.alter.set_key_index(columns) makes "
+    "look-ups of keys fast",
 }
 _AFTER: Final = {
     "WHERE": "leave out WHERE",

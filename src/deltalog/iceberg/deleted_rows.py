@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.types as pt
 
-from deltalog._util.kernels import Array, compute, pc
+from deltalog._util.kernels import FALSE, Array, compute, pc
 from deltalog._util.paths import FileInfo, encode_path
 from deltalog.data.scan.reader import ScanTask, read_task
 from deltalog.data.scan.task import ReadSpec
@@ -306,7 +306,7 @@ def find_equal_rows(
             )
         found = []
         for columns, places in reading.rows(info.path, info.size_bytes):
-            is_deleted: Array = pa.repeat(pa.scalar(value=False), len(places))
+            is_deleted: Array = pa.repeat(FALSE, len(places))
             for key in keys:
                 marks = known[key].younger(columns, target.sequence_number)
                 if marks is None:

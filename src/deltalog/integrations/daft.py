@@ -439,7 +439,7 @@ def _files_of(scan: Scan, pushdowns: Pushdowns) -> _DaftFiles:
         if used is None or (used & set(partitions) and used - set(partitions)):
             return _DaftFiles()
         (of_partitions if used & set(partitions) else of_files).append(operand)
-    plan = plan_native(scan, DAFT)
+    plan = plan_native(scan, DAFT, has_filter=bool(of_files))
     if plan.is_renamed:
         return _DaftFiles()
     filtered: set[str] = set().union(*(_columns_of(one) or () for one in of_files))

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from deltalog._util.kernels import compute
+from deltalog._util.kernels import arrow, compute
 from deltalog._util.paths import canonical_paths
+from deltalog._util.small_arrays import small_array
 
 if TYPE_CHECKING:
     StringColumn = pa.StringArray | pa.ChunkedArray[pa.StringScalar]
@@ -92,23 +93,23 @@ def _first_of_each_key(table: pa.Table) -> pa.Table:
     # Each new key is assigned the next code. So the first row of a key has a new highest code.
     highest = compute.cumulative_max(codes.indices)
     risen = compute.greater(highest[1:], highest[:-1])
-    first = pa.concat_arrays([pa.array([True]), risen])
+    first = pa.concat_arrays([small_array([True], pa.bool_()), risen])
     return table.filter(first)
 
 
 def _order(versions: Column, oldest: int, *, is_remove: int) -> Column:
     """Return one integer for each action, which sorts by version, adds before removes, and row."""
-    rows = pa.array(range(len(versions)), pa.int64())
+    rows = arrow.arange(0, len(versions))
     rank = compute.add(compute.multiply(compute.subtract(versions, oldest), 2), is_remove)
-    shifted = compute.shift_left(rank, pa.scalar(_ROW_BITS, pa.int64()))
+    shifted = compute.shift_left(rank, _ROW_BITS)
     result: Column = compute.bit_wise_or(shifted, rows)
     return result
 
 
 def _rows(order: Column) -> pa.Array[Any]:
     rows = compute.bit_wise_and(order, _ROW_MASK)
-    if isinstance(rows, pa.ChunkedArray):
-        rows = rows.combine_chunks()
+    if isinstance(rows, pa.ChunkedArray):  # without chunks, `combine_chunks` imports pandas
+        rows = rows.combine_chunks() if rows.num_chunks else pa.nulls(0, rows.type)
     return rows.take(compute.sort_indices(rows))
 
 

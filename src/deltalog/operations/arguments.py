@@ -55,7 +55,11 @@ _GONE: Final = {
 }
 _WRITE: Final = "deltalog.write_deltalake(table, rows, mode=…)"
 _MEANT: Final = {
-    **dict.fromkeys(("forPath", "for_path", "forName", "open", "load"), "DeltaTable(location)"),
+    **dict.fromkeys(("forPath", "for_path", "open", "load"), "DeltaTable(location)"),
+    **dict.fromkeys(
+        ("forName", "for_name"),
+        "DeltaTable('uc://catalog.schema.table'), or deltalog.connect(catalog=…)",
+    ),
     **dict.fromkeys(("createOrReplace", "replace"), 'create(location, schema, mode="overwrite")'),
     **dict.fromkeys(("checkpoint", "checkpoints"), "create_checkpoint()"),
     **dict.fromkeys(("latest_version", "get_latest_version"), "version() of DeltaTable(location)"),

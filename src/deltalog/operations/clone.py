@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import pyarrow as pa
 
-from deltalog._util.kernels import compute, exact_sum
+from deltalog._util.kernels import TRUE, compute, exact_sum
 from deltalog._util.paths import (
     canonical_path,
     canonical_paths,
@@ -386,7 +386,7 @@ class FileNames:
         changed = {
             "path": self._paths(files.column("path")),
             "deletionVector": self._vectors(files.column("deletionVector")),
-            "dataChange": pa.repeat(pa.scalar(value=True), files.num_rows),
+            "dataChange": pa.repeat(TRUE, files.num_rows),
             "baseRowId": pa.nulls(files.num_rows, pa.int64()),
             "defaultRowCommitVersion": pa.nulls(files.num_rows, pa.int64()),
         }

@@ -128,7 +128,8 @@ def _staged(
 ) -> OutcomeT_co:
     with shown(progress, operation.doing) as tell:
         transaction.progress = ProgressCount(tell)
-        with naming_the_attempt(f"run {operation.name} on {transaction.store.root}"):
+        root = transaction.store.root
+        with naming_the_attempt(f"run {operation.name} on {root}", root):
             outcome = operation.stage(transaction, engine)
     transaction.add_metrics(outcome.metrics())
     return outcome

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
 
 import pyarrow as pa
 
-from deltalog._util.kernels import compute, exact_sum
+from deltalog._util.kernels import TRUE, compute, exact_sum
 from deltalog._util.paths import canonical_paths, decode_path
 from deltalog._util.readable import FILE, counted
 from deltalog.data.scan.plan import descriptor_of
@@ -401,7 +401,7 @@ def _changing(files: pa.Table, pure: Any, root: str) -> pa.Table:
 
 def _changed(files: pa.Table) -> pa.Table:
     """Return files with `dataChange` true."""
-    return _replaced(files, "dataChange", pa.repeat(pa.scalar(value=True), files.num_rows))
+    return _replaced(files, "dataChange", pa.repeat(TRUE, files.num_rows))
 
 
 def _replaced(files: pa.Table, name: str, values: Any) -> pa.Table:

@@ -20,7 +20,7 @@ from uuid import UUID
 import pyarrow as pa
 from pyroaring import BitMap64
 
-from deltalog._util.kernels import arrow, compute
+from deltalog._util.kernels import FALSE, arrow, compute
 from deltalog._util.paths import check_confined, decode_path, encode_path
 from deltalog.errors import DeletionVectorError, InvalidInputError
 from deltalog.protocol.actions.codec import check_storage_type
@@ -580,7 +580,7 @@ def keep_mask(bitmap: DeletionBitmap, start_row: int, num_rows: int) -> pa.Boole
     deleted = bitmap.count_between(start_row, start_row + num_rows)
     if deleted == 0:
         return None
-    marks: pa.BooleanArray = arrow.repeat(pa.scalar(value=False), deleted)
+    marks: pa.BooleanArray = arrow.repeat(FALSE, deleted)
     if deleted == num_rows:
         return marks
     rows = compute.subtract(bitmap.between(start_row, start_row + num_rows).to_arrow(), start_row)

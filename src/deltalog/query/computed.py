@@ -27,6 +27,7 @@ from deltalog._util.escaping import name_key
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import Literal, nodes, parse_sql
 from deltalog.expressions.aliases import WITHOUT_NAME
+from deltalog.expressions.other_dialects import instead_of
 from deltalog.expressions.render import quote_name, type_name
 from deltalog.expressions.trees import walk
 from deltalog.query.joins import Joined, Star, joined_by_names, with_naturals
@@ -516,7 +517,8 @@ class _Parts:
         row = next((AGGREGATES[kind] for kind in type(core).__mro__ if kind in AGGREGATES), None)
         if row is None or type(core) is exp.ApproxQuantile:
             name = name_of_function(core)
-            raise SyntaxProblem(start_of(node), f"deltalog has no SQL function {name!r} in queries")
+            problem = f"deltalog has no SQL function {name!r} in queries{instead_of(name)}"
+            raise SyntaxProblem(start_of(node), problem)
         kind, write = row
         values = list(children_of(core)) if isinstance(core, exp.Count) else []
         if values and all(map(is_whole_constant, values)):
@@ -560,7 +562,10 @@ def _asked_arguments(core: Expr, kind: ResultType) -> Iterator[Expr]:
     called = isinstance(core, exp.Anonymous)
     value = core.expressions[kind is ResultType.BY] if called else core.this
     while isinstance(value, exp.Distinct | exp.Order):
-        value = value.this or value.expressions[0]
+        inner = value.this or next(iter(value.expressions), None)
+        if inner is None:
+            raise SyntaxProblem(start_of(core), "expected a value after DISTINCT")
+        value = inner
     yield value
     second = core.args.get("expression")
     if kind in OF_DOUBLES and second is not None:

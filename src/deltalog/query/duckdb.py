@@ -226,8 +226,11 @@ def connect_duckdb(
         if is_closed:
             database.execute("SET GLOBAL lock_configuration = true")
     except duckdb.Error as error:
-        names = ", ".join(config)  # without values, because they may be secrets
-        raise InvalidInputError(f"cannot start DuckDB with {names}: {error}") from error
+        # Without values, because they may be secrets.
+        names = ", ".join(settings or config)
+        raise InvalidInputError(
+            f"cannot start DuckDB with the settings {names}: {error}; the settings are DuckDB's"
+        ) from error
     return Database(database)
 
 

@@ -115,6 +115,27 @@ _ERRORS: Final[tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]
         r"there is no column '\1' on the \2 side of JOIN … USING",
     ),
     (
+        re.compile(
+            r'Column "(.*?)" in (?:EXCLUDE|REPLACE) list not found in FROM clause.*', re.DOTALL
+        ),
+        r"there is no column '\1', which the list after * names",
+    ),
+    (
+        re.compile(r'Could not find key "(.*?)" in struct\s*Candidate Entries: (.*)', re.DOTALL),
+        lambda found: f"there is no field {found[1]!r}; the fields begin with {found[2]}",
+    ),
+    (
+        re.compile(r"Cannot extract field '(.*?)' from expression \"(.*?)\" because it is not .*"),
+        r"there is no field '\1': \2 is no struct; \2[0] is the first element of an array",
+    ),
+    (
+        re.compile(r"Overflow in (\w+) of (\w+) \((.*)\)!"),
+        lambda found: (
+            f"Overflow in {found[1]}: {found[3]} is out of the range of "
+            f"{_SQL_NAMES.get(found[2], found[2])}"
+        ),
+    ),
+    (
         re.compile(r"Subquery returns (\d+) columns - expected (\d+)"),
         r"a subquery that stands for values has \1 columns; expected \2",
     ),

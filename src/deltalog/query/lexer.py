@@ -196,7 +196,12 @@ class TextParts:
 def error_at(sql: str, place: int, problem: str, *, attempt: str = "read") -> InvalidInputError:
     """Return an error that contains a position in the statement. The caller raises the error."""
     advice = _advice(sql, place) if attempt == "read" else ""
-    return _error_at(sql, place, f"{problem}; {advice}" if advice else problem, attempt)
+    is_new = advice and advice not in problem
+    return _error_at(sql, place, f"{problem}; {advice}" if is_new else problem, attempt)
+
+
+_PLACEHOLDER: Final = re.compile(r":deltalog_parameter_\d+")
+"""The names of the parameters that a user writes as `?`."""
 
 
 def _error_at(sql: str, place: int, problem: str, attempt: str = "read") -> InvalidInputError:
@@ -205,6 +210,7 @@ def _error_at(sql: str, place: int, problem: str, attempt: str = "read") -> Inva
     begin = max(0, min(place - _EXCERPT // 2, len(sql) - _EXCERPT))
     end = begin + _EXCERPT
     shown = ("…" if begin else "") + sql[begin:end] + ("…" if end < len(sql) else "")
+    shown = _PLACEHOLDER.sub("?", shown)
     return InvalidInputError(
         f"cannot {attempt} the statement {shown!r} at line {line}, character {character}: {problem}"
     )
@@ -262,6 +268,21 @@ _FOREIGN: Final = {
     "CREATE TEMP VIEW": _VIEW,
     "CREATE TEMPORARY VIEW": _VIEW,
     "CREATE OR REPLACE VIEW": _VIEW,
+    "CREATE OR REPLACE TEMP VIEW": _VIEW,
+    "CREATE OR REPLACE TEMPORARY VIEW": _VIEW,
+    "CREATE MATERIALIZED VIEW": _VIEW,
+    "CREATE OR REPLACE MATERIALIZED VIEW": _VIEW,
+    "DROP VIEW": _VIEW,
+    "CREATE FUNCTION": "there are no functions of users; QueryBuilder and Python compute more",
+    "RETURNING": "no change returns rows; SELECT reads them",
+    "MODIFY": "write ALTER TABLE t ALTER COLUMN c TYPE …",
+    "VACUUM … DRY": "write DRY RUN",
+    "VACUUM … DAYS": "write the hours, as in RETAIN 168 HOURS",
+    "SIMILAR TO": "write column RLIKE 'pattern'",
+    "~": "write column RLIKE 'pattern'",
+    "SAFE_CAST": "write try_cast(value AS type)",
+    "MERGE … INSERT VALUES": "write INSERT (columns) VALUES (…), or INSERT *",
+    "MERGE … UPDATE *": "write UPDATE SET *",
     "BEGIN": _TRANSACTION,
     "START TRANSACTION": _TRANSACTION,
     "COMMIT": _TRANSACTION,
@@ -285,6 +306,34 @@ _FOREIGN: Final = {
     "% S": "a parameter is written ? (with a list of values) or :name (with a dictionary)",
 }
 """Keywords of other dialects → what to write instead. Before `…` is the statement's first word."""
+_NO_STATISTICS: Final = "no statement is needed: each write stores statistics of its files"
+_NO_CACHE: Final = "no statement is needed: each query reads the newest version"
+_NO_ACCESS: Final = "the catalog or the store decides who may access a table"
+_FIRST: Final = {
+    "SET": "connect(settings={…}) sets options of a session, ALTER TABLE t SET TBLPROPERTIES (…) "
+    "those of a table, and parameters={…} values",
+    "ANALYZE": _NO_STATISTICS,
+    **dict.fromkeys(("REFRESH", "CACHE", "UNCACHE", "INVALIDATE", "CLEAR"), _NO_CACHE),
+    "MSCK": "no statement is needed: the log contains the partitions; FSCK REPAIR TABLE t removes "
+    "missing files from it",
+    **dict.fromkeys(("GRANT", "REVOKE", "DENY"), _NO_ACCESS),
+    **dict.fromkeys(
+        ("CALL", "EXEC", "EXECUTE", "DO", "DECLARE"),
+        "there are no procedures; OPTIMIZE, VACUUM, RESTORE and others are statements",
+    ),
+    "CLONE": "write CREATE TABLE copy SHALLOW CLONE t",
+    "PIVOT": "write SELECT * FROM t PIVOT (sum(x) FOR name IN ('a', 'b'))",
+    "UNPIVOT": "write SELECT * FROM t UNPIVOT (value FOR name IN (a, b))",
+    "SUMMARIZE": "write SELECT count(x), min(x), max(x), avg(x) FROM t, or DESCRIBE DETAIL t",
+    **dict.fromkeys(
+        ("ATTACH", "DETACH", "INSTALL", "IMPORT", "EXPORT"),
+        "connect({'t': table}) or connect(catalog=…) names tables",
+    ),
+    **dict.fromkeys(
+        ("UNLOAD", "PUT"), "run a query and write its result, as in sql(…).to_polars()"
+    ),
+}
+"""First words of statements that deltalog lacks → what to do instead."""
 _BESIDE_WORDS: Final = 2
 """The maximum distance of such keywords from the error; elsewhere, they are not its cause."""
 _CLAUSES: Final = ("FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "VALUES", "SELECT",
@@ -304,9 +353,13 @@ def _advice(sql: str, place: int) -> str:
         first, _, rest = keywords.rpartition(" … ")
         if (not first or words[0].says(first)) and _is_beside(words, rest.split(), at):
             return advice
+    if at == 0 and (instead := _FIRST.get(words[0].text.upper())):
+        return instead
     for number in range(at, max(at - 2, -1), -1):
         word, before = words[number], words[number - 1] if number else None
-        if word.kind != "word" or (before and any(map(before.says, _BEFORE_TABLE))):
+        if word.kind != "word" or word.says("DATE"):
+            continue
+        if before and any(map(before.says, _BEFORE_TABLE)):
             continue
         text = word.text.upper()
         close = get_close_matches(text, _CLAUSES, 1, _SIMILAR)

@@ -109,8 +109,7 @@ def read_query(text: str) -> ReadQuery:
     except FAILURES as error:
         (found, *_) = getattr(error, "errors", None) or [{}]
         place = source.origin(found.get("start", 0))
-        lines = str(found.get("description") or error).splitlines() or ["expected a query"]
-        raise SyntaxProblem(place, lines[0]) from error
+        raise SyntaxProblem(place, _problem(error, found)) from error
     tree = trees[0] if trees else None
     if len(trees) != 1 or not isinstance(tree, exp.Query | exp.Values):
         raise SyntaxProblem(0, "expected one query")
@@ -123,6 +122,15 @@ def read_query(text: str) -> ReadQuery:
     if options:
         _note_options(tree, split(plain), options, source)
     return ReadQuery(tree, source, plain, options)
+
+
+def _problem(error: Exception, found: dict[str, Any]) -> str:
+    """Return the first line of an error of sqlglot, in terms of the query."""
+    if isinstance(error, IndexError):
+        return "expected more arguments of a function"
+    lines = str(found.get("description") or error).splitlines() or ["expected a query"]
+    types = "STRING, INT, BIGINT, DOUBLE, DECIMAL(p, s), DATE, TIMESTAMP, BOOLEAN or ARRAY<INT>"
+    return f"{lines[0]}: such as {types}" if "expected type" in lines[0].lower() else lines[0]
 
 
 def _check_limits(tree: Expr, source: TextOfParts) -> None:

@@ -102,7 +102,10 @@ def check_partition_columns(schema: StructType, partition_columns: Sequence[str]
         field = find_field(schema, (name,))
         kind, collation = field.type, own_collation(field)
         if not isinstance(kind, PrimitiveType) or kind.primitive.codec.encode is None:
-            raise InvalidInputError(f"cannot partition by column {name!r} of type {kind}")
+            raise InvalidInputError(
+                f"cannot partition by column {name!r} of type {kind}: expected a column of "
+                "numbers, strings, dates or timestamps"
+            )
         if collation != BY_BYTES:
             raise InvalidInputError(
                 f"cannot partition by column {name!r}: it has the collation {collation}, "

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from deltalog._util.cards import card, grid, indented
 from deltalog._util.escaping import name_key
 from deltalog._util.readable import counted
-from deltalog.errors import InvalidInputError
+from deltalog.errors import ConstraintViolationError, InvalidInputError, SchemaMismatchError
 from deltalog.schema.interchange import FORMS, Form
 from deltalog.schema.types import (
     CURRENT_DEFAULT_KEY,
@@ -56,21 +56,31 @@ def find_field(schema: StructType, path: str | Path) -> Field:
 
 
 @contextmanager
-def naming_the_attempt(attempt: str) -> Iterator[None]:
-    """Add what was attempted to errors about unknown columns in the block.
+def naming_the_attempt(attempt: str, table: str | None = None) -> Iterator[None]:
+    """Add what was attempted to errors about unknown columns and values in the block.
 
     Args:
         attempt: the operation and the table, such as `scan /data/t`.
+        table: the location of the table, if all errors of arguments that do not contain it shall
+            say what was attempted.
     """
     try:
         yield
-    except InvalidInputError as error:
-        if not str(error).startswith(_UNKNOWN):
+    except (ConstraintViolationError, SchemaMismatchError) as error:
+        if table is None or not error.args[0].startswith(_OF_DATA):
             raise
-        raise InvalidInputError(f"cannot {attempt}: {error}") from None
+        rest = error.args[0].removeprefix(_OF_DATA)
+        raise error.with_message(f"cannot write the data to {table}: {rest}") from error.__cause__
+    except InvalidInputError as error:
+        message = error.args[0]
+        is_bare = table is not None and type(error) is InvalidInputError and table not in message
+        if not is_bare and not message.startswith(_BARE):
+            raise
+        raise error.with_message(f"cannot {attempt}: {message}") from error.__cause__
 
 
-_UNKNOWN: Final = "there is no column"
+_BARE: Final = ("there is no column", "cannot cast ", "cannot compare ")
+_OF_DATA: Final = "cannot write the data: "
 
 
 def canonical_path_of(schema: StructType, path: str | Path) -> Path:
@@ -250,6 +260,10 @@ def _step(current: DataType, name: str, path: Path, resolved: list[str]) -> Fiel
             )
 
 
+_INTERNAL: Final = "__deltalog"
+"""How the names of columns begin that deltalog adds while an operation runs."""
+
+
 def _by_name(struct: StructType, name: str, path: Path, resolved: list[str]) -> Field:
     found = struct.fields_named(name)
     if len(found) == 1:
@@ -259,15 +273,16 @@ def _by_name(struct: StructType, name: str, path: Path, resolved: list[str]) -> 
         names = ", ".join(repr(field.name) for field in found)
         raise InvalidInputError(f"the column {whole!r} is ambiguous: it may be {names}")
     prefix = "".join(f"{part}." for part in resolved)
-    by_folded = {name_key(known): known for known in struct.names}
+    names_of_tables = [known for known in struct.names if not known.startswith(_INTERNAL)]
+    by_folded = {name_key(known): known for known in names_of_tables}
     close = difflib.get_close_matches(name_key(name), by_folded, n=1)
     if close:
         hint = f"did you mean {prefix + by_folded[close[0]]!r}?"
-    elif not struct.names:
+    elif not names_of_tables:
         hint = "there are no columns"
     else:
-        hint = f"the columns are {', '.join(repr(prefix + known) for known in struct.names[:20])}"
-        hint += ", …" if len(struct.names) > 20 else ""
+        shown = ", ".join(repr(prefix + known) for known in names_of_tables[:20])
+        hint = f"the columns are {shown}{', …' if len(names_of_tables) > 20 else ''}"
     raise InvalidInputError(f"there is no column {whole!r}: {hint}{_on_form(whole)}")
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from deltalog._util.argument_types import wrong_argument
 from deltalog._util.cached import FrozenDict, FrozenList
@@ -401,6 +401,13 @@ class StructType(SchemaPart):
     def __len__(self) -> int:
         """Return the number of fields."""
         return len(self.fields)
+
+    if not TYPE_CHECKING:  # type checkers must report this use
+
+        def __getitem__(self, key: object) -> NoReturn:
+            """Raise an error that names how to get a field."""
+            instead = f"fields[{key}]" if isinstance(key, int) else f"fields_named({key!r})[0]"
+            raise TypeError(f"a {type(self).__name__} has no items: use {instead}, or names")
 
     def json(self) -> dict[str, Any]:
         """Return the protocol's JSON as a dictionary."""

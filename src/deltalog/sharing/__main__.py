@@ -12,12 +12,18 @@ from deltalog._util.escaping import printable_json
 from deltalog._util.json import dumps
 from deltalog._util.readable import counted
 from deltalog.errors import DeltaError, InvalidInputError
-from deltalog.sharing.server.application import check_tables
-from deltalog.sharing.server.config_file import load_config
-from deltalog.sharing.server.serving import serve
-from deltalog.sharing.server.tables import tables_of
-from deltalog.sharing.server.tokens import token_digest
-from deltalog.sharing.wire.profile import BearerToken, Profile, encode_profile
+
+try:
+    from deltalog.sharing.server.application import check_tables
+    from deltalog.sharing.server.config_file import load_config
+    from deltalog.sharing.server.serving import serve
+    from deltalog.sharing.server.tables import tables_of
+    from deltalog.sharing.server.tokens import token_digest
+    from deltalog.sharing.wire.profile import BearerToken, Profile, encode_profile
+except InvalidInputError as _error:
+    if __name__ != "__main__":
+        raise
+    sys.exit(f"error: {_error}")
 
 _ENDPOINT: Final = "http://localhost:8080/delta-sharing/"
 

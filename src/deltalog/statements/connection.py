@@ -145,9 +145,20 @@ ROWID: Final = TypeKind("ROWID")
 
 _MEANT: Final = {
     **dict.fromkeys(("query", "run"), "execute(statement)"),
+    **dict.fromkeys(("table", "view"), "sql('SELECT * FROM t')"),
+    **dict.fromkeys(("tables", "list_tables", "show_tables"), "sql('SHOW TABLES')"),
+    "executemany": "cursor().executemany(statement, values)",
     **dict.fromkeys(("fetchall", "fetchone", "fetchmany"), "execute(statement).fetchall()"),
 }
 """Methods of other libraries' connections."""
+_FETCHED: Final = {
+    **dict.fromkeys(
+        ("df", "fetchdf", "fetch_df", "to_pandas", "toPandas"), "connection.sql(…).to_pandas()"
+    ),
+    **dict.fromkeys(("pl", "to_polars"), "connection.sql(…).to_polars()"),
+    **dict.fromkeys(("arrow", "to_arrow", "to_table"), "fetch_arrow_table()"),
+}
+"""Methods of other libraries' cursors."""
 
 
 @checks_types
@@ -272,7 +283,7 @@ class Connection(SimilarNames):
 
 
 @checks_types
-class Cursor:
+class Cursor(SimilarNames):
     """A cursor (PEP 249), which runs statements and returns rows as tuples or as Arrow data.
 
     Attributes:
@@ -282,6 +293,8 @@ class Cursor:
     Args:
         connection: the connection that runs the statements.
     """
+
+    _meant = _FETCHED
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection

@@ -5,9 +5,11 @@ Protocol: none
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import PurePath
+from difflib import get_close_matches
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -26,6 +28,7 @@ from deltalog.log.context import utc_context
 from deltalog.operations.changes.assign import Assignments, Scope
 from deltalog.operations.engine import Engine, LocalEngine
 from deltalog.query.duckdb import connect_duckdb, with_schema
+from deltalog.query.lexer import split
 from deltalog.query.names import QualifiedName
 from deltalog.query.native import EVERYTHING, TableRead
 from deltalog.query.running import query_translated
@@ -183,12 +186,19 @@ class LocalSession:
             raise InvalidInputError(
                 f"cannot use {name} as a Delta table: it was registered as other rows"
             )
+        if name.location is not None:
+            place = name.location if "://" in name.location else Path(name.location).absolute()
+            raise TableNotFoundError(
+                f"cannot find the table {name}: expected a Delta table, found none at {place}"
+            )
         absence = self.namespaces.absence(name)
         if absence is not None:
             raise TableNotFoundError(f"cannot find the table {name}: {absence}")
         if advice := self.namespaces.advice(name):
             raise TableNotFoundError(f"cannot find the table {name}: {advice}")
-        known = ", ".join(str(own) for own, _ in self._registered.values()) or "none"
+        own_names = [str(own) for own, _ in self._registered.values()]
+        close = get_close_matches(str(name), own_names, 1)
+        known = ", ".join(own_names) or "none"
         passed = (
             ""
             if self._registered or "/" in name.parts[-1]
@@ -197,6 +207,7 @@ class LocalSession:
         )
         raise TableNotFoundError(
             f"cannot find the table {name}: it is not one of the registered tables ({known}); "
+            f"{f'did you mean {close[0]}? ' if close else ''}"
             f"{passed}to use a table without a name, write its location: delta.`/path`"
         )
 
@@ -255,6 +266,12 @@ class LocalSession:
             return
         if to.key in self._registered:
             raise InvalidInputError(f"cannot rename {name} to {to}: that name is taken")
+        if name.key in self._passed:
+            raise InvalidInputError(
+                f"cannot rename {name} to {to}: it is a name for this session only, of the table "
+                f"{table.table_uri}; register the table with the new name, as in sql(query, "
+                f"{to.parts[-1]}=table)"
+            )
         self.forget(name)
         self.note(to, table)
 
@@ -281,8 +298,20 @@ class LocalSession:
 
     def select(self, query: Query) -> pa.RecordBatchReader:
         """Return the rows of a query as a stream."""
+        if '"' in query.text:
+            self._warn_of_quotes(query)
         selected = self._selected(query)
         return self._answered(query, "") if selected is None else selected.to_reader()
+
+    def _warn_of_quotes(self, query: Query) -> None:
+        """Log strings in double quotes that are names of columns, as in other dialects."""
+        words = split(query.text)
+        strings = {word.text[1:-1] for word in words if word.text[:1] == '"'}
+        for reference in translated(query.text).tables.values() if strings else ():
+            table = self._table_of(bound(reference, query.parameters))
+            names = () if table is None else table.snapshot.configuration.schema.names
+            for name in strings.intersection(names):
+                _logger.warning('"%s" is a string, as in Spark; the column is `%s`', name, name)
 
     def expression(
         self,
@@ -445,6 +474,9 @@ class LocalSession:
 
 
 # --- rows for operations: from a query, from a stream, or cast to the types of a table
+
+
+_logger = logging.getLogger("deltalog.statements")
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _UNEXPECTED: Final = re.compile(r"got an unexpected keyword argument '(\w+)'")
 """How Python refuses an argument. Options that deltalog does not know are passed to the client."""
+_NATIVE_HADOOP: Final = re.compile("libhdfs|libjvm|CLASSPATH")
 
 
 def storage_error(
@@ -47,7 +48,32 @@ def storage_error(
             f"storage option {unknown[1]!r}"
         )
     detail = redact(f"{type(error).__name__}: {error}", secrets)
-    return _meaning(error)(f"cannot {operation} {redact(path, secrets)!r}: {detail}")
+    advice = _advice(error)
+    return _meaning(error)(f"cannot {operation} {redact(path, secrets)!r}: {detail}{advice}")
+
+
+def _advice(error: Exception) -> str:
+    """Return what to do about a failure that the client's message does not explain."""
+    for kind in {kind.name: kind for kind in KINDS.values()}.values():
+        if kind.credentials and says(error, kind.says_unconfigured.split()):
+            return f"; {kind.credentials}"
+    if says(error, _NO_CONNECTION):
+        return "; check the endpoint in storage_options, and the network"
+    if isinstance(error, NotADirectoryError):
+        return "; the location, or a directory above it, is a file"
+    if _NATIVE_HADOOP.search(str(error)):
+        return (
+            "; pyarrow reads HDFS with Hadoop's libraries: install Java and Hadoop's client, and "
+            "set JAVA_HOME, HADOOP_HOME and CLASSPATH=$(hadoop classpath --glob), or open "
+            "webhdfs://"
+        )
+    return ""
+
+
+_NO_CONNECTION: Final = frozenset(
+    {"EndpointConnectionError", "ClientConnectorDNSError", "ClientConnectorError"}
+)
+"""Names of errors of clients that could not connect to a service."""
 
 
 @contextlib.contextmanager

@@ -42,6 +42,7 @@ from deltalog.storage.options import (
     FSYNC,
     TRUSTED_LOCATIONS,
     ExpiringOptions,
+    check_effect,
     commit_objection,
     secrets_of,
     trusted_locations,
@@ -98,13 +99,17 @@ def open_store(
     raise _no_location(table)
 
 
-def _no_location(table: object) -> InvalidInputError:
-    kind = type(table)
-    found = kind.__name__
-    if kind.__module__.partition(".")[0] == "deltalake" and found == "DeltaTable":
-        found = "a DeltaTable of deltalake; pass its table_uri, and the storage_options"
+def _no_location(given: Any) -> InvalidInputError:
+    kind, advice = type(given), ""
+    if kind.__module__.partition(".")[0] == "deltalake" and kind.__name__ == "DeltaTable":
+        advice = " of deltalake; pass its table_uri, and the storage_options"
+    elif hasattr(given, "table_uri"):
+        advice = "; the table is open: pass its table_uri"
+    elif hasattr(given, "columns"):
+        advice = "; write_deltalake(location, data) makes a table of rows"
     return InvalidInputError(
-        f"expected a table's location as a string, a path or a Store, found {found}"
+        "cannot open a table: expected a table's location as a string, a path or a Store, found "
+        f"{kind.__name__}{advice}"
     )
 
 
@@ -155,6 +160,8 @@ class FsspecStore:
             self._kind = store_kind(self._root)
         else:
             self._kind = kind_of_filesystem(self._given)
+        if self._given is None and isinstance(self._options, Mapping):
+            check_effect(self._kind, self._options)
         self._container = container_of(self._root)
         self._home = self._home_within(within)
         self._forget_files()
@@ -236,9 +243,7 @@ class FsspecStore:
         Raises:
             UnsafePathError: the path leaves the table through a link.
         """
-        options = self._options if isinstance(self._options, Mapping) else {}
-        if (objection := commit_objection(self._kind, options)) is not None:
-            raise StorageError(f"cannot create {join(self._root, path)!r}: {objection}")
+        self._check_commits(path)
         try:
             self._run("create", path, lambda files, full: files.create(full, data))
         except AlreadyExistsError:
@@ -252,7 +257,14 @@ class FsspecStore:
         Raises:
             UnsafePathError: the path leaves the table through a link.
         """
+        self._check_commits(path)
         self._run("write", path, lambda files, full: files.put(full, data))
+
+    def _check_commits(self, path: str) -> None:
+        """Raise before anything is written if the options forbid commits."""
+        options = self._options if isinstance(self._options, Mapping) else {}
+        if (objection := commit_objection(self._kind, options)) is not None:
+            raise StorageError(f"cannot create {join(self._root, path)!r}: {objection}")
 
     @property
     def syncs(self) -> bool:

@@ -21,7 +21,7 @@ from typing import Any, Final, Protocol, runtime_checkable
 import pyarrow as pa
 
 from deltalog._util.kernels import arrow
-from deltalog._util.store_kinds import StoreKind, split_option
+from deltalog._util.store_kinds import Address, StoreKind, split_option
 from deltalog.errors import InvalidInputError
 
 TRUSTED_LOCATIONS: Final = "trusted_locations"
@@ -208,6 +208,52 @@ def commit_objection(kind: StoreKind, options: Mapping[str, Any]) -> str | None:
                 "option"
             )
     return None
+
+
+@cache
+def warn_of_ineffective(kind: StoreKind, name: str) -> None:
+    """Log once that an option has no effect on files of this machine.
+
+    Raises:
+        InvalidInputError: the name is probably a misspelling of an option that has one.
+    """
+    owner, short = split_option(name)
+    if owner is None and name not in _OWN and short not in _WITHOUT_EFFECT.split():
+        check_spelling(name, short, _OWN)
+        _logger.warning("storage option %r has no effect on %s locations", name, kind.name)
+
+
+@cache
+def warn_of_lock(kind: StoreKind, name: str, value: str) -> None:
+    """Log once that tables can be read with these options, but not written.
+
+    Raises:
+        InvalidInputError: the value is not the name of a lock.
+    """
+    if "provider" in split_option(name)[1] and value.lower() != "dynamodb":
+        raise InvalidInputError(
+            f"storage option {name!r}: expected 'dynamodb', or no such option, found {value!r}"
+        )
+    _logger.warning(
+        "tables can be read, but not written: %s", commit_objection(kind, {name: value})
+    )
+
+
+def check_effect(kind: StoreKind, options: Mapping[str, Any]) -> None:
+    """Log options that have no effect, or forbid commits, when a table is opened.
+
+    Raises:
+        InvalidInputError: an option is probably misspelt, or names an unknown lock.
+    """
+    for name, value in options.items():
+        if not isinstance(name, str):
+            raise InvalidInputError(
+                f"cannot use storage_options: expected names as strings, found {name!r}"
+            )
+        if kind.address is Address.PATH:
+            warn_of_ineffective(kind, name)
+        elif split_option(name)[1] in kind.lock_options and value:
+            warn_of_lock(kind, name, str(value))
 
 
 _WITHOUT_SECRETS: Final = frozenset({"profile", "skip_signature", "anon", "use_emulator"})

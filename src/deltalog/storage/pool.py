@@ -36,6 +36,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 from weakref import finalize
 
+from deltalog._util.clock import WaitMeter
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
@@ -59,6 +61,22 @@ def map_in_pool(
     batches = [items[start : start + batch_size] for start in range(0, len(items), batch_size)]
     results = _REQUESTS.map(lambda batch: [function(item) for item in batch], batches)
     return [result for batch in results for result in batch]
+
+
+def map_a_few(
+    function: Callable[[_Item], _Result], items: Sequence[_Item], *, batch_size: int
+) -> list[_Result]:
+    """Like `map_in_pool`, but in the calling thread as long as it does not wait for a disk.
+
+    Starting threads takes longer than reading a few small parts of files that are in memory.
+    """
+    meter, found = WaitMeter(), list[_Result]()
+    for item in items:
+        if meter.mostly_waits:
+            break
+        with meter.measuring():
+            found.append(function(item))
+    return [*found, *map_in_pool(function, items[len(found) :], batch_size=batch_size)]
 
 
 def send_together(function: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:

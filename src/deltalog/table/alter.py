@@ -40,7 +40,8 @@ _MEANT: Final = {
     **dict.fromkeys(("cast", "set_type"), "set_column_type(name, type)"),
     **dict.fromkeys(("add_key_index", "create_index", "set_primary_key"), "set_key_index(columns)"),
     **dict.fromkeys(
-        ("alter_column", "change_column", "update_column"), "set_column_type(name, type)"
+        ("alter_column", "change_column", "update_column", "modify_column", "widen"),
+        "set_column_type(name, type)",
     ),
     **dict.fromkeys(("set_comment", "comment_on"), "set_table_description(text)"),
     **dict.fromkeys(

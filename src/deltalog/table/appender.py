@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 import pyarrow as pa
 
 from deltalog._util.clock import Stopwatch
-from deltalog._util.kernels import compute
+from deltalog._util.kernels import TRUE, compute
 from deltalog._util.readable import counted
 from deltalog._util.similar_names import SimilarNames
 from deltalog.data.write.map_columns import with_map_columns
@@ -471,7 +471,7 @@ def _last_rows(parts: Sequence[pa.Table], key: Sequence[Field]) -> pa.Table:
     last = known.group_by("code", use_threads=False).aggregate([("part", "max")])
     latest = last.sort_by("code").column("part_max").combine_chunks()
     is_last = compute.equal(part, latest.take(codes))
-    return rows.filter(compute.fill_null(is_last, pa.scalar(value=True)))
+    return rows.filter(compute.fill_null(is_last, TRUE))
 
 
 def _compared(values: Any, field: Field) -> Any:

@@ -63,6 +63,12 @@ class ReadableTable(NoSequence):
     _snapshot: Snapshot
 
     def _open(self, context: TableContext, engine: Engine | None, version: Version | None) -> None:
+        if engine is not None and not hasattr(engine, "plan_change"):
+            raise InvalidInputError(
+                f"cannot open a table with engine={engine!r}: expected an engine, such as "
+                "deltalog.ray.RayEngine() or deltalog.dask.DaskEngine(); on Spark, use "
+                "deltalog.spark.DeltaTable"
+            )
         self._hold(self._load(context, version), engine, is_latest=version is None)
 
     def _hold(self, snapshot: Snapshot, engine: Engine | None, *, is_latest: bool) -> None:
@@ -207,7 +213,7 @@ class ReadableTable(NoSequence):
         from deltalog.data.scan.plan import plan_scan
 
         chosen, most = arguments.as_columns(columns), arguments.as_limit(limit)
-        with naming_the_attempt(f"scan {self.table_uri}"):
+        with naming_the_attempt(f"scan {self.table_uri}", self.table_uri):
             condition = arguments.as_condition(
                 self.schema(), predicate, session=self._session, parameters=parameters
             )
@@ -280,7 +286,7 @@ class ReadableTable(NoSequence):
         from deltalog.data.scan.dataset import DeltaDataset  # this import takes half a second
 
         arguments.warn_of_deprecated(partitions=partitions)
-        with naming_the_attempt(f"make a dataset of {self.table_uri}"):
+        with naming_the_attempt(f"make a dataset of {self.table_uri}", self.table_uri):
             schema = arguments.as_arrow_schema(schema, self.schema(), as_large_types=as_large_types)
             schema = arguments.with_dictionaries(schema, self.schema(), parquet_read_options)
             predicate = self._pruning(partitions, file_pruning_predicate)
@@ -356,7 +362,7 @@ class ReadableTable(NoSequence):
         from deltalog.data.scan.polars_files import lazy_frame
 
         chosen = arguments.as_columns(columns)
-        with naming_the_attempt(f"read {self.table_uri}"):
+        with naming_the_attempt(f"read {self.table_uri}", self.table_uri):
             condition = arguments.as_condition(self.schema(), filters, session=self._session)
             return lazy_frame(self._snapshot, columns=chosen, predicate=condition)
 
@@ -463,7 +469,7 @@ class ReadableTable(NoSequence):
         start, end = arguments.as_range(first, last, newest=self.version())
         from deltalog.data.scan.changes import open_changes
 
-        with naming_the_attempt(f"read the changes of {self.table_uri}"):
+        with naming_the_attempt(f"read the changes of {self.table_uri}", self.table_uri):
             return open_changes(
                 self._snapshot,
                 start=start,
@@ -492,7 +498,7 @@ class ReadableTable(NoSequence):
         chosen = arguments.as_columns(columns)
         from deltalog.data.scan.plan import plan_scan
 
-        with naming_the_attempt(f"read {self.table_uri}"):
+        with naming_the_attempt(f"read {self.table_uri}", self.table_uri):
             predicate = arguments.as_condition(self.schema(), blank, filters, session=session)
             shown = self._read_from(filesystem)
             return plan_scan(shown, columns=chosen, predicate=predicate, is_resolved=True)
@@ -510,7 +516,7 @@ class ReadableTable(NoSequence):
         Cost: reads from the log the paths, and the statistics of the columns in the predicate.
         """
         arguments.warn_of_deprecated(partition_filters=partition_filters)
-        with naming_the_attempt(f"list the files of {self.table_uri}"):
+        with naming_the_attempt(f"list the files of {self.table_uri}", self.table_uri):
             predicate = self._pruning(partition_filters, file_pruning_predicate)
         from deltalog.data.scan import file_reports
 
@@ -522,7 +528,7 @@ class ReadableTable(NoSequence):
     ) -> list[dict[str, str | None]]:
         """Return the partitions that may contain a matching row, with values as in the log."""
         arguments.warn_of_deprecated(partition_filters=partition_filters)
-        with naming_the_attempt(f"list the partitions of {self.table_uri}"):
+        with naming_the_attempt(f"list the partitions of {self.table_uri}", self.table_uri):
             predicate = self._pruning(partition_filters, file_pruning_predicate)
         from deltalog.data.scan import file_reports
 
@@ -592,7 +598,7 @@ class ReadableTable(NoSequence):
         first = self._load(self._snapshot.context, before)
         last = self._snapshot if after is None else self._load(self._snapshot.context, after)
         versions = f"versions {first.version} and {last.version}"
-        with naming_the_attempt(f"compare {versions} of {self.table_uri}"):
+        with naming_the_attempt(f"compare {versions} of {self.table_uri}", self.table_uri):
             return diff_snapshots(
                 first,
                 last,

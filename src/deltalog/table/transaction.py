@@ -303,6 +303,8 @@ class TableTransaction(StagedOperations):
         def __getattr__(self, name: str) -> NoReturn:
             """Say how a transaction ends, which others do by a method."""
             hint = similar_to(name, dir(type(self)))
+            if name in {"insert", "write", "add", "write_deltalake"}:
+                hint = ": use append(data) or overwrite(data)"
             if name in {"commit", "execute", "rollback", "abort"}:
                 hint = ": `with table.transaction() as tx:` commits at its end, unless it raises"
             raise AttributeError(f"the transaction has no attribute {name!r}{hint}")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, cast
 import pyarrow as pa
 
 from deltalog._util.argument_types import kind_of
+from deltalog._util.similar_names import suggests_arguments
 from deltalog.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ other, the one that has lost once starts later, and so it tends to lose again.
 """
 
 
+@suggests_arguments
 @dataclass(frozen=True, slots=True)
 class AppTransaction:
     """An application transaction, which makes writes idempotent.
@@ -61,6 +63,7 @@ class AppTransaction:
 Transaction = AppTransaction
 
 
+@suggests_arguments
 @dataclass(frozen=True, slots=True)
 class CommitProperties:
     """Properties of a commit: custom metadata, retries, application transactions.
@@ -90,9 +93,10 @@ class CommitProperties:
     def __post_init__(self) -> None:
         """Raise for invalid values, before anything is written."""
         metadata, transactions = self.custom_metadata, self.app_transactions
-        most: object = self.max_retries
-        if most is not None and (not isinstance(most, int) or most < 0):
-            raise InvalidInputError(f"max_retries: expected a number from 0, found {most!r}")
+        for name in ("max_commit_retries", "max_retries"):
+            most: object = getattr(self, name)
+            if most is not None and (not isinstance(most, int) or most < 0):
+                raise InvalidInputError(f"{name}: expected a number from 0, found {most!r}")
         if not isinstance(metadata, Mapping | None):
             raise InvalidInputError(f"custom_metadata: expected a dictionary, found {metadata!r}")
         _check_storable(metadata, "custom_metadata")
@@ -148,6 +152,7 @@ _RESERVED: Final[Mapping[str, tuple[str, Callable[[object], bool]]]] = {
 }
 
 
+@suggests_arguments
 @dataclass(frozen=True, slots=True)
 class PostCommitHookProperties:
     """Options of the steps after a commit. If a step fails, the commit is still valid.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from deltalog._util.cards import card, folding, grid, plain
@@ -42,3 +44,18 @@ def test_null_is_blank_and_nothing_has_a_colour() -> None:
     assert "None" not in page
     assert ">0</td>" in page
     assert "#" not in page
+
+
+def test_short_cells_stay_in_one_line_and_long_cells_are_not_squeezed() -> None:
+    page = grid(
+        [["SET TBLPROPERTIES", "a sentence that is longer than the words of a name"]], ["a b", "c"]
+    )
+    styles = re.findall('<t[dh] style="(.*?)">(.*?)</', page)
+    assert [text for style, text in styles if "white-space:nowrap" in style] == [
+        "a b",
+        "c",
+        "SET TBLPROPERTIES",
+    ]
+    assert [text for style, text in styles if "min-width:16em" in style] == [
+        "a sentence that is longer than the words of a name"
+    ]

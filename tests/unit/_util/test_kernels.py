@@ -26,9 +26,37 @@ def test_a_table_of_kernels_imports_none_of_them() -> None:
     code = """if True:
         import sys
         from deltalog._util.kernels import compute
-        kernels = {"+": compute.add}
+        kernels = {"+": compute.add, "~": compute.invert}
         assert "pyarrow.compute" not in sys.modules
         assert kernels["+"](1, 2).as_py() == 3
+        assert compute.invert is sys.modules["pyarrow.compute"].invert
+    """
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_constants_do_not_import_pandas() -> None:
+    code = """if True:
+        import sys
+        import pyarrow as pa
+        from deltalog._util.kernels import FALSE, TRUE, compute
+        numbers = pa.chunked_array([pa.repeat(TRUE, 3).cast(pa.int32()), pa.nulls(1, pa.int32())])
+        results = [
+            compute.add(numbers, 1),
+            compute.fill_null(numbers, 7),
+            compute.equal(numbers, 2**40),
+            compute.if_else(compute.is_valid(numbers), "yes", "no"),
+            compute.fill_null(compute.equal(numbers, 1), False),
+        ]
+        assert "pandas" not in sys.modules
+        import pandas
+        assert results == [
+            compute.add(numbers, 1),
+            compute.fill_null(numbers, 7),
+            compute.equal(numbers, 2**40),
+            compute.if_else(compute.is_valid(numbers), "yes", "no"),
+            compute.fill_null(compute.equal(numbers, 1), False),
+        ]
+        assert [one.type for one in results][:2] == [pa.int64(), pa.int32()]
         assert compute.add is sys.modules["pyarrow.compute"].add
     """
     subprocess.run([sys.executable, "-c", code], check=True)

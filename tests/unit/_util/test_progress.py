@@ -46,14 +46,17 @@ class _Bar(SimpleNamespace):
 def test_tqdm_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[_Bar] = []
 
-    def tqdm(desc: str) -> _Bar:
-        made.append(_Bar(desc=desc, seen=[], n=0, total=None))
+    def tqdm(desc: str, total: int) -> _Bar:
+        made.append(_Bar(desc=desc, seen=[], n=0, total=total))
         return made[0]
 
     module: Any = ModuleType("tqdm.auto")
     module.tqdm = tqdm
     monkeypatch.setitem(sys.modules, "tqdm", ModuleType("tqdm"))
     monkeypatch.setitem(sys.modules, "tqdm.auto", module)
+    with progress_bar("nothing to copy"):
+        pass
+    assert not made
     with progress_bar("copying") as progress:
         progress(1, 2)
     assert (made[0].desc, made[0].seen, made[0].closed) == ("copying", [(1, 2)], True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,10 @@ _VALUES: dict[Any, st.SearchStrategy[Any]] = {
     pa.int64(): st.integers(-(2**63), 2**63 - 1),
     pa.int32(): st.integers(-(2**31), 2**31 - 1),
     pa.bool_(): st.booleans(),
+    pa.float64(): st.floats(allow_nan=False),
+    pa.binary(): st.binary(),
+    pa.decimal128(9, 2): st.decimals(-9_999_999, 9_999_999, places=2),
+    pa.decimal128(38, 0): st.decimals(-(10**38) + 1, 10**38 - 1, places=0),
     _VECTOR: st.fixed_dictionaries(
         {},
         optional={
@@ -56,6 +61,14 @@ def test_values_become_the_array_of_pyarrow(data: st.DataObject, kind: Any) -> N
         ([[("storageType", "u")]], _VECTOR),
         ([{"offset": "1"}], _VECTOR),
         ([1], pa.int8()),
+        ([1], pa.float64()),
+        (["a"], pa.binary()),
+        ([Decimal("1.234")], pa.decimal128(9, 2)),
+        ([Decimal(12345678)], pa.decimal128(9, 2)),
+        ([Decimal("1e10")], pa.decimal128(9, 2)),
+        ([Decimal("NaN")], pa.decimal128(9, 2)),
+        ([Decimal("-Infinity")], pa.decimal128(9, 2)),
+        ([1], pa.decimal128(9, 2)),
     ],
 )
 def test_other_values_are_left_to_pyarrow(values: list[Any], kind: Any) -> None:
@@ -88,3 +101,52 @@ def test_the_first_files_of_a_stream_are_planned_without_pandas(tmp_path: Path) 
     for number in range(3):
         write_deltalake(tmp_path, {"id": [number] * 3}, mode="append")
     subprocess.run([sys.executable, "-c", _PLANS_A_BATCH, str(tmp_path)], check=True, timeout=60)
+
+
+@pytest.mark.parametrize("kind", [pa.int8(), pa.decimal128(9, 2), pa.list_(pa.string()), _VECTOR])
+def test_nulls_of_any_type(kind: Any) -> None:
+    assert small_array([None, None], kind).equals(pa.array([None, None], kind))
+    assert small_array([], kind).equals(pa.array([], kind))
+
+
+_READS = """
+import sys
+from deltalog import DeltaTable
+table = DeltaTable(sys.argv[1])
+scan = table.scan(predicate=sys.argv[2] or None)
+print(scan.count(), scan.to_table().num_rows, sum(batch.num_rows for batch in scan), table.count())
+assert "pandas" not in sys.modules
+"""
+
+
+@pytest.mark.parametrize(
+    ("predicate", "num_rows"),
+    [
+        ("", 300),
+        ("id = 2", 1),
+        ("id > 150 AND name <> 'n7'", 148),
+        ("x < 1.5 OR ok", 151),
+        ("id IN (1, 2, 3)", 3),
+        ("name LIKE 'n1%' AND id BETWEEN 3 AND 299", 32),
+        ("name IN ('n1', 'n2') OR x = 1.25D", 6),
+        ("upper(name) = 'N3'", 3),
+    ],
+)
+def test_a_script_reads_a_table_without_pandas(
+    tmp_path: Path, predicate: str, num_rows: int
+) -> None:
+    """Its import would take as long as reading a million rows."""
+    ids = list(range(300))
+    rows = pa.table(
+        {
+            "id": ids,
+            "name": [f"n{one % 100}" for one in ids],
+            "x": [one / 2 for one in ids],
+            "ok": [one % 2 == 0 for one in ids],
+        }
+    )
+    for start in (0, 100, 200):
+        write_deltalake(tmp_path, rows.slice(start, 100), mode="append")
+    command = [sys.executable, "-c", _READS, str(tmp_path), predicate]
+    done = subprocess.run(command, check=True, timeout=60, stdout=subprocess.PIPE, text=True)
+    assert done.stdout.split() == [*[str(num_rows)] * 3, "300"]

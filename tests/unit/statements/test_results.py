@@ -86,7 +86,7 @@ def test_a_change_shows_what_it_did(db: SqlTables) -> None:
     told = repr(result).splitlines()
     assert told[0] == "INSERT: 1 row written"
     assert re.fullmatch(r"files: 1, output rows: 1, output size: [\d.]+ (bytes|KiB).*", told[1])
-    assert "<strong>INSERT: 1 row written</strong><details><summary>" in result._repr_html_()
+    assert "<strong>INSERT: 1 row written</strong><details><summary " in result._repr_html_()
     assert result.to_arrow().column_names == ["num_affected_rows", "num_inserted_rows"]
     assert repr(db.run("ALTER TABLE t ADD COLUMN x INT")) == "done"
     assert db.run("ALTER TABLE t ADD COLUMN y INT")._repr_html_().count("done") == 1

@@ -11,6 +11,7 @@ import pytest
 from deltalog._util.store_kinds import KINDS
 from deltalog.errors import StorageError
 from deltalog.storage import open_store
+from deltalog.storage.faults import storage_error
 from deltalog.storage.stores.filesystems import filesystem_options, make_filesystem
 
 
@@ -73,6 +74,14 @@ def test_a_file_system_whose_package_is_missing_says_what_to_install() -> None:
         make_filesystem(kind, {}, f"{missing}://t")
     with pytest.raises(StorageError, match=f"Install {missing}; install its fsspec package"):
         make_filesystem(replace(kind, extra=""), {}, f"{missing}://t")
+
+
+def test_errors_about_hadoop_name_what_to_install() -> None:
+    for text in ("Prior attempt to load libhdfs failed", "Unable to load libjvm: not found"):
+        error = storage_error(OSError(text), operation="list", path="hdfs://h/t")
+        assert f"cannot list 'hdfs://h/t': OSError: {text}; " in str(error)
+        assert "HADOOP_HOME" in str(error)
+    assert "HADOOP" not in str(storage_error(OSError("no"), operation="list", path="hdfs://h/t"))
 
 
 def test_stores_do_not_show_credentials() -> None:

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from deltalog._util.clock import WaitMeter
 from deltalog.storage import pool
 from deltalog.storage.pool import (
     Background,
     alone,
+    map_a_few,
     map_in_pool,
     meanwhile,
     read_ahead,
@@ -33,6 +35,35 @@ def test_single_items_stay_in_the_callers_thread() -> None:
     assert map_in_pool(lambda _: threading.current_thread(), [1]) == [threading.current_thread()]
     names = map_in_pool(lambda _: threading.current_thread().name, range(4))
     assert all(name.startswith("deltalog-io") for name in names)
+
+
+class _Meter(WaitMeter):
+    """A thread that waits after some items."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self._left = most
+
+    @property
+    def mostly_waits(self) -> bool:
+        self._left -= 1
+        return self._left < 0
+
+
+@pytest.mark.parametrize("num_here", [0, 3, 10])
+def test_a_few_items_stay_in_the_callers_thread_until_it_waits(
+    monkeypatch: pytest.MonkeyPatch, num_here: int
+) -> None:
+    monkeypatch.setattr(pool, "WaitMeter", lambda: _Meter(num_here))
+    own, found = threading.get_ident(), list[int]()
+
+    def noted(number: int) -> int:
+        if threading.get_ident() == own:
+            found.append(number)
+        return -number
+
+    assert map_a_few(noted, range(10), batch_size=2) == [-number for number in range(10)]
+    assert found == list(range(num_here))
 
 
 def test_the_first_failure_is_raised() -> None:

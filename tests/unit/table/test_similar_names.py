@@ -55,7 +55,10 @@ def test_attributes(call: Callable[[Any], object], hint: str, table: Any) -> Non
     ("call", "hint"),
     [
         (lambda table: table.scan(predicate="max(id) > 1"), "it is an aggregate function"),
-        (lambda table: table.scan(predicate="strftime(id) > 1"), "Spark's name is date_format("),
+        (
+            lambda table: table.scan(predicate="strftime(id) > 1"),
+            "in Spark's SQL, write date_format(",
+        ),
         (lambda table: table.scan(columns={"id": "x"}), "rename the columns of the result"),
         (lambda table: table.load_as_version("0"), "a version is a number, 0"),
         (lambda table: table.update({"id": "2"}, "id = 1"), "pass a condition as predicate="),

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from deltalog._util.paths import decode_location
+from deltalog._util.similar_names import suggests_arguments
 from deltalog.catalogs.locations import LentCredential, LentOptions, check_location
 from deltalog.catalogs.protocol import (
     CatalogTable,
@@ -69,6 +70,7 @@ if TYPE_CHECKING:
 _OTHER_FORMAT: Final = "UnsupportedTableFormatException"
 
 
+@suggests_arguments
 class UnityCatalog(OffersTransactions):
     """The tables of a Unity Catalog server. Their names have three parts.
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from deltalog._util.json import dumps
-from deltalog._util.kernels import compute, pc
+from deltalog._util.kernels import FALSE, compute, pc
 from deltalog._util.paths import KEYS_DIRECTORY
 from deltalog.errors import InvalidInputError
 from deltalog.protocol.column_mapping import Mode, physical_name
@@ -310,4 +310,4 @@ def _add_bytes(state: Hashes, array: pa.Array[Any]) -> None:
 
 def _mask(array: pa.BooleanArray) -> Any:
     """Return a mask as a NumPy array; NULL is false."""
-    return compute.fill_null(array, pa.scalar(value=False)).to_numpy(zero_copy_only=False)
+    return compute.fill_null(array, FALSE).to_numpy(zero_copy_only=False)

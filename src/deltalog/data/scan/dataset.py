@@ -12,6 +12,7 @@ Protocol: none
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NoReturn
@@ -39,6 +40,7 @@ from deltalog.expressions.coercion import is_ordered
 from deltalog.expressions.substrait import as_meant
 from deltalog.schema import StructType, find_field
 from deltalog.schema.collations import collation_below
+from deltalog.schema.columns import naming_the_attempt
 from deltalog.schema.primitives.moments import NAMED_MONTHS, calendar_intervals, named_months
 from deltalog.schema.types import BINARY, STRING
 from deltalog.storage.pool import map_in_pool
@@ -55,6 +57,10 @@ if TYPE_CHECKING:
 _BATCH_ROWS: Final = 131_072
 _FILE: Final = "rows.arrow"
 _OF_FILES: Final = frozenset({"files", "filesystem", "format", "from_paths", "partitioning"})
+
+
+_UNKNOWN_FIELD: Final = re.compile(r"No match for FieldRef\.Name\((\w+)\)")
+"""How pyarrow reports an unknown column."""
 
 
 class DeltaDataset(ds.FileSystemDataset):
@@ -140,6 +146,29 @@ class DeltaDataset(ds.FileSystemDataset):
             TypeError: pyarrow has no such option.
         """
         _check_scan(filter, options)
+        try:
+            return self._scanner(columns, filter, batch_size)
+        except pa.ArrowInvalid as error:
+            unknown = _UNKNOWN_FIELD.match(str(error))
+            if unknown is None:
+                raise
+            raise self._unknown_field(unknown[1]) or error from None
+
+    def _unknown_field(self, name: str) -> pa.ArrowInvalid | None:
+        """Return pyarrow's error about an unknown column, with the table and similar columns."""
+        try:
+            with naming_the_attempt(f"read {self._snapshot.store.root}"):
+                find_field(self._snapshot.configuration.schema, (name,))
+        except InvalidInputError as error:
+            return pa.ArrowInvalid(str(error))
+        return None
+
+    def _scanner(
+        self,
+        columns: list[str] | dict[str, ds.Expression] | None,
+        filter: ds.Expression | None,  # noqa: A002  # pyarrow's signature
+        batch_size: int,
+    ) -> ds.Scanner:
         wanted = filter if self._arrow_filter is None else self._arrow_filter
         if filter is not None and self._arrow_filter is not None:
             wanted = self._arrow_filter & filter

@@ -18,6 +18,7 @@ import os
 import re
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -56,7 +57,7 @@ from deltalog.schema.types import (
     TIMESTAMP_NTZ,
 )
 from deltalog.storage.parquet.reader import open_parquet
-from deltalog.storage.pool import map_in_pool
+from deltalog.storage.pool import map_a_few, map_in_pool
 from deltalog.storage.store import native_path
 from deltalog.storage.stores.local_files import Recent, is_settled, local_state
 
@@ -142,7 +143,9 @@ class FileGroup:
     @property
     def untrusted(self) -> frozenset[str]:
         """The columns with bounds that engines may misread, by their names in the files."""
-        return self.files[0].schema.untrusted
+        untrusted = self.files[0].schema.untrusted
+        assert untrusted is not None  # noqa: S101  # the plan is one for queries with filters
+        return untrusted
 
     def deleted(self, store: Store) -> list[pa.Int64Array]:
         """Load the positions of the deleted rows of each file.
@@ -247,12 +250,14 @@ class NativePlan:
         return [*lines, *(f"because {reason}" for reason in self.reasons)]
 
 
-def plan_native(scan: Scan, engine: NativeEngine) -> NativePlan:
+def plan_native(scan: Scan, engine: NativeEngine, *, has_filter: bool = True) -> NativePlan:
     """Decide which files of a scan an engine reads itself.
 
     Args:
         scan: the scan.
         engine: one of the rows at the end of this module.
+        has_filter: whether the engine may compare the bounds in the footers with a filter. If not,
+            the bounds are not read, and `FileGroup.untrusted` must not be used.
 
     Raises:
         DataFileMissingError: a file does not exist.
@@ -269,9 +274,11 @@ def plan_native(scan: Scan, engine: NativeEngine) -> NativePlan:
     paths = [decode_path(str(path)) for path in files.column("path").to_pylist()]
     with naming_complete_versions(scan.snapshot):
         # Looking at a few known files takes less time than passing them to threads.
-        stored = None if len(paths) > _FEW_FILES else _held(store, paths)
+        read = partial(_stored, store, has_filter=has_filter)
+        are_few = len(paths) <= _FEW_FILES
+        stored = _held(store, paths, has_filter=has_filter) if are_few else None
         if stored is None:
-            stored = map_in_pool(lambda path: _stored(store, path), paths, batch_size=16)
+            stored = (map_a_few if are_few else map_in_pool)(read, paths, batch_size=16)
     vectors: list[Any] = files.column("deletionVector").to_pylist()
     are_marked = [one is not None and one["storageType"] is not None for one in vectors]
     verdicts = _verdicts(scan, engine, stored)
@@ -453,12 +460,13 @@ class _StoredSchema:
     Args:
         schema: the Arrow schema of all columns, with field ids.
         is_rebased: whether the files have dates or timestamps of the hybrid calendar.
-        untrusted: the names of columns with bounds that engines may misread (`_has_wrong_bounds`).
+        untrusted: the names of columns with bounds that engines may misread (`_has_wrong_bounds`);
+            None if the bounds were not read.
     """
 
     schema: pa.Schema
     is_rebased: bool
-    untrusted: frozenset[str]
+    untrusted: frozenset[str] | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -506,10 +514,10 @@ _FEW_FILES: Final = 64
 _MOST_FILES: Final = 100_000
 _MOST_SCHEMAS: Final = 1_000
 _FILES: Final = Recent[StoredFile](_MOST_FILES)
-_SCHEMAS: Final[dict[tuple[bytes, bool, frozenset[str]], _StoredSchema]] = {}
+_SCHEMAS: Final[dict[tuple[bytes, bool, frozenset[str] | None], _StoredSchema]] = {}
 
 
-def _held(store: Store, paths: Sequence[str]) -> list[StoredFile] | None:
+def _held(store: Store, paths: Sequence[str], *, has_filter: bool) -> list[StoredFile] | None:
     """Return files whose footers were read before; None if one was not, or has changed."""
     found: list[StoredFile] = []
     for path in paths:
@@ -518,13 +526,13 @@ def _held(store: Store, paths: Sequence[str]) -> list[StoredFile] | None:
             known = None if native is None else _FILES.get(local_state(native))
         except OSError:
             return None
-        if known is None:
+        if known is None or (has_filter and known.schema.untrusted is None):
             return None
         found.append(known)
     return found
 
 
-def _stored(store: Store, path: str) -> StoredFile:
+def _stored(store: Store, path: str, *, has_filter: bool) -> StoredFile:
     native = native_path(store, path)
     if native is None:
         raise DataFileUnreadableError(f"cannot open {path!r} of {store.root} as a local file")
@@ -535,7 +543,8 @@ def _stored(store: Store, path: str) -> StoredFile:
             f"cannot read data file {path!r} of table {store.root!r}: {error}; "
             f"{DataFileMissingError.ADVICE}"
         ) from error
-    if (known := _FILES.get(state)) is not None:
+    known = _FILES.get(state)
+    if known is not None and not (has_filter and known.schema.untrusted is None):
         return known
     stays = is_settled(state)  # determine this before reading the file
     reader = open_parquet(store, path, footer_only=True)
@@ -543,7 +552,7 @@ def _stored(store: Store, path: str) -> StoredFile:
         facts = _shared_schema(
             reader.arrow_schema.remove_metadata(),
             is_rebased=file_rebase(reader.metadata, "UTC") is not None,
-            untrusted=_untrusted(reader),
+            untrusted=_untrusted(reader) if has_filter else None,
         )
         # DuckDB resolves links before it checks whether a file is in an allowed directory.
         groups = range(reader.metadata.num_row_groups)
@@ -585,7 +594,7 @@ def _is_of_bytes(leaf: Any) -> bool:
 
 
 def _shared_schema(
-    schema: pa.Schema, *, is_rebased: bool, untrusted: frozenset[str]
+    schema: pa.Schema, *, is_rebased: bool, untrusted: frozenset[str] | None
 ) -> _StoredSchema:
     """Return one object for all files with equal facts."""
     key = schema.serialize().to_pybytes(), is_rebased, untrusted
@@ -611,7 +620,7 @@ def _stored_columns(
         return "have columns that do not match the table's"  # deltalog's reader raises the error
     if engine.trusts_bounds:
         for match in matches:
-            if match is not None and match.name in facts.untrusted:
+            if match is not None and match.name in (facts.untrusted or ()):
                 return f"have bounds of {match.name!r} that {engine.name} would misread"
     return _columns_of(spec.data_columns, matches, engine)
 

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from deltalog._util.kernels import arrow, compute
+from deltalog._util.kernels import FALSE, TRUE, arrow, compute
 from deltalog._util.paths import join
+from deltalog._util.small_arrays import small_scalar
 from deltalog.data.scan.prune import as_mask
 from deltalog.data.scan.task import FileTask, hits, merged, noting, positions, within_groups
 from deltalog.errors import InvalidPartitionValueError
@@ -96,7 +97,7 @@ class OpenTask:
             return None
         return pa.concat_arrays(
             [
-                arrow.repeat(pa.scalar(value=True), end - start) if part is None else part
+                arrow.repeat(TRUE, end - start) if part is None else part
                 for part, (start, end) in zip(parts, runs, strict=True)
             ]
         )
@@ -105,9 +106,7 @@ class OpenTask:
         mask = None if self.marked is None else keep_mask(self.marked, first_row, num_rows)
         if not self.task.only_deleted:
             return mask
-        return (
-            compute.invert(mask) if mask is not None else pa.array([False] * num_rows, pa.bool_())
-        )
+        return compute.invert(mask) if mask is not None else pa.repeat(FALSE, num_rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -570,7 +569,7 @@ class TaskRows:
                 fresh = None if base is None else compute.add(self._row_index(), base)
                 return self._kept_or(task.spec.row_id_column, fresh)
             case metadata_columns.ROW_COMMIT_VERSION:
-                version = pa.scalar(task.default_row_commit_version, pa.int64())
+                version = small_scalar(task.default_row_commit_version, pa.int64())
                 fresh = _repeat(version, self.count)
                 return self._kept_or(task.spec.row_commit_version_column, fresh)
             case _:
@@ -616,11 +615,11 @@ def _file_metadata(task: FileTask, name: str) -> pa.Scalar[Any]:
     kind = METADATA_COLUMNS[name]
     match name:
         case metadata_columns.FILE_PATH:
-            return pa.scalar(join(task.store.root, task.path), kind)
+            return small_scalar(join(task.store.root, task.path), kind)
         case metadata_columns.FILE_NAME:
-            return pa.scalar(task.path.rpartition("/")[2], kind)
+            return small_scalar(task.path.rpartition("/")[2], kind)
         case metadata_columns.FILE_SIZE:
-            return pa.scalar(task.size_bytes, kind)
+            return small_scalar(task.size_bytes, kind)
         case _:
             return pa.scalar(metadata_columns.moment_of(task.modification_time_ms), kind)
 
@@ -634,4 +633,4 @@ def _partition_value(task: FileTask, name: str) -> pa.Scalar[Any]:
     except InvalidPartitionValueError as error:
         error.add_note(f"partition column {name!r} of file {task.path!r}")
         raise
-    return pa.scalar(value, to_arrow_type(column.type))
+    return small_scalar(value, to_arrow_type(column.type))

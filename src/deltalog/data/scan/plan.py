@@ -29,7 +29,7 @@ from deltalog._util.cards import (
     plain,
 )
 from deltalog._util.escaping import printable
-from deltalog._util.kernels import compute, pc
+from deltalog._util.kernels import FALSE, compute, pc
 from deltalog._util.lazy_names import higher
 from deltalog._util.paths import check_confined, decode_path
 from deltalog._util.readable import counted
@@ -487,7 +487,7 @@ def _check_inline_vectors(pruned: Pruned) -> None:
     """
     files = pruned.files(["path", "deletionVector"])
     kinds = compute.struct_field(files.column("deletionVector"), "storageType")
-    is_inline = compute.fill_null(compute.equal(kinds, INLINE), pa.scalar(value=False))
+    is_inline = compute.fill_null(compute.equal(kinds, INLINE), FALSE)
     if not compute.any(is_inline).as_py():
         return
     files = files.append_column("numRecords", pruned.num_records()).filter(is_inline)

@@ -36,6 +36,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from deltalog._util.kernels import compute, pc
+from deltalog._util.small_arrays import no_rows
 from deltalog.data.scan.native import FEW_ROWS, POLARS, directory_columns, plan_native
 from deltalog.data.scan.plan import plan_scan
 from deltalog.data.scan.rows import require_library
@@ -140,7 +141,8 @@ class PolarsDataset:
             return _counted(scan), _KEY
         if scan.limit is not None and scan.limit <= FEW_ROWS:
             return _rows(scan, is_empty=projection == []), _KEY  # the first file may have enough
-        found = files_frame(plan_native(scan, POLARS), has_filter=filter_columns is not None)
+        has_filter = filter_columns is not None
+        found = files_frame(plan_native(scan, POLARS, has_filter=has_filter), has_filter=has_filter)
         return (_rows(scan, is_empty=projection == []) if found is None else found), _KEY
 
 
@@ -256,7 +258,7 @@ def _frame(dataset: Any) -> pl.LazyFrame:
 
 
 def _polars_schema(schema: pa.Schema) -> Any:
-    return require_library("polars").from_arrow(schema.empty_table()).schema
+    return require_library("polars").from_arrow(no_rows(schema)).schema
 
 
 # --- Scans for the place of a dataset

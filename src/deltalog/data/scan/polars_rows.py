@@ -15,7 +15,7 @@ import logging
 import os
 import sys
 import threading
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from importlib.util import find_spec
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final
@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 import pyarrow.types as pt
 
-from deltalog._util.kernels import arrow, compute
+from deltalog._util.kernels import TRUE, arrow, compute
 from deltalog.data.scan.native import POLARS, plan_native
 from deltalog.data.scan.polars_files import files_frame, files_in_order, has_datasets
 from deltalog.data.scan.reader import read_tasks
@@ -66,7 +66,7 @@ def read_large(scan: Scan) -> Iterator[pa.RecordBatch] | None:
     if scan.spec.predicate is not None or not _is_large(scan) or not _may_use_polars():
         return None
     try:
-        plan = plan_native(scan, POLARS)
+        plan = plan_native(scan, POLARS, has_filter=False)
         files = [file for group in plan.groups for file in group.files]
         if not files or any(file.group_bytes > _MOST_GROUP_BYTES for file in files):
             return None
@@ -174,15 +174,43 @@ def _tables(plan: NativePlan, frame: pl.LazyFrame) -> Iterator[pa.Table]:
         rows = next(rest, None)
         if rows is None:
             return
-        for part in _parts(rows, plan.constant_bytes):
-            # Arrow converts views of strings to strings in less time than Polars.
-            table = part.to_arrow(compat_level=CompatLevel.newest())
+        # Arrow converts views of strings to strings in less time than Polars.
+        whole = rows.to_arrow(compat_level=CompatLevel.newest())
+        tables = (
+            [whole]
+            if _is_compact(whole, plan.constant_bytes)
+            else (
+                part.to_arrow(compat_level=CompatLevel.newest())
+                for part in _parts(rows, plan.constant_bytes)
+            )
+        )
+        for table in tables:
             columns = [
-                column.cast(kind) for column, kind in zip(table.columns, schema.types, strict=True)
+                column if column.type == kind else column.cast(kind)
+                for column, kind in zip(table.columns, schema.types, strict=True)
             ]
             # A cast of the table would refuse NULL in columns that are not nullable.
             yield pa.Table.from_arrays(columns, schema=schema)
     raise DataFileUnreadableError("a thread of Polars may wait for this thread")
+
+
+def _is_compact(rows: pa.Table, constant_bytes: int) -> bool:
+    """Whether no value has more than 16 bytes, and the rows have at most `PART_BYTES`.
+
+    This takes less time than adding up the lengths of strings. A view contains a string of at most
+    12 bytes; longer ones are in further buffers.
+    """
+    row_bytes = 16 * rows.num_columns + constant_bytes
+    return rows.num_rows * row_bytes <= PART_BYTES and all(
+        len(chunk.buffers()) == _VIEW_BUFFERS
+        if pt.is_string_view(column.type) or pt.is_binary_view(column.type)
+        else pt.is_primitive(column.type) or pt.is_decimal128(column.type)
+        for column in rows.columns
+        for chunk in column.chunks
+    )
+
+
+_VIEW_BUFFERS: Final = 2
 
 
 def _parts(rows: pl.DataFrame, constant_bytes: int) -> Iterator[pl.DataFrame]:
@@ -231,18 +259,17 @@ class _LiveRows:
 
     def mask(self, first: int, end: int) -> pa.BooleanArray | None:
         """Return a mask of some physical rows; None keeps all of them."""
-        parts: list[pa.BooleanArray] = []
-        is_bare = True
         number = bisect_right(self._starts, first) - 1
+        last = bisect_left(self._starts, end)
+        if not any(self._vectors[number:last]):
+            return None
+        parts: list[pa.BooleanArray] = []
         while first < end:
             start, stop = self._starts[number], min(end, self._starts[number + 1])
             part = self._part(number, first - start, stop - first)
-            is_bare = is_bare and part is None
-            parts.append(
-                arrow.repeat(pa.scalar(value=True), stop - first) if part is None else part
-            )
+            parts.append(arrow.repeat(TRUE, stop - first) if part is None else part)
             first, number = stop, number + 1
-        return None if is_bare else pa.concat_arrays(parts)
+        return pa.concat_arrays(parts)
 
     def _part(self, number: int, first: int, num_rows: int) -> pa.BooleanArray | None:
         vector = self._vectors[number]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import pyarrow as pa
 
-from deltalog._util.kernels import compute, exact_sum, pc
+from deltalog._util.kernels import TRUE, compute, exact_sum, pc
 from deltalog._util.paths import canonical_paths
 from deltalog.errors import MalformedLogError
 from deltalog.expressions import columns, conjuncts, filter_mask
@@ -150,7 +150,7 @@ class Pruned:
         deleted = compute.struct_field(files.column("deletionVector"), "cardinality")
         left = compute.subtract(counts, compute.fill_null(deleted, 0))
         wrong = compute.or_(compute.less(counts, 0), compute.less(left, 0))
-        row = compute.index(wrong, pa.scalar(value=True)).as_py()
+        row = compute.index(wrong, TRUE).as_py()
         if row >= 0:
             raise MalformedLogError(
                 f"cannot count the rows of {self.snapshot.store.root}: expected numRecords of 0 or "
@@ -393,7 +393,7 @@ def _prune_piece(piece: SnapshotPiece, predicate: Expression, *, bounds_first: b
     found = _pruned(written, num_files, judged)
     if not (num_left := found.num_left):
         return found
-    keep = pa.repeat(pa.scalar(value=True), num_files) if found.keep is None else found.keep
+    keep = pa.repeat(TRUE, num_files) if found.keep is None else found.keep
     keep = piece.live_where(keep)
     return replace(found, keep=keep, num_files=num_files - num_left + keep.true_count)
 

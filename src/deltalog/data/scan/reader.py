@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from deltalog._util.clock import WaitMeter
 from deltalog.data.scan.pieces import (
     AT_ONCE_ROWS,
     FirstFetch,
@@ -117,6 +118,15 @@ def _read_local(
 
     Passing a file or a piece to another thread would take longer than reading a few rows.
     """
+    meter = WaitMeter()
+    for task in tasks:
+        if task.indexed is None or meter.mostly_waits:
+            tasks = chain([task], tasks)
+            break
+        with meter.measuring():
+            pieces_of_task = read_pieces(task)
+        for batches in pieces_of_task:
+            yield from batches
     most = _FEW_FILES if files_ahead else 1
     some = list(islice(tasks, most + 1))
     pieces: Iterator[Piece]
@@ -189,7 +199,7 @@ def _open(task: ScanTask) -> OpenTask:
         if marked is not None:
             groups = _with_rows(groups, reader, marked, only_deleted=task.only_deleted)
         leaves = sorted({*matched.leaves, *others.leaves, *unmapped.leaves})
-        if groups and spec.predicate is not None:
+        if groups and (spec.predicate is not None or indexed is not None):
             paged.load_index(groups, leaves, pruning.leaves)
         runs = pruning.rows(groups, paged) if indexed is None else indexed
         if marked is not None:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.types as pt
 
+from deltalog._util.small_arrays import small_array
 from deltalog.data.scan.task import merged
 from deltalog.expressions import columns, conjuncts
 from deltalog.expressions.nodes import And
@@ -200,7 +201,7 @@ class FooterPruning:
         for path, kind in leaves_of_schema(skipping.stats_schema):
             values: pa.Array[Any] | None = None
             if path == ("numRecords",):
-                values = pa.array(counts, kind)
+                values = small_array(counts, kind)
             elif len(path) == 2 and path[0] in _PARTS and path[1] in self._leaves:
                 leaf = self._leaves[path[1]]
                 values = _part_of(chunks[leaf], path[0], self._reader, leaf, kind)
@@ -273,7 +274,7 @@ def _part_of(
     """Return one statistic of each row range; None if the file lacks it for the column."""
     try:
         if part == "nullCount":
-            return pa.array([chunk.null_count for chunk in chunks], kind)
+            return small_array([chunk.null_count for chunk in chunks], kind)
         takes_max = part == "maxValues"
         bounds = decode_bounds(
             [chunk.max_value if takes_max else chunk.min_value for chunk in chunks],

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from deltalog._util.kernels import compute
+from deltalog._util.kernels import FALSE, compute
 from deltalog.data.scan.prune import Pruned, prune
 from deltalog.data.scan.reader import ScanTask, read_tasks
 from deltalog.expressions import conjunction, evaluate, resolve_predicate
@@ -165,7 +165,7 @@ def _bounds(pruned: Pruned, files: pa.Table, key: SortKey) -> Any:
     bound = _keys(bound, key)
     if not key.nulls_first:
         return bound
-    has_none = compute.fill_null(compute.equal(nulls, 0), pa.scalar(value=False))
+    has_none = compute.fill_null(compute.equal(nulls, 0), FALSE)
     return compute.if_else(has_none, bound, None)
 
 

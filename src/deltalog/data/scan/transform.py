@@ -23,6 +23,7 @@ import pyarrow.types as pt
 from deltalog._util.decimals import cast_decimals
 from deltalog._util.escaping import name_key
 from deltalog._util.kernels import compute, pc
+from deltalog._util.small_arrays import small_scalar
 from deltalog.errors import DataFileMissingError, DataFileUnreadableError, ObjectNotFoundError
 from deltalog.protocol.column_mapping import Mode, field_id, physical_name
 from deltalog.protocol.deletion_vectors import (
@@ -659,7 +660,7 @@ def _any_before(values: Any, first: int) -> bool:
 
 def _shift(days: Any) -> Any:
     """Return, for each day of the hybrid calendar, the number of days that rebasing adds."""
-    shift = pa.scalar(2, pa.int64())
+    shift = small_scalar(2, pa.int64())
     for first, later in _switches():
         shift = compute.if_else(compute.greater_equal(days, first), later, shift)
     return shift

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from deltalog._util.kernels import TRUE
 from deltalog.protocol.actions.arrow import DELETION_VECTOR_TYPE, FILE_SCHEMA
 from deltalog.protocol.actions.codec import deletion_vector_to_json
 from deltalog.protocol.deletion_vectors import DeletionBitmap, encode_file, inline_descriptor
@@ -110,7 +111,7 @@ def write_deletion_vectors(
             ],
             pa.string(),
         ),
-        "dataChange": pa.repeat(pa.scalar(value=True), files.num_rows),
+        "dataChange": pa.repeat(TRUE, files.num_rows),
     }
     columns = [changed.get(name, files.column(name)) for name in FILE_SCHEMA.names]
     return MaskedFiles(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
 
-from deltalog._util.kernels import Array, arrow, compute, pc
+from deltalog._util.kernels import FALSE, Array, arrow, compute, pc
 from deltalog.errors import InvalidInputError
 from deltalog.protocol import column_mapping
 from deltalog.protocol.column_mapping import Mode
@@ -401,7 +401,7 @@ def rows_where(mask: Array, rows: Array | None) -> Array:
         mask: one boolean per value; NULL counts as false.
         rows: the row numbers of the values, as returned by `values_at`.
     """
-    marked: Array = pc.indices_nonzero(pc.fill_null(mask, pa.scalar(value=False)))
+    marked: Array = pc.indices_nonzero(pc.fill_null(mask, FALSE))
     if rows is None:
         return marked
     found = rows.take(marked).unique()

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from deltalog._util.argument_types import checks_types
 from deltalog._util.escaping import path_key
+from deltalog._util.similar_names import SimilarNames, suggests_arguments
 from deltalog.errors import InvalidInputError
 from deltalog.storage.parquet.sink import LIMITS_PAGE_ROWS
 
@@ -28,6 +29,7 @@ Leaf = tuple[str, ...]
 
 
 @checks_types
+@suggests_arguments
 @dataclass(slots=True)
 class BloomFilterProperties:
     """A column's Bloom filter.
@@ -49,8 +51,9 @@ class BloomFilterProperties:
 
 
 @checks_types
+@suggests_arguments
 @dataclass(slots=True)
-class ColumnProperties:
+class ColumnProperties(SimilarNames):
     """Options of one column.
 
     Args:
@@ -79,8 +82,9 @@ class ColumnProperties:
             )
 
 
+@suggests_arguments
 @dataclass(slots=True)
-class WriterProperties:
+class WriterProperties(SimilarNames):
     """Options of Parquet files; None means the table's property or pyarrow's default.
 
     Attributes can be changed; they are checked again when files are written.

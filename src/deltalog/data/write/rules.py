@@ -235,9 +235,11 @@ def _naming(table: str, what: str, feature: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _noting(what: str) -> Iterator[None]:
-    """Add a note with the rule to an error of its evaluation."""
+    """Add the rule to an error of its evaluation."""
     try:
         yield
     except DeltaError as error:
         error.add_note(f"while {what}")
-        raise
+        if not error.args[0].startswith("cannot cast "):
+            raise
+        raise error.with_message(f"{error}, while {what}") from error

@@ -104,7 +104,7 @@ def _opened(data: Any) -> pa.RecordBatchReader:
     if hasattr(data, "__arrow_c_stream__"):
         return _stream_of(data)
     if hasattr(data, "__arrow_c_array__"):
-        batch = pa.record_batch(data)
+        batch = _batch_of(data)
         return pa.RecordBatchReader.from_batches(batch.schema, [batch])
     for method, then in (("scanner", "to_reader"), ("to_reader", None)):
         # `data` is a Dataset or a Scanner of pyarrow. Do not use `isinstance`, because importing
@@ -189,16 +189,29 @@ def _opened_frame(data: Any) -> pa.RecordBatchReader | None:
     return None
 
 
+def _one_column(data: object) -> InvalidInputError:
+    return InvalidInputError(
+        f"cannot write the data, a {type(data).__name__}: it is one column, not a table; "
+        "make a data frame of it, which names the column"
+    )
+
+
+def _batch_of(data: Any) -> pa.RecordBatch:
+    try:
+        return pa.record_batch(data)
+    except pa.ArrowInvalid as error:
+        if "non-struct" not in str(error):
+            raise
+        raise _one_column(data) from None
+
+
 def _stream_of(data: Any) -> pa.RecordBatchReader:
     try:
         return pa.RecordBatchReader.from_stream(data)
     except pa.ArrowInvalid as error:
         if "non-struct" not in str(error):
             raise
-        raise InvalidInputError(
-            f"cannot write the data, a {type(data).__name__}: it is one column, not a table; "
-            "make a data frame of it, which names the column"
-        ) from None
+        raise _one_column(data) from None
     except Exception as error:
         if type(error).__name__ != "ConnectionException":  # of DuckDB
             raise

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import pyarrow as pa
 
 from deltalog._util.json import dumps
+from deltalog._util.kernels import FALSE, TRUE, compute
 from deltalog._util.kernels import arrow as arrow_kernels
-from deltalog._util.kernels import compute
 from deltalog.errors import DeltaError
 from deltalog.log import names
 from deltalog.protocol.actions import arrow
@@ -243,7 +243,7 @@ def _arrow_value(value: Any, data_type: Any) -> Any:
 
 def _all_false(rows: int) -> pa.Array[Any]:
     # `dataChange` is false, because the files were added or removed by earlier commits.
-    return pa.repeat(pa.scalar(value=False), rows)
+    return pa.repeat(FALSE, rows)
 
 
 def _one_chunk(column: Any) -> Any:
@@ -508,7 +508,7 @@ def _valid_run(chunk: pa.Array[Any]) -> pa.Array[Any]:
     valid = len(chunk) - chunk.null_count
     if valid == len(chunk):
         return chunk
-    first = compute.index(chunk.is_valid(), pa.scalar(value=True)).as_py()
+    first = compute.index(chunk.is_valid(), TRUE).as_py()
     run = chunk.slice(max(first, 0), valid)
     return run if run.null_count == 0 else chunk.drop_null()
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import pyarrow as pa
 
 from deltalog._util.escaping import name_key
-from deltalog._util.kernels import pc
+from deltalog._util.kernels import FALSE, pc
 from deltalog._util.similar_names import similar_to
 from deltalog.data.scan.rows import require_library
 from deltalog.errors import InvalidInputError
@@ -529,7 +529,7 @@ def _without_ids(transaction: PendingTransaction) -> pa.Table:
 
 def _kept(files: pa.Table) -> pa.Table:
     """Return the files with `dataChange` false, to add them again without a change of rows."""
-    flags = pa.repeat(pa.scalar(value=False), files.num_rows)
+    flags = pa.repeat(FALSE, files.num_rows)
     return files.set_column(files.column_names.index("dataChange"), "dataChange", flags)
 
 

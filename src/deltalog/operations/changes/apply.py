@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import accumulate, chain
-from typing import TYPE_CHECKING, Any, Final, Protocol, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, Self
 
 import pyarrow as pa
 
@@ -67,15 +67,28 @@ class NewVersions:
     is_updated: pa.BooleanArray | None = None
 
 
+class FileRows(NamedTuple):
+    """Consecutive matching rows of a file.
+
+    Args:
+        file: index of the file in `SelectedRows.files`.
+        first: the number of matching rows of the file before these.
+        num_rows: the number of rows.
+    """
+
+    file: int
+    first: int
+    num_rows: int
+
+
 class RowUpdate(Protocol):
     """A function that computes the new versions of rows."""
 
-    def __call__(self, file: int, first: int, old: pa.RecordBatch) -> NewVersions:
+    def __call__(self, parts: Sequence[FileRows], old: pa.RecordBatch) -> NewVersions:
         """Return the new versions of the rows.
 
         Args:
-            file: index of the file in `SelectedRows.files`.
-            first: the number of matching rows of the file that were passed in earlier calls.
+            parts: the files of the rows, in the order of `old`.
             old: matching rows before the change, in the schema of the table after the commit.
         """
         ...
@@ -118,6 +131,10 @@ def file_counts(selected: SelectedRows, decisions: Sequence[FileDecision]) -> Fi
     )
 
 
+_JOINED_ROWS: Final = 1 << 14
+_JOINED_BYTES: Final = 16 * 1024 * 1024
+"""The new versions of rows of several files are computed together up to these limits, because each
+computation has a cost that does not depend on the number of rows."""
 _REPLACED_ROWS: Final = 1 << 17
 """The maximum number of rows whose new versions are computed at once without reading old ones."""
 
@@ -168,6 +185,9 @@ class _FileEditor:
         self._names = self._columns_to_read()
         self._has_ids = snapshot.configuration.row_ids_enabled
         self._done = [0] * edits.selected.files.num_rows
+        self._waiting: list[tuple[int, pa.RecordBatch]] = []
+        self._waiting_rows = 0
+        self._waiting_bytes = 0
         self._copied = 0
 
     def write_rows(self) -> None:
@@ -184,6 +204,7 @@ class _FileEditor:
         for batch in read_tasks(self._kept.tasks(progress.each(self._tasks()))):
             if batch.num_rows:
                 self._take(batch.column(FILE_NUMBER)[0].as_py(), batch)
+        self._update_waiting()
         self._kept.finish()
         self._copied += self._kept.num_rows
 
@@ -254,31 +275,63 @@ class _FileEditor:
     def _take(self, number: int, batch: pa.RecordBatch) -> None:
         """Write the changed rows of a batch; if the file is rewritten, also its unchanged rows.
 
-        All rows of a batch are from one file.
+        All rows of a batch are from one file. The changed rows of a masked file may wait for rows
+        of further files.
         """
-        place = (number, batch.column(ROW_INDEX)[0].as_py())
-        ids = [batch.column(name) for name in (ROW_ID, ROW_COMMIT_VERSION)] if self._has_ids else []
-        rows = batch.column(ROW_INDEX)
-        names = [name for name in self._names if name in batch.schema.names]
-        old = conform(batch.select(names), self._schema)
         positions = self._selected.positions[number]
         if self._edits.decisions[number] is not FileDecision.REWRITTEN or positions is None:
-            self._write(place, ids, self._changed(number, old))
+            self._join(number, batch)
             return
+        self._update_waiting()
+        place = (number, batch.column(ROW_INDEX)[0].as_py())
+        old, ids = self._old(batch)
         rest = positions.slice(self._done[number])
-        is_hit = compute.is_in(rows, value_set=rest)
+        is_hit = compute.is_in(batch.column(ROW_INDEX), value_set=rest)
         if not is_hit.true_count:
             self._copied += old.num_rows
             self._put(place, old, ids)
             return
-        changed = self._changed(number, old.filter(is_hit))
+        hits = old.filter(is_hit)
+        changed = self._changed([self._next(number, hits.num_rows)], hits)
         self._copied += old.num_rows - is_hit.true_count
         self._put(place, *self._merged(old, ids, is_hit, changed))
 
-    def _changed(self, number: int, old: pa.RecordBatch) -> NewVersions:
+    def _join(self, number: int, batch: pa.RecordBatch) -> None:
+        """Add changed rows of a masked file to those that wait for their new versions."""
+        rows, num_bytes = self._waiting_rows + batch.num_rows, self._waiting_bytes + batch.nbytes
+        fits = rows <= _JOINED_ROWS and num_bytes <= _JOINED_BYTES
+        if self._waiting and not (fits and batch.schema.equals(self._waiting[0][1].schema)):
+            self._update_waiting()
+            rows, num_bytes = batch.num_rows, batch.nbytes
+        self._waiting.append((number, batch))
+        self._waiting_rows, self._waiting_bytes = rows, num_bytes
+
+    def _update_waiting(self) -> None:
+        """Write the new versions of the rows that wait for them."""
+        waiting, self._waiting = self._waiting, []
+        self._waiting_rows = self._waiting_bytes = 0
+        if not waiting:
+            return
+        parts = [self._next(number, batch.num_rows) for number, batch in waiting]
+        batches = [batch for _, batch in waiting]
+        joined = batches[0] if len(batches) == 1 else arrow.concat_batches(batches)
+        old, ids = self._old(joined)
+        place = (parts[0].file, joined.column(ROW_INDEX)[0].as_py())
+        self._write(place, ids, self._changed(parts, old))
+
+    def _old(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, list[Array]]:
+        """Return rows with the columns of the new schema, and their ids."""
+        ids = [batch.column(name) for name in (ROW_ID, ROW_COMMIT_VERSION)] if self._has_ids else []
+        names = [name for name in self._names if name in batch.schema.names]
+        return conform(batch.select(names), self._schema), ids
+
+    def _next(self, number: int, num_rows: int) -> FileRows:
         first = self._done[number]
-        self._done[number] += old.num_rows
-        changed = self._change(number, first, old)
+        self._done[number] += num_rows
+        return FileRows(number, first, num_rows)
+
+    def _changed(self, parts: Sequence[FileRows], old: pa.RecordBatch) -> NewVersions:
+        changed = self._change(parts, old)
         if self._feed is not None:
             updated = changed.is_updated
             if updated is not None and updated.true_count < old.num_rows:

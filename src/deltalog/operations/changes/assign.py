@@ -77,8 +77,10 @@ class NewValue:
         try:
             found: Array = evaluate(self.expression, scope)
         except InvalidInputError as error:
-            error.add_note(f"in the new value of column {self.name!r}")
-            raise
+            advice = "; try_cast returns NULL instead" if "cannot cast " in str(error) else ""
+            message = f"cannot compute column {self.name!r}: {error}{advice}"
+            note = f"in the new value of column {self.name!r}"
+            raise error.with_message(message).with_note(note) from error
         if self.fit is None:
             return found
         (fitted,) = self.fit.apply(pa.record_batch({self.name: found})).values()
@@ -138,7 +140,9 @@ class Scope:
             return self._value(value, field.type, name)
         except InvalidInputError as error:
             error.add_note(f"in the new value of column {name!r}")
-            raise
+            if not error.args[0].startswith("cannot cast "):
+                raise
+            raise error.with_message(f"cannot compute column {name!r}: {error}") from error
 
     def _value(self, value: object, target: DataType, name: str) -> NewValue:
         raw = self.parse(value) if isinstance(value, str) else lit(value)

@@ -29,6 +29,7 @@ from deltalog.operations.changes.apply import (
     CandidateFiles,
     FileDecision,
     FileEdits,
+    FileRows,
     NewVersions,
     change_rows,
     decide_files,
@@ -353,9 +354,9 @@ class _Update:
         self.reads = (set(configuration.schema.names) - replaced) | used
         self.num_rows = 0
 
-    def __call__(self, file: int, first: int, old: pa.RecordBatch) -> NewVersions:
+    def __call__(self, parts: Sequence[FileRows], old: pa.RecordBatch) -> NewVersions:
         """Return the new versions of rows, all of which are updated."""
-        del file, first
+        del parts
         self.num_rows += old.num_rows
         new = self._wanted.compute(old, old)
         return NewVersions(enforced(self._enforcer, self._schema, old, new))

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from deltalog._util.json import JsonObject
+from deltalog._util.kernels import TRUE
 from deltalog._util.small_arrays import small_array
 from deltalog.errors import MalformedLogError
 from deltalog.protocol.actions.codec import (
@@ -154,7 +155,7 @@ def _table(
     for name, expected in REQUIRED[kind].items():
         column = columns[schema.get_field_index(name)]
         if column.null_count:
-            row = column.is_null().index(pa.scalar(value=True)).as_py()
+            row = column.is_null().index(TRUE).as_py()
             raise MalformedLogError(
                 f"{_located(kind, row, where)}.{name}: required {expected} is missing"
             )

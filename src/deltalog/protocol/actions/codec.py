@@ -18,7 +18,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from deltalog._util.json import JsonObject, dumps
-from deltalog._util.kernels import Array, compute, pc
+from deltalog._util.kernels import FALSE, Array, compute, pc
 from deltalog._util.paths import decode_path, encode_path
 from deltalog.errors import (
     InternalError,
@@ -460,7 +460,7 @@ def check_column(vectors: Array, where: str) -> None:
     """
     if are_sound(vectors):
         return
-    row = pc.index(_which_are_sound(vectors), pa.scalar(value=False)).as_py()
+    row = pc.index(_which_are_sound(vectors), FALSE).as_py()
     at = f"{where}, row {row}: deletionVector"
     descriptor_from_json(JsonObject(vectors[row].as_py(), at))
     raise InternalError(f"{at} breaks a rule for columns, but no rule for values")
@@ -477,7 +477,7 @@ def _which_are_sound(vectors: Array) -> Array:
         # NULL is valid only for an optional number.
         default = pa.scalar(value=name not in REQUIRED)
         rules.append(compute.fill_null(compute.greater_equal(number, 0), default))
-    sound: Array = compute.fill_null(reduce(compute.and_, rules), pa.scalar(value=False))
+    sound: Array = compute.fill_null(reduce(compute.and_, rules), FALSE)
     return compute.or_(compute.is_null(vectors), sound)
 
 

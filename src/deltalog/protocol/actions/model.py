@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Protocol:
+class Protocol(SimilarNames):
     """The versions and table features that readers and writers must support.
 
     Feature lists are None below reader version 3 and writer version 7. As in deltalake, the object
@@ -31,6 +31,11 @@ class Protocol:
     Protocol: Protocol Evolution, Table Features
     """
 
+    _meant: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(("features", "table_features"), "reader_features and writer_features"),
+        **dict.fromkeys(("reader_version", "minReaderVersion"), "min_reader_version"),
+        **dict.fromkeys(("writer_version", "minWriterVersion"), "min_writer_version"),
+    }
     min_reader_version: int
     min_writer_version: int
     reader_features: tuple[str, ...] | None = None

@@ -82,7 +82,10 @@ def check_clustering_columns(
     Protocol: Writer Requirements for Clustered Table
     """
     if partition_columns:
-        raise InvalidInputError("a table is clustered or partitioned, not both")
+        raise InvalidInputError(
+            f"a table is clustered or partitioned, not both: it is partitioned by "
+            f"{', '.join(map(repr, partition_columns))}; write the rows to a new table"
+        )
     paths = [canonical_path_of(schema, column) for column in columns]
     if len(set(paths)) < len(paths):
         raise InvalidInputError("a clustering column is given twice")

@@ -19,7 +19,8 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from deltalog._util.json import Lexeme, dumps, parse_lexemes
-from deltalog._util.kernels import Array, pc
+from deltalog._util.kernels import FALSE, Array, arrow, compute, pc
+from deltalog._util.small_arrays import small_scalar
 from deltalog.errors import InternalError, InvalidInputError, MalformedLogError
 from deltalog.protocol.stats.schema import (
     DEFAULT_NUM_INDEXED_COLUMNS,
@@ -135,8 +136,8 @@ def _objects(
     fields: Sequence[pa.Field[Any]], columns: Sequence[Array], num_rows: int
 ) -> tuple[Array, Array]:
     """Return each row's JSON object without NULL members, and whether the object has members."""
-    inner: Array = pa.repeat(pa.scalar(""), num_rows)
-    found: Array = pa.repeat(pa.scalar(value=False), num_rows)
+    inner: Array = arrow.repeat(small_scalar("", pa.string()), num_rows)
+    found: Array = pa.repeat(FALSE, num_rows)
     for field, column in zip(fields, columns, strict=True):
         if pt.is_struct(field.type):
             children = list(field.type)
@@ -150,17 +151,17 @@ def _objects(
         # are all NULL (pyarrow 26).
         member = join(f"{dumps(field.name).decode()}:", texts)
         comma = pc.if_else(
-            pc.and_(pc.not_equal(inner, pa.scalar("")), pc.is_valid(member)), ",", ""
+            pc.and_(compute.not_equal(inner, ""), pc.is_valid(member)),
+            ",",
+            "",
         )
-        inner = join(inner, comma, pc.coalesce(member, pa.scalar("")))
+        inner = join(inner, comma, pc.coalesce(member, small_scalar("", pa.string())))
         found = pc.or_(found, has_any)
     return join("{", inner, "}"), found
 
 
-def _no_text() -> pa.StringScalar:
-    # A module constant would slow down the import of deltalog, because pyarrow imports pandas for
-    # the first scalar of a process.
-    return pa.scalar(None, pa.string())
+def _no_text() -> Any:
+    return small_scalar(None, pa.string())
 
 
 def _texts(values: Array) -> Array:

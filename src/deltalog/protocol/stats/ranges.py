@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import pyarrow as pa
 
-from deltalog._util.kernels import Array, pc
+from deltalog._util.kernels import FALSE, Array, compute, pc
+from deltalog._util.small_arrays import small_scalar
 from deltalog.errors import DeltaError
 from deltalog.expressions.casts import cast
 from deltalog.expressions.comparing import compare, keys
@@ -403,14 +404,14 @@ def _widened(array: Array, data_type: PrimitiveType, sign: int, limit: Any) -> A
         return widened
     ends = pa.array([Decimal(_MIN_INT64), Decimal(_MAX_INT64)], pa.decimal128(38, 0))
     clamped = pc.is_in(array.cast(pa.decimal128(38, 0)), value_set=ends)
-    return pc.if_else(clamped, pa.scalar(None, array.type), widened)
+    return pc.if_else(clamped, small_scalar(None, array.type), widened)
 
 
 def _may_be_rounded(array: Array, data_type: PrimitiveType) -> Array:
     """Return for each value whether it may have been written as a double, by its digits."""
     digits = pc.replace_substring_regex(array.cast(pa.string()), r"E.*|^-|\.", "")
     digits = pc.utf8_length(pc.utf8_trim(digits, "0"))
-    few = pc.less_equal(digits, pa.scalar(_MOST_DOUBLE_DIGITS, digits.type))
+    few = pc.less_equal(digits, small_scalar(_MOST_DOUBLE_DIGITS, digits.type))
     if data_type.scale:
         return few
     # Whole numbers are written with all digits, including digits beyond a double's precision.
@@ -509,7 +510,7 @@ class Never(_WithoutStatistics):
     def judge(self, facts: Facts) -> Datum:
         """Return false."""
         del facts
-        return pa.scalar(value=False)
+        return FALSE
 
     def lines(self) -> Iterator[str]:
         """Yield the condition as one line of text for messages."""
@@ -525,7 +526,7 @@ class Exact(_WithoutStatistics):
     def judge(self, facts: Facts) -> Datum:
         """Return the condition's value, NULL as false."""
         found = facts.exact(self.condition)
-        return None if found is None else pc.coalesce(found, pa.scalar(value=False))
+        return None if found is None else pc.coalesce(found, FALSE)
 
     def lines(self) -> Iterator[str]:
         """Yield the condition as one line of text for messages."""
@@ -601,7 +602,7 @@ class HasNull:
     def judge(self, facts: Facts) -> Datum:
         """Return whether the null count is not zero."""
         count = facts.leaf((NULL_COUNT, *self.path))
-        return None if count is None else pc.not_equal(count, pa.scalar(0))
+        return None if count is None else compute.not_equal(count, 0)
 
     def leaves(self) -> Iterator[tuple[Path, DataType | None]]:
         """Yield the null count."""
@@ -701,7 +702,7 @@ class Prefix:
             inside = [pc.starts_with(end, self.prefix) for end in (low, high)]
             return pc.invert(pc.and_kleene(*inside))
         start = pc.utf8_slice_codeunits(low, 0, len(self.prefix))
-        prefix: Datum = pa.scalar(self.prefix)
+        prefix: Datum = small_scalar(self.prefix, pa.string())
         return pc.and_kleene(pc.less_equal(start, prefix), pc.greater_equal(high, prefix))
 
     def leaves(self) -> Iterator[tuple[Path, DataType | None]]:

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import pyarrow as pa
 import pyarrow.types as pt
 
-from deltalog._util.kernels import pc
+from deltalog._util.kernels import FALSE, pc
+from deltalog._util.small_arrays import small_scalar
 from deltalog.errors import DeltaError
 from deltalog.expressions.comparing import compare, like_parts
 from deltalog.expressions.literals import to_array, to_scalar
@@ -452,7 +453,7 @@ class Spans:
         low, high = self.value.lower(facts), self.value.upper(facts)
         if low is None or high is None:
             return None
-        found: Datum = pa.scalar(value=False)
+        found: Datum = FALSE
         ends = self.ends
         try:
             if ends.below is not None:
@@ -466,7 +467,7 @@ class Spans:
             return None
 
     def _each(self, low: Datum, high: Datum) -> Datum:
-        found: Datum = pa.scalar(value=False)
+        found: Datum = FALSE
         for first, last in zip(self.ends.lows, self.ends.highs, strict=True):
             inside = pc.and_kleene(compare("<=", low, last), compare(">=", high, first))
             found = pc.or_kleene(found, inside)
@@ -478,7 +479,7 @@ class Spans:
         try:
             if pt.is_floating(highs.type):
                 # The search distinguishes -0.0 and 0.0. Adding 0.0 converts -0.0 to 0.0.
-                highs, low = (pc.add(side, pa.scalar(0.0, side.type)) for side in (highs, low))
+                highs, low = (pc.add(side, small_scalar(0.0, side.type)) for side in (highs, low))
             position = pc.call_function("search_sorted", [highs, low])
         except (pa.ArrowKeyError, pa.ArrowInvalid, pa.ArrowNotImplementedError):
             # Older versions of pyarrow have no `search_sorted`. In newer versions, it does not
@@ -486,7 +487,7 @@ class Spans:
             position = _searched(ends.spans, low)
         if position is None:
             return pc.and_kleene(compare("<=", low, highs[-1]), compare(">=", high, lows[0]))
-        exists = pc.less(position, pa.scalar(len(highs), position.type))
+        exists = pc.less(position, small_scalar(len(highs), position.type))
         nearest = lows.take(pc.if_else(exists, position, 0))
         return pc.and_kleene(exists, compare("<=", nearest, high))
 

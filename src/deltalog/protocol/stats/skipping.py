@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from deltalog._util.kernels import pc
+from deltalog._util.kernels import FALSE, TRUE, pc
 from deltalog._util.readable import FILE, counted
 from deltalog.expressions.trees import columns
 from deltalog.protocol.stats.ranges import AllOf, AnyOf, Claim, Facts, Unknown
@@ -72,11 +72,9 @@ class Skipping:
         found: Any = self.claim.judge(facts)
         if found is None or isinstance(found, pa.Scalar):
             is_kept = found is None or found.as_py() is not False
-            mask: pa.BooleanArray = pa.repeat(pa.scalar(is_kept), facts.num_files)
+            mask: pa.BooleanArray = pa.repeat(TRUE if is_kept else FALSE, facts.num_files)
             return mask
-        kept: pa.BooleanArray = (
-            pc.coalesce(found, pa.scalar(value=True)) if found.null_count else found
-        )
+        kept: pa.BooleanArray = pc.coalesce(found, TRUE) if found.null_count else found
         return kept
 
     def explain(

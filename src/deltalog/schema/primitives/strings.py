@@ -12,7 +12,7 @@ import pyarrow.types as pt
 
 from deltalog._util.argument_types import kind_of
 from deltalog._util.json import dumps
-from deltalog._util.kernels import Array, compute
+from deltalog._util.kernels import FALSE, Array, compute
 from deltalog.schema.primitives.row import Bounds, ValueCodec
 
 _JSON_ESCAPED: Final = r'["\\\x00-\x1f]'
@@ -56,7 +56,7 @@ def json_texts(texts: Array) -> Array:
     if not compute.any(special).as_py():
         return plain
     escaped = [dumps(text).decode() for text in texts.filter(special).to_pylist()]
-    mask = compute.coalesce(special, pa.scalar(value=False))
+    mask = compute.coalesce(special, FALSE)
     return compute.replace_with_mask(plain, mask, pa.array(escaped, plain.type))
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 import pyarrow as pa
 
-from deltalog._util.kernels import compute
+from deltalog._util.kernels import TRUE, compute
 from deltalog._util.lazy_names import higher
 from deltalog._util.paths import FileInfo
 from deltalog.data.scan.changes import Changes, changes_spec
@@ -366,7 +366,7 @@ def _parsed(answer: TableAnswer, last: int) -> CommitTable:
 
 def _changing(files: pa.Table) -> pa.Table:
     """Return the files whose actions have `dataChange`, which defaults to true."""
-    changing = compute.coalesce(files.column("dataChange"), pa.scalar(value=True))
+    changing = compute.coalesce(files.column("dataChange"), TRUE)
     return files.filter(changing)
 
 

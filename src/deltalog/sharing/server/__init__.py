@@ -13,6 +13,18 @@
 
 from __future__ import annotations
 
+from deltalog.errors import InvalidInputError
+
+try:
+    import aiohttp  # noqa: F401
+    import anyio  # noqa: F401
+    import starlette  # noqa: F401
+except ImportError as _error:
+    raise InvalidInputError(
+        f"cannot run a sharing server: {_error.name} is not installed; "
+        "pip install 'deltalog[sharing]'"
+    ) from _error
+
 from deltalog.sharing.server.application import app
 from deltalog.sharing.server.config import ServerConfig
 from deltalog.sharing.server.config_settings import parse_config

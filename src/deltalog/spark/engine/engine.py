@@ -38,6 +38,7 @@ from deltalog.protocol.actions.arrow import FILE_SCHEMA
 from deltalog.spark.engine.apply import FrameChange, find_candidates, row_struct
 from deltalog.spark.engine.checkpoint import checkpoint_on_cluster
 from deltalog.spark.engine.merge import plan_merge_by_tasks
+from deltalog.spark.engine.readable import ReadablePlan, readable_errors
 from deltalog.spark.engine.row_tasks import (
     CLAUSE,
     NEW,
@@ -133,7 +134,10 @@ class SparkEngine(LocalEngine):
                 "write them in Spark SQL, or pass columns"
             )
         plan = plan_delete_or_update_by_tasks if source is None else plan_merge_by_tasks
-        return plan(self.scan(transaction.read_snapshot), transaction, request)
+        attempt = f"run {transaction.operation} on {transaction.store.root}"
+        with readable_errors(attempt):
+            planned = plan(self.scan(transaction.read_snapshot), transaction, request)
+        return ReadablePlan(planned, attempt)
 
     def write_rows(
         self,

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq  # noqa: TID251  # allowed in this package
 import pyarrow.types as pt
 
 from deltalog._util.paths import join
+from deltalog._util.small_arrays import small_array
 from deltalog.errors import (
     DataFileMissingError,
     DataFileUnreadableError,
@@ -406,7 +407,7 @@ def decode_bounds(
         return None
     try:
         values = [None if text is None else decode(text) for text in stored]
-        array: pa.Array[Any] = pa.array(values, value_type)
+        array = small_array(values, value_type)
         return array if value_type == arrow_type else array.cast(arrow_type)
     except (pa.ArrowException, ValueError, ArithmeticError):
         return None

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, suppress
 from functools import partial
 from importlib import import_module
+from importlib.metadata import metadata
 from inspect import Parameter, signature
 from typing import Any, Final
 
@@ -125,8 +126,7 @@ def make_filesystem(kind: StoreKind, arguments: Mapping[str, Any], location: str
 
         made = fsspec.get_filesystem_class(kind.name)
     except ImportError as error:
-        package = f"pip install 'deltalog[{kind.extra}]'"
-        advice = package if kind.extra else "install its fsspec package"
+        advice = _package_of(kind)
         raise StorageError(f"cannot open {kind.name!r} locations: {error}; {advice}") from error
     except ValueError:
         known = ", ".join(name for name, one in KINDS.items() if one.put_if_absent is not None)
@@ -147,6 +147,16 @@ def make_filesystem(kind: StoreKind, arguments: Mapping[str, Any], location: str
         arguments = {**from_url, **arguments}
     arguments = {"use_listings_cache": False, "skip_instance_cache": True, **arguments}
     return _shared.get(made, arguments)
+
+
+def _package_of(kind: StoreKind) -> str:
+    """Return what installs the file system of a kind."""
+    if kind.extra:
+        return f"pip install 'deltalog[{kind.extra}]'"
+    extras: list[str] = metadata("fsspec").get_all("Provides-Extra") or []
+    # The longest name that begins the scheme: the one of HTTP is also that of HTTPS.
+    extra = max((one for one in extras if kind.name.startswith(one)), key=len, default="")
+    return f"pip install 'fsspec[{extra}]'" if extra else "install its fsspec package"
 
 
 _ADVICE: Final = {

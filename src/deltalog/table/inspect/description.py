@@ -16,7 +16,8 @@ from deltalog._util.cards import card, folding, grid
 from deltalog._util.escaping import printable
 from deltalog._util.json import dumps
 from deltalog._util.kernels import compute, exact_sum
-from deltalog._util.readable import changes_of_commit, counted, given_parameters
+from deltalog._util.readable import changes_of_commit, counted, readable_parameters
+from deltalog._util.similar_names import SimilarNames
 from deltalog.data.scan.plan import check_rows_readable
 from deltalog.data.scan.rows import Rows, require_library
 from deltalog.protocol.partition_values import extract, parse_column
@@ -315,10 +316,25 @@ def _extremes(lows: Any, highs: Any) -> tuple[Any, Any]:
 
 
 _MOST_SHOWN: Final = 50
+_OF_HISTORIES: Final = {
+    **dict.fromkeys(("to_polars", "pl"), "polars.from_pandas(history.to_pandas())"),
+    **dict.fromkeys(
+        ("to_arrow", "to_table", "to_pyarrow_table"), "pyarrow.table(history.to_pandas())"
+    ),
+    **dict.fromkeys(("toPandas", "df", "to_df", "collect", "show"), "to_pandas()"),
+    **dict.fromkeys(("filter", "where", "select"), "to_pandas(), or a loop over the dictionaries"),
+    **dict.fromkeys(("head", "limit", "take"), "history(limit=…)"),
+    **dict.fromkeys(("version", "operation", "timestamp", "keys"), "a commit of it: history[0]"),
+}
+"""What users of other libraries look for → what to use instead."""
 
 
-class CommitHistory(list[dict[str, Any]]):
+class CommitHistory(SimilarNames, list[dict[str, Any]]):
     """A list of commits as dictionaries, newest first, with a notebook card and `to_pandas`."""
+
+    __slots__ = ()
+    _called = "the history"
+    _meant = _OF_HISTORIES
 
     def to_pandas(self) -> pd.DataFrame:
         """Return a data frame with one row per commit; `timestamp` is a datetime in UTC."""
@@ -332,14 +348,14 @@ class CommitHistory(list[dict[str, Any]]):
 
     def _repr_html_(self) -> str:
         """Return the notebook card."""
-        names = ("version", "timestamp", "operation", "parameters", "metrics")
+        names = ("version", "timestamp", "operation", "changed", "parameters")
         rows = [
             (
                 row["version"],
                 readable_moment(row["timestamp"]),
                 row.get("operation"),
-                _listed(given_parameters(row.get("operationParameters"))),
                 _folded(row.get("operationMetrics")),
+                _lines(readable_parameters(row.get("operationParameters"))),
             )
             for row in self[:_MOST_SHOWN]
         ]
@@ -354,6 +370,11 @@ def _folded(metrics: object) -> object:
         return _listed(metrics)
     changes = changes_of_commit(metrics)
     return folding(changes or counted(len(metrics), "metric"), grid(metrics.items()), is_open=False)
+
+
+def _lines(parameters: dict[str, str]) -> object:
+    """Return a small table: one line for each parameter."""
+    return grid(parameters.items()) if parameters else ""
 
 
 def _listed(members: object) -> str:

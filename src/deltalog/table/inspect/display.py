@@ -8,8 +8,9 @@ Protocol: none
 from __future__ import annotations
 
 import sys
+from difflib import get_close_matches
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar, cast
 from weakref import WeakValueDictionary
 
 import pyarrow as pa
@@ -46,6 +47,17 @@ class ShownFacts(dict[str, Any]):
     ) -> None:
         super().__init__(facts)
         self.title = title
+
+    if not TYPE_CHECKING:  # type checkers must report unknown attributes
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Raise an error that says how to get a value."""
+            __tracebackhide__ = True  # IPython does not show this frame
+            close = name if name in self else next(iter(get_close_matches(name, self, 1)), "name")
+            raise AttributeError(
+                f"a {type(self).__name__} has no attribute {name!r}: it is a dictionary, use "
+                f"[{close!r}]"
+            )
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Return a recipe for pickle that preserves the title."""

@@ -22,6 +22,7 @@ from deltalog._util.clock import Clock, Moment, SystemClock
 from deltalog._util.json import dumps, loads
 from deltalog._util.kernels import compute
 from deltalog._util.readable import FILE, counted
+from deltalog._util.similar_names import SimilarNames
 from deltalog._util.small_arrays import small_scalar
 from deltalog.data.scan.changes import open_changes
 from deltalog.data.scan.plan import TASK_COLUMNS, check_rows_readable, make_task, make_tasks
@@ -60,7 +61,7 @@ if TYPE_CHECKING:
 _COMMITS_TOGETHER: Final = 64
 
 
-class Follower:
+class Follower(SimilarNames):
     """An endless iterator over the steps of a table, for both `for` and `async for`.
 
     `for step in follower` waits for new commits. `available()` ends when all present commits have
@@ -401,7 +402,7 @@ class Follower:
         return self._known
 
     def _read_spec(self, view: Snapshot) -> ReadSpec:
-        with naming_the_attempt(f"follow {self._root}"):
+        with naming_the_attempt(f"follow {self._root}", self._root):
             if self._options.changes:
                 return self._changes_spec(view)
             return read_spec(

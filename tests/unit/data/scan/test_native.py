@@ -14,12 +14,20 @@ import pytest
 
 from deltalog import DeltaTable, write_deltalake
 from deltalog.data.scan import Scan
-from deltalog.data.scan.native import DUCKDB, NativePlan, StoredColumn, is_stored_as, plan_native
+from deltalog.data.scan.native import (
+    DUCKDB,
+    POLARS,
+    NativePlan,
+    StoredColumn,
+    is_stored_as,
+    plan_native,
+)
 from deltalog.errors import (
     DataFileMissingError,
     DataFileUnreadableError,
     DeletionVectorError,
 )
+from deltalog.storage.parquet.reader import ParquetReader
 from tests.support.raw_tables import DataTable, Fields, mapped, struct_of
 
 LEGACY = {"org.apache.spark.version": "2.4.8", "org.apache.spark.legacyDateTime": ""}
@@ -482,3 +490,27 @@ def test_a_replaced_file_is_planned_anew(tmp_path: Path) -> None:
     pq.write_table(pa.table({"id": pa.array([1], pa.int32())}), file)
     (group,) = plan_native(scan, DUCKDB).groups
     assert group.columns == (StoredColumn("id", is_same=False),)
+
+
+def test_bounds_are_only_read_if_the_engine_may_compare_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[str] = []
+    real = ParquetReader.column_chunks
+
+    def counted(self: ParquetReader, *leaves: Any) -> Any:
+        calls.append(self.path)
+        return real(self, *leaves)
+
+    monkeypatch.setattr(ParquetReader, "column_chunks", counted)
+    files = [{"s": ["a", "b"]}, {"s": ["c"]}]
+    scan = scan_of(tmp_path, [("s", "string")], *files)
+    for name in ("part-0.parquet", "part-1.parquet"):
+        os.utime(tmp_path / name, (1_700_000_000, 1_700_000_000))
+    assert sizes(plan_native(scan, POLARS, has_filter=False)) == [2]
+    assert calls == []
+    (group,) = plan_native(scan, POLARS).groups
+    assert group.untrusted == frozenset()
+    assert sorted(calls) == ["part-0.parquet", "part-1.parquet"]
+    assert plan_native(scan, POLARS, has_filter=False).groups == (group,)  # they are known now
+    assert len(calls) == 2

@@ -726,3 +726,31 @@ def test_scans_leave_no_memory(large: Path) -> None:
 
     before = read(20)
     assert read(40) - before < 100  # 40 results have 300 MB
+
+
+@pytest.mark.parametrize(("length", "is_added_up"), [(12, False), (13, True)])
+def test_the_lengths_of_short_strings_are_not_added_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, length: int, *, is_added_up: bool
+) -> None:
+    calls: list[int] = []
+    real = polars_rows._parts
+
+    def counted(rows: pl.DataFrame, constant_bytes: int) -> Iterator[pl.DataFrame]:
+        calls.append(rows.height)
+        return real(rows, constant_bytes)
+
+    monkeypatch.setattr(polars_rows, "_parts", counted)
+    rows = pa.table({"id": range(100), "s": ["x" * length] * 99 + [None]})
+    write_deltalake(tmp_path, rows)
+    assert by_polars(DeltaTable(tmp_path).scan()).equals(rows)
+    assert bool(calls) == is_added_up
+
+
+def test_many_short_strings_are_returned_in_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(polars_rows, "PART_BYTES", 1_000)
+    write_deltalake(tmp_path, pa.table({"s": ["short"] * 1_000}))
+    batches = read_large(DeltaTable(tmp_path).scan())
+    assert batches is not None
+    assert max(batch.num_rows for batch in batches) <= 200

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import pickle
 
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from deltalog.data.scan.plan import make_tasks
 from deltalog.data.scan.reader import ScanTask
-from deltalog.data.scan.task import read_spec
+from deltalog.data.scan.task import read_spec, runs_of
 from deltalog.errors import MalformedLogError
 from deltalog.expressions import as_expression, resolve_predicate
 from tests.support.raw_tables import DataTable
@@ -94,3 +97,21 @@ def test_a_count_that_cannot_be_is_refused() -> None:
     table.commit(table.add({"id": [1, 2]}, stats={"numRecords": 1}, deletionVector=vector))
     with pytest.raises(MalformedLogError, match="numRecords"):
         list(table.scan().tasks(with_rows=True))
+
+
+@settings(max_examples=300)
+@given(st.sets(st.integers(0, 60_000), min_size=1, max_size=200))
+def test_ranges_of_rows_contain_all_rows_and_only_short_gaps(rows: set[int]) -> None:
+    ordered = sorted(rows)
+    runs = runs_of(pa.array(ordered))
+    assert all(start in rows and end - 1 in rows for start, end in runs)
+    assert sum(any(start <= row < end for start, end in runs) for row in ordered) == len(ordered)
+    for run, following in itertools.pairwise(runs):
+        assert following[0] - (run[1] - 1) > 5000
+    for row, following_row in itertools.pairwise(ordered):
+        together = any(start <= row and following_row < end for start, end in runs)
+        assert together == (following_row - row <= 5000)
+
+
+def test_no_rows_have_no_range() -> None:
+    assert runs_of(pa.array([], pa.int64())) == []

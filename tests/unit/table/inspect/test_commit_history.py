@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pickle
+import re
 from typing import Any
 
 import pandas as pd
+import pytest
 
 from deltalog import DeltaTable
 from deltalog._util.json import dumps
@@ -47,7 +49,7 @@ def test_the_card_escapes_what_commits_say() -> None:
     page = _history()._repr_html_()
     assert "2 commits" in page
     assert "1970-01-01 00:01:01Z" in page
-    assert "<summary>1 metric</summary><table><tr><td" in page
+    assert ">1 metric</summary><table><tr><td" in page
     assert ">[1]</td>" in page
     assert "<script" not in page
     assert page.count("&lt;script&gt;") == 3
@@ -57,7 +59,7 @@ def test_the_card_shows_numbers_of_rows_and_folds_the_other_metrics() -> None:
     metrics = {"numOutputRows": "2", "numCopiedRows": "0", "executionTimeMs": "19"}
     row = {"version": 0, "timestamp": 0, "operation": "WRITE", "operationMetrics": metrics}
     page = CommitHistory([row])._repr_html_()
-    assert "<details><summary>2 rows written</summary>" in page
+    assert ">2 rows written</summary>" in page
     assert page.count(">executionTimeMs</td>") == page.count(">19</td>") == 1
     assert ">parameters</th>" not in page  # a column without a value
 
@@ -67,3 +69,45 @@ def test_a_long_history_has_a_short_card() -> None:
     page = CommitHistory([row] * 60)._repr_html_()
     assert page.count("<tr>") == 51
     assert "without 10 older" in page
+
+
+def test_parameters_are_lines_without_the_brackets_of_json() -> None:
+    parameters = {
+        "predicate": '["id = 1"]',
+        "partitionBy": "[]",
+        "zOrderBy": '["a","b"]',
+        "properties": '{"delta.appendOnly":"true"}',
+        "matchedPredicates": '[{"actionType":"update","predicate":"s.n > 1"},'
+        '{"actionType":"delete"}]',
+        "statsOnLoad": False,
+        "odd": "[not JSON",
+    }
+    row = {"version": 0, "timestamp": 0, "operation": "MERGE", "operationParameters": parameters}
+    page = CommitHistory([row])._repr_html_()
+    cells = re.findall("<td[^>]*>([^<]*)</td>", page.partition("MERGE</td>")[2])
+    assert dict(zip(cells[::2], cells[1::2], strict=True)) == {
+        "predicate": "id = 1",
+        "zOrderBy": "a, b",
+        "properties": "delta.appendOnly=true",
+        "matchedPredicates": "update if s.n &gt; 1, delete",
+        "statsOnLoad": "false",
+        "odd": "[not JSON",
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "instead"),
+    [
+        ("to_polars", "polars.from_pandas(history.to_pandas())"),
+        ("to_arrow", "pyarrow.table(history.to_pandas())"),
+        ("limit", "history(limit=…)"),
+        ("operation", "history[0]"),
+        ("to_panda", "did you mean 'to_pandas'?"),
+    ],
+)
+def test_names_of_other_libraries_are_explained(name: str, instead: str) -> None:
+    history = _history()
+    with pytest.raises(AttributeError, match=re.escape(instead)):
+        getattr(history, name)
+    assert pickle.loads(pickle.dumps(history)) == history
+    assert not hasattr(history, "__arrow_c_stream__")

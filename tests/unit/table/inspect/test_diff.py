@@ -202,7 +202,7 @@ def test_the_card_counts_rows_of_small_files(monkeypatch: pytest.MonkeyPatch) ->
     table = make()
     rewrite(table, {"id": [1, 2, 4], "p": [0, 7, 4]})
     page = diff(table, 0, 2, key=["id"])._repr_html_()
-    cells = re.findall(r"<td[^>]*>([^<]*)</td>", page.partition("<summary>rows</summary>")[2])
+    cells = re.findall(r"<td[^>]*>([^<]*)</td>", page.partition(">rows</summary>")[2])
     # The rows of `make` are 1, 2 and 3 with p = 0, 0 and 1.
     assert cells[:6] == ["added", "1", "removed", "1", "changed", "1"]
     monkeypatch.setattr("deltalog.table.inspect.diff._MOST_COMPARED_BYTES", 10)

@@ -291,7 +291,7 @@ def test_results_are_dictionaries_with_a_card(tmp_path: Path) -> None:
     copied: Any = copy.copy(done)
     assert copied.title == "DELETE"
     page = _card_of(done)
-    assert "<strong>DELETE: 1,500 rows deleted</strong><details><summary>" in page
+    assert "<strong>DELETE: 1,500 rows deleted</strong><details><summary " in page
     assert ["copied rows", "500"] in _Cells(page).rows
     assert all(cells[1] != "0" for cells in _Cells(page).rows)
     for result, title in (

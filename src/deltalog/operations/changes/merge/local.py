@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from deltalog._util.cached import cached_property
 from deltalog._util.clock import Stopwatch
-from deltalog._util.kernels import Array, compute
+from deltalog._util.kernels import FALSE, Array, compute
 from deltalog.data.scan.plan import find_pruned_keys
 from deltalog.data.scan.prune import prune
 from deltalog.data.scan.task import read_spec
@@ -30,6 +30,7 @@ from deltalog.expressions.render import shown_sql
 from deltalog.operations.changes.apply import (
     FileDecision,
     FileEdits,
+    FileRows,
     NewVersions,
     change_rows,
     decide_files,
@@ -429,11 +430,11 @@ class MergeUpdate:
         self.columns: set[str] = {name for maker in makers for name in maker.columns}
         self.reads: set[str] = {name for maker in makers for name in maker.reads}
 
-    def __call__(self, file: int, first: int, old: pa.RecordBatch) -> NewVersions:
+    def __call__(self, parts: Sequence[FileRows], old: pa.RecordBatch) -> NewVersions:
         """Return the new versions of the updated rows in `old`, see `apply.RowUpdate`."""
-        clause_numbers = self._matches.clause_numbers[file].slice(first, old.num_rows)
-        sources = self._matches.sources[file].slice(first, old.num_rows)
-        parts: list[pa.RecordBatch] = []
+        clause_numbers = _joined(self._matches.clause_numbers, parts)
+        sources = _joined(self._matches.sources, parts)
+        versions: list[pa.RecordBatch] = []
         places: list[Array] = []
         for code in compute.unique(clause_numbers).to_pylist():
             maker = self._makers[code]
@@ -442,20 +443,20 @@ class MergeUpdate:
             mask = compute.equal(clause_numbers, code)
             whole = mask.true_count == old.num_rows
             rows = old if whole else old.filter(mask)
-            parts.append(maker.make(rows, sources if whole else sources.filter(mask)))
+            versions.append(maker.make(rows, sources if whole else sources.filter(mask)))
             if whole:
-                return NewVersions(parts[0])
+                return NewVersions(versions[0])
             places.append(compute.indices_nonzero(mask).cast(pa.int64()))
-        if not parts:
+        if not versions:
             none = pa.RecordBatch.from_arrays(
                 [pa.array([], field.type) for field in self._schema], schema=self._schema
             )
-            return NewVersions(none, pa.repeat(pa.scalar(value=False), old.num_rows))
+            return NewVersions(none, pa.repeat(FALSE, old.num_rows))
         at = pa.concat_arrays(places)
-        if len(parts) == 1:
-            (new,) = parts
+        if len(versions) == 1:
+            (new,) = versions
         else:
-            joined = pa.Table.from_batches(parts).take(compute.array_sort_indices(at))
+            joined = pa.Table.from_batches(versions).take(compute.array_sort_indices(at))
             (new,) = joined.combine_chunks().to_batches()
         if new.num_rows == old.num_rows:
             return NewVersions(new)
@@ -463,6 +464,12 @@ class MergeUpdate:
         return NewVersions(
             new, compute.is_in(clause_numbers, value_set=pa.array(updates, pa.int8()))
         )
+
+
+def _joined(arrays: Sequence[Array], parts: Sequence[FileRows]) -> Array:
+    """Return the values of some rows; `arrays` contains the values of each file."""
+    slices = [arrays[part.file].slice(part.first, part.num_rows) for part in parts]
+    return slices[0] if len(slices) == 1 else pa.concat_arrays(slices)
 
 
 class _Maker:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -244,15 +244,27 @@ class MatchFinder:
         # rows, and costs more than it saves.
         has_index = self.reach.keys is not None
         spares = self.candidates.is_pruned or candidates.num_rows == 1 or has_index
-        spec = read_spec(
-            self._snapshot,
-            columns=self._plan.target_columns,
-            hidden=(ROW_INDEX,),
-            predicate=self.reach.row_predicate if spares else self.reach.always,
+        spec, alone = (
+            read_spec(
+                self._snapshot,
+                columns=self._plan.target_columns,
+                hidden=(ROW_INDEX,),
+                predicate=predicate,
+            )
+            for predicate in (
+                self.reach.row_predicate if spares else self.reach.always,
+                self.reach.always,
+            )
         )
-        return make_numbered_tasks(
+        tasks = make_numbered_tasks(
             self._snapshot, spec, candidates, footers=self._footers, keys=self.reach.keys
         )
+        for task in tasks:
+            if task.indexed is None:
+                yield task
+            else:  # the pairs of a few rows are compared anyway
+                alone = replace(alone, output=task.spec.output)
+                yield replace(task, spec=alone)
 
 
 def _joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:

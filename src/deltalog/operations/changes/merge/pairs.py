@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 import pyarrow as pa
 
 from deltalog._util.cached import cached_property
-from deltalog._util.kernels import Array, arrow, compute
+from deltalog._util.kernels import FALSE, TRUE, Array, arrow, compute
 from deltalog.errors import AmbiguousMergeError
 from deltalog.expressions import columns, evaluate, filter_mask, type_of
 from deltalog.expressions.trees import conjunction
@@ -521,7 +521,7 @@ class _Range:
         )
         rows = None
         if inside.null_count or inside.true_count < len(values):
-            inside = compute.fill_null(inside, pa.scalar(value=False))
+            inside = compute.fill_null(inside, FALSE)
             rows = compute.indices_nonzero(inside).cast(pa.int64())
             values = values.filter(inside)
         there = self._bits.take(self._places(values))
@@ -708,7 +708,7 @@ class RangeIndex:
     def _near(self, values: Array) -> Array:
         """Return the numbers of the ranges that overlap the span from minimum to maximum value."""
         ends = compute.min_max(values)
-        reaches: Array = pa.repeat(pa.scalar(value=True), len(self._rows))
+        reaches: Array = pa.repeat(TRUE, len(self._rows))
         if self._lows is not None:
             reaches = compute.less_equal(self._lows, ends["max"])
         if self._highs is not None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from deltalog._util.escaping import name_key
-from deltalog._util.kernels import Array, compute
+from deltalog._util.kernels import FALSE, Array, compute
 from deltalog._util.similar_names import similar_to
 from deltalog.data.write.fit import check_new_columns
 from deltalog.errors import InvalidInputError, SchemaMismatchError
@@ -384,7 +384,7 @@ def _scatter(values: Array, places: Array, count: int) -> Array:
     chosen = places.filter(values)
     mask = keep_mask(DeletionBitmap.from_arrow(chosen.cast(pa.int64())), 0, count)
     if mask is None:
-        return pa.repeat(pa.scalar(value=False), count)
+        return pa.repeat(FALSE, count)
     return compute.invert(mask)
 
 

@@ -18,6 +18,7 @@ from deltalog._util.cached import cached_property
 from deltalog._util.cards import card, grid
 from deltalog._util.escaping import printable, printable_lines
 from deltalog._util.paths import LOG_DIRECTORY, FileInfo, decode_path
+from deltalog._util.similar_names import SimilarNames
 from deltalog.errors import InternalError
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class Report(SimilarNames):
     """The findings of all checks of a table.
 
     Args:

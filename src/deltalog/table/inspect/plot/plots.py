@@ -49,6 +49,8 @@ class TablePlots(SimilarNames):
         snapshot: the version.
     """
 
+    _otherwise = "commits(), file_sizes(), partition_sizes(), clustering(), log() or scan()"
+
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
 

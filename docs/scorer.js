@@ -1,0 +1,27 @@
+/* Guides come before the reference, and the reference before decisions and the changelog. */
+"use strict";
+
+const RANKS = [
+  [/^faq$/, 7],
+  [/^(tutorial|concepts|install|tuning|concurrency|error-index|features)$/, 4],
+  [/^(how-to|cookbook)\//, 5],
+  [/^how-to\/(spark|sharing|from-deltalake)/, -3],
+  [/^(adr\/|changelog|explanation|extending|draft-types)/, -14],
+  [/^(benchmarks|upgrading|how-we-know|deltalog-and-|collations)/, -4],
+];
+
+var Scorer = {
+  score: ([page, title, , , score, , kind]) => {
+    const rank = RANKS.reduce((sum, [pages, more]) => sum + (pages.test(page) ? more : 0), 0);
+    const isPublic = !/^deltalog\.(table|catalogs|spark|statements|sharing|data)\./.test(title);
+    return score + rank - (kind === "object" && !isPublic ? 8 : 0);
+  },
+  objNameMatch: 11,
+  objPartialMatch: 6,
+  objPrio: { 0: 15, 1: 5, 2: -5 },
+  objPrioDefault: 0,
+  title: 15,
+  partialTitle: 7,
+  term: 5,
+  partialTerm: 2,
+};

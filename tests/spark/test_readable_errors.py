@@ -1,0 +1,63 @@
+"""Errors of Spark about conditions and values, without the columns and plans of deltalog."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as F  # noqa: N812  # its usual name
+
+from deltalog import write_deltalake
+from deltalog.spark import DeltaTable
+from deltalog.spark.engine.readable import readable
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PLAN = "'Filter ('nme = 1)\n+- Project [id#1L, __deltalog_path#2]\n   +- Relation [id#1L] parquet\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            (
+                "[X] name `nme`. Did you mean [`id`, `__deltalog_path`, `t`.`__deltalog_row`]. "
+                f"SQLSTATE: 42703; line 1 pos 0;\n{PLAN}"
+            ),
+            "cannot do: [X] name `nme`. Did you mean [`id`]. SQLSTATE: 42703",
+        ),
+        (
+            (
+                "[CAST] The value 'a'. SQLSTATE: 22018\n== DataFrame ==\n\"cast\" was "
+                "called from\n/x/deltalog/spark/engine/row_tasks.py:429\n"
+            ),
+            "cannot do: [CAST] The value 'a'. SQLSTATE: 22018",
+        ),
+        ("cannot merge into t", "cannot merge into t"),
+    ],
+)
+def test_a_message_has_only_what_the_user_knows(text: str, expected: str) -> None:
+    assert readable(text, "do") == expected
+
+
+def test_suggestions_have_no_columns_of_deltalog(spark: SparkSession, tmp_path: Path) -> None:
+    place = str(tmp_path / "t")
+    write_deltalake(place, {"id": [1], "name": ["a"]})
+    table: Any = DeltaTable.forPath(spark, place)
+    source: Any = spark.range(1).select(F.col("id"), F.lit("x").alias("name"))
+    merge = table.alias("t").merge(source.alias("s"), "t.id = s.id")
+    changes: list[tuple[str, Any]] = [
+        ("DELETE", lambda: table.delete("nme = 1")),
+        ("UPDATE", lambda: table.update("id = 1", {"name": F.col("nme")})),
+        ("MERGE", lambda: merge.whenMatchedUpdate(set={"name": F.col("s.nme")}).execute()),
+    ]
+    for operation, change in changes:
+        with pytest.raises(PySparkException) as caught:
+            change()
+        text = str(caught.value)
+        assert f"cannot run {operation} on {place}: " in text
+        assert "`name`" in text
+        assert "__deltalog" not in text.partition("JVM stacktrace")[0]
