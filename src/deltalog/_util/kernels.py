@@ -10,7 +10,7 @@ deltalog's import time. So this module imports it when a kernel is called for th
 from __future__ import annotations
 
 import sys
-from functools import partial
+from functools import lru_cache, partial
 from importlib import import_module
 from typing import (
     TYPE_CHECKING,
@@ -38,9 +38,9 @@ else:
         def __getattr__(self, name: str) -> Any:
             if name.islower() and _COMPUTE not in sys.modules:
                 return partial(_call, name)
-            if name in _WITH_CONSTANTS and "pandas" not in sys.modules:
-                return partial(_call_with_constants, name)
             found = getattr(import_module(_COMPUTE), name)
+            if name in _WITH_CONSTANTS and "pandas" not in sys.modules:
+                found = _with_constants(name, found)
             setattr(self, name, found)
             return found
 
@@ -48,19 +48,36 @@ else:
         import_module(_COMPUTE)
         return getattr(pc, name)(*values, **options)
 
-    def _call_with_constants(name: str, *values: Any) -> Any:
-        """Call a kernel; Arrow would import pandas to convert a number or a string to a scalar."""
-        if name == "fill_null" and _is_constant(values[1]):
-            return pc.coalesce(values[0], small_scalar(values[1], values[0].type))
-        scalars = [
-            small_scalar(value, _KINDS[type(value)]) if _is_constant(value) else value
-            for value in values
-        ]
-        return getattr(import_module(_COMPUTE), name)(*scalars)
+    def _with_constants(name: str, kernel: Any) -> Any:
+        """Return a kernel that converts numbers and strings; Arrow would import pandas for it."""
+        if name == "fill_null":
 
-    def _is_constant(value: Any) -> bool:
-        is_integer = type(value) is int
-        return type(value) in _KINDS and (not is_integer or -_TOO_LARGE <= value < _TOO_LARGE)
+            def converted(values: Any, constant: Any) -> Any:
+                if type(constant) in _KINDS:
+                    return pc.coalesce(values, small_scalar(constant, values.type))
+                return kernel(values, constant)
+        else:
+
+            def converted(*values: Any) -> Any:
+                return kernel(*[
+                    _constant(type(value), value) if type(value) in _KINDS else value
+                    for value in values
+                ])  # fmt: skip
+
+        def call(*values: Any, **options: Any) -> Any:
+            if "pandas" in sys.modules:
+                setattr(pc, name, kernel)
+            elif not options:
+                return converted(*values)
+            return kernel(*values, **options)
+
+        return call
+
+    @lru_cache(maxsize=256)
+    def _constant(kind: type, value: Any) -> Any:
+        if kind is int and not -_TOO_LARGE <= value < _TOO_LARGE:
+            return value
+        return small_scalar(value, _KINDS[kind])
 
     _KINDS = {bool: pa.bool_(), int: pa.int64(), str: pa.string()}
     # Further arguments of these kernels are values, not options.

@@ -37,14 +37,16 @@ def small_array(values: Sequence[Any], kind: pa.DataType) -> pa.Array[Any]:
     Raises:
         pa.ArrowException, TypeError, ValueError, OverflowError: see `pa.array`.
     """
-    found = None
-    if len(values) <= _MOST_VALUES and "pandas" not in sys.modules and sys.byteorder == "little":
-        found = _made(values, kind)
+    if "pandas" in sys.modules or len(values) > _MOST_VALUES or sys.byteorder != "little":
+        return pa.array(values, kind)
+    found = _made(values, kind)
     return pa.array(values, kind) if found is None else found
 
 
 def small_scalar(value: Any, kind: pa.DataType) -> pa.Scalar[Any]:
     """Return `pa.scalar(value, kind)`; see `small_array`."""
+    if "pandas" in sys.modules:
+        return pa.scalar(value, kind)
     found: pa.Scalar[Any] = small_array([value], kind)[0]
     return found
 

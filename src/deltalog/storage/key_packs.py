@@ -57,7 +57,7 @@ MOST_ROWS: Final = 1 << 24
 
 With 24 bits for rows, 40 bits of the hash remain: one lookup in 65,536 finds a wrong row in a pack.
 """
-_BUCKET_ENTRIES: Final = 1024
+_BUCKET_ENTRIES: Final = 512
 _MAGIC: Final = b"DLKEYS01"
 _FORMAT: Final = 1
 _LAST_BYTES: Final = 4 + len(_MAGIC)
@@ -326,7 +326,7 @@ class KeyPack:
             DamagedPackError: a bucket is damaged.
             ObjectNotFoundError: the pack was deleted.
 
-        Cost: one read of 4 to 8 KB for each bucket with such hashes, all in one request.
+        Cost: one read of 2 to 4 KB for each bucket with such hashes, all in one request.
         """
         if len(hashes) == 1:
             return self._located(self._rows_of(store, int(hashes[0])))

@@ -46,7 +46,7 @@ from deltalog.storage.parquet.footer import tail_bytes
 from deltalog.storage.parquet.paged import PagedReader
 from deltalog.storage.parquet.reader import ParquetReader, open_parquet
 from deltalog.storage.pool import MOST_REQUESTS, read_ahead
-from deltalog.storage.store import fetches_whole, native_path
+from deltalog.storage.store import fetches_whole, is_local, native_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -181,7 +181,14 @@ def _open(task: ScanTask) -> OpenTask:
     spec = task.spec
     with noting(task):
         known = None if task.footers is None else task.footers.get(task.path)
-        reader = open_parquet(task.store, task.path, size_bytes=task.size_bytes, footer=known)
+        reader = open_parquet(
+            task.store,
+            task.path,
+            size_bytes=task.size_bytes,
+            footer=known,
+            # A few pages are decoded without Arrow. A small remote file is fetched whole.
+            footer_only=task.indexed is not None and is_local(task.store),
+        )
         predicate_columns, other_columns = _split(spec)
         matched = kept_projection(predicate_columns, reader, spec.mode, task.path, spec.time_zone)
         others = kept_projection(other_columns, reader, spec.mode, task.path, spec.time_zone)

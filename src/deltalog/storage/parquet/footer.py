@@ -13,7 +13,6 @@ import io
 import struct
 from collections.abc import Collection, Mapping
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
@@ -27,6 +26,7 @@ _TAIL_BYTES: Final = 64 * 1024
 # request takes 25 ms.
 _SMALL_FILE_BYTES: Final = 512 * 1024
 _SMALL_BYTES: Final = 32 * 1024
+_LOCAL_TAIL_BYTES: Final = 8 * 1024
 _MAGIC: Final = frozenset({b"PAR1", b"PARE"})
 # The numbers of fields of Parquet's Thrift structs.
 _ROW_GROUPS, _COLUMN_ORDERS = 4, 7
@@ -175,13 +175,23 @@ def fetch_tail(store: Store, path: str, size_bytes: int, *, footer_only: bool = 
     return FileTail(tail[-footer_bytes:-8], size_bytes, start, tail)
 
 
-def local_footer(native: str) -> bytes:
-    """Read the footer of a file that Arrow has opened, so the footer's length is valid."""
-    with Path(native).open("rb") as file:
-        file.seek(-8, io.SEEK_END)
-        length = struct.unpack("<I", file.read(4))[0]
-        file.seek(-8 - length, io.SEEK_END)
-        return file.read(length)
+def local_footer(native: str) -> bytes | None:
+    """Read the footer of a local file; None if it is not a Parquet file with a plain footer."""
+    with open(native, "rb", buffering=0) as file:  # noqa: PTH123  # Path is slower
+        size_bytes = file.seek(0, io.SEEK_END)
+        start = max(0, size_bytes - _LOCAL_TAIL_BYTES)
+        file.seek(start)
+        tail = file.read(size_bytes - start)
+        if len(tail) < 12 or tail[-4:] != b"PAR1":
+            return None
+        length = struct.unpack("<I", tail[-8:-4])[0]
+        if length + 8 <= len(tail):
+            return tail[-8 - length : -8]
+        if length + 8 > size_bytes:
+            return None
+        file.seek(size_bytes - 8 - length)
+        footer = file.read(length)
+        return footer if len(footer) == length else None
 
 
 def as_file(footer: bytes) -> bytes:

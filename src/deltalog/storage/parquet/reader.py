@@ -66,7 +66,8 @@ def open_parquet(
         path: the decoded path.
         size_bytes: the file's length, if known, which saves a request on object stores.
         footer: the file's footer, if it was read before, which saves a request.
-        footer_only: whether no rows will be read. If False, a small file is fetched whole.
+        footer_only: whether no rows will be read. If False, a small remote file is fetched whole,
+            and a local one is opened with Arrow at once.
 
     Raises:
         DataFileMissingError: there is no such file.
@@ -80,6 +81,21 @@ def open_parquet(
         path,
         lambda: ParquetReader(store, path, size_bytes, footer, footer_only=footer_only),
     )
+
+
+def _read_footer(native: str) -> Footer | None:
+    """Read the footer of a local file without opening the file with Arrow, which takes longer.
+
+    Returns:
+        None if Arrow must open the file: it is damaged, or has timestamps of 96 bits, which
+        `open_file` reads as microseconds.
+    """
+    data = local_footer(native)
+    if data is None:
+        return None
+    metadata = pq.read_metadata(pa.BufferReader(as_file(data)))
+    schema = metadata.schema.to_arrow_schema()
+    return None if "[ns" in str(schema.types) else Footer(metadata, schema, data=data)
 
 
 class ParquetReader:
@@ -116,7 +132,7 @@ class ParquetReader:
         self.footer: Footer = footer or (
             self._fetch_footer(footer_only=footer_only)
             if self._native is None
-            else self._local_footer(self._native)
+            else self._local_footer(self._native, footer_only=footer_only)
         )
         self.metadata: pq.FileMetaData = self.footer.metadata
         self.arrow_schema: pa.Schema = self.footer.arrow_schema
@@ -129,14 +145,16 @@ class ParquetReader:
         file = self._opened = self._open(footer, whole)
         return Footer(file.metadata, file.schema_arrow, data=tail.footer, tail=tail)
 
-    def _local_footer(self, native: str) -> Footer:
+    def _local_footer(self, native: str, *, footer_only: bool) -> Footer:
         state = local_state(native)
         stays = is_settled(state)  # determined before the file is read
         self._size = state.size_bytes
         if (known := RECENT_FOOTERS.get(state)) is not None:
             return known
-        self._opened = self._open(None, None)
-        footer = Footer(self._opened.metadata, self._opened.schema_arrow)
+        footer = _read_footer(native) if footer_only else None
+        if footer is None:
+            self._opened = self._open(None, None)
+            footer = Footer(self._opened.metadata, self._opened.schema_arrow)
         if stays:
             RECENT_FOOTERS.keep(footer, state)
         return footer
@@ -359,7 +377,10 @@ class ParquetReader:
                 tail = fetch_tail(self._store, self.path, self._size, footer_only=True)
                 self.footer.data = tail.footer
             else:
-                self.footer.data = local_footer(self._native)
+                data = local_footer(self._native)
+                if data is None:
+                    raise pa.ArrowInvalid("the file has changed: it has no footer any more")
+                self.footer.data = data
         return self.footer.data
 
     def _column_chunks(self, leaves: Collection[int] | None) -> ColumnChunks:

@@ -249,6 +249,8 @@ def pass_struct(data: bytes, position: int) -> int:
             position = pass_struct(data, position)
         elif kind == 8 and data[position] < 128:
             position += data[position] + 1
+        elif kind == 9:
+            position = _pass_list(data, position)
         elif kind not in BOOLEANS:
             position = pass_value(data, position, kind)
     return position + 1
@@ -284,6 +286,12 @@ def _pass_list(data: bytes, position: int) -> int:
         length, position = varint(data, position)
     if kind in BOOLEANS:  # in a list, each boolean is one byte
         return position + length
+    if kind in INTEGERS:
+        for _ in range(length):
+            while data[position] > 127:
+                position += 1
+            position += 1
+        return position
     for _ in range(length):
         position = pass_value(data, position, kind)
     return position
