@@ -96,7 +96,9 @@ def test_what_is_missing_is_named(connection: Connection, unity: UnityServer) ->
     for statement in ("SELECT * FROM nowhere.s.t", "DELETE FROM nowhere.s.t"):
         with pytest.raises(TableNotFoundError, match="there is no catalog nowhere"):
             connection.sql(statement)
-    with pytest.raises(TableNotFoundError, match=r"there is no schema main\.s$"):
+    with pytest.raises(
+        TableNotFoundError, match=r"there is no schema main\.s; the schemas are 'other', 'sales'$"
+    ):
         connection.sql("UPDATE main.s.t SET a = 1")
     with pytest.raises(CatalogError, match=r"catalog 'nowhere'.*no such catalog"):
         connection.sql("CREATE TABLE nowhere.s.t (id INT)")

@@ -116,7 +116,7 @@ class CatalogNames:
         try:
             found[0].open(found[1])
         except TableNotFoundError as error:
-            return f"{error}{_names_beside(*found)}"
+            return f"{error}{_names_beside(*found, str(error))}"
         return None
 
     def advice(self, name: QualifiedName) -> str:
@@ -353,7 +353,7 @@ def _own_catalogs(catalog: object) -> list[str] | None:
 _MOST_NAMES: Final = 10
 
 
-def _names_beside(catalog: TableCatalog, name: Name) -> str:
+def _names_beside(catalog: TableCatalog, name: Name, error: str) -> str:
     """Return a similar table or schema, or those that exist; empty if the catalog lists none."""
     schema = tuple(name[:-1])
     try:
@@ -364,6 +364,7 @@ def _names_beside(catalog: TableCatalog, name: Name) -> str:
     wanted = name[-1] if schema in schemas else schema[-1]
     kind = "tables" if schema in schemas else "schemas"
     missing = "" if schema in schemas else f"; there is no schema {shown_name(schema)}"
+    missing = "" if error.endswith(missing[2:]) else missing
     names = ", ".join(map(repr, known[:_MOST_NAMES])) or "none"
     close = get_close_matches(wanted, known, 1)
     hint = f", did you mean {close[0]!r}?" if close else ""

@@ -72,7 +72,7 @@ def test_three_valued_logic(a: bool | None, b: bool | None) -> None:
         ("CAST(x AS int)", r"cannot cast 1.0E300 to integer"),
         ("CAST(n AS decimal(5,2))", r"cannot cast 2147483647 to decimal\(5,2\)"),
         ("CAST(name AS boolean)", "cannot cast 'abc' to boolean"),
-        ("arr[1]", "no such element"),
+        ("arr[1]", "no element with this index"),
         ("element_at(arr, 0)", "must not be 0"),
         ("name LIKE 'a\\\\bc'", "escape character"),
         ("name RLIKE '('", "regular expression"),

@@ -175,7 +175,7 @@ def test_tables_of_deltalake_are_named(table: DeltaTable) -> None:
     other: Any = deltalake.DeltaTable(table.table_uri)
     rows = pa.table({"id": [1]})
     for act in (lambda: DeltaTable(other), lambda: write_deltalake(other, rows)):
-        with pytest.raises(InvalidInputError, match="found a DeltaTable of deltalake; pass its"):
+        with pytest.raises(InvalidInputError, match="found DeltaTable of deltalake; pass its"):
             act()
     with pytest.raises(InvalidInputError, match=r"deltalog.DeltaTable\(table.table_uri\) opens"):
         write_deltalake(table, other, mode="append")

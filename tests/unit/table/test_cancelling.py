@@ -129,7 +129,8 @@ def test_a_bar_is_shown_where_it_is_asked_for(
     made: list[str] = []
 
     class Bar:
-        def __init__(self, desc: str) -> None:
+        def __init__(self, desc: str, total: int | None) -> None:
+            assert total == 1
             made.append(desc)
 
         def __enter__(self) -> Self:
