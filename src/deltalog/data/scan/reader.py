@@ -62,6 +62,9 @@ logger: logging.Logger = logging.getLogger(__name__)
 
 _FEW_FILES: Final = 2
 """The maximum number of local files with few rows that are read in the calling thread."""
+_FEW_ROWS: Final = 32
+"""The maximum number of indexed rows of a file that are read in the calling thread. Decoding the
+pages of more rows takes longer than passing them to another thread."""
 _NOTHING: Final = FileProjection((), (), pa.schema([]), MappingProxyType({}))
 
 
@@ -120,7 +123,8 @@ def _read_local(
     """
     meter = WaitMeter()
     for task in tasks:
-        if task.indexed is None or meter.mostly_waits:
+        indexed = task.indexed
+        if indexed is None or len(indexed.positions) > _FEW_ROWS or meter.mostly_waits:
             tasks = chain([task], tasks)
             break
         with meter.measuring():

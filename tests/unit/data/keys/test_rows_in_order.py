@@ -98,3 +98,13 @@ def test_a_merge_verifies_rows_that_only_the_index_knows(table: DeltaTable) -> N
     changed = {(row["id"], row["v"]) for row in found if len(row["v"]) == 1}
     assert changed == {(8, "a"), (24, "b"), (9, "c"), (900, "d")}
     assert len(found) == 802
+
+
+def test_files_with_many_indexed_rows_are_read_by_several_threads(
+    table: DeltaTable, threads: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reader, "WaitMeter", Working)
+    ids = ", ".join(str(one) for one in range(40 * NUM_FILES))
+    assert table.scan(predicate=f"id IN ({ids})").to_table().num_rows == 40 * NUM_FILES
+    assert threads
+    assert not any(threads)
