@@ -27,10 +27,12 @@ _SYNONYMS: Final = {
     "checkpoint": ("create_checkpoint",),
     "dictionary": ("dictionary_enabled",),
     "retries": ("max_commit_retries",),
-    **dict.fromkeys(("where", "filter", "condition"), ("predicate", "filters", _PRUNING)),
+    **dict.fromkeys(
+        ("where", "filter", "condition"), ("predicate", "filters", _PRUNING, "partition_filters")
+    ),
     "on": ("predicate", "filters", "key"),
     "filters": ("predicate", _PRUNING),
-    "predicate": ("filters", _PRUNING),
+    "predicate": ("filters", _PRUNING, "partition_filters"),
     "version": ("target",),
     **dict.fromkeys(("select", "cols", "column"), ("columns",)),
     **dict.fromkeys(("set", "values", "assignments"), ("updates", "new_values")),

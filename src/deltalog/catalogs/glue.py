@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from deltalog._util.clock import now_ms
 from deltalog._util.paths import decode_location
 from deltalog._util.similar_names import suggests_arguments
+from deltalog._util.store_kinds import KINDS
 from deltalog.catalogs.locations import check_location
 from deltalog.catalogs.protocol import (
     CatalogTable,
@@ -490,6 +491,12 @@ class GlueRequests:
             secrets = [str(self._options[key]) for key in _SECRETS if self._options.get(key)]
             detail = printable(redact(f"{type(error).__name__}: {error}", secrets))
             text = f"cannot {what}: {detail}"
+            if says(error, KINDS["s3"].says_unconfigured.split()):
+                text += (
+                    "; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or AWS_PROFILE in the "
+                    "environment, or pass GlueCatalog(client_options={…}), the arguments of "
+                    "boto3.client"
+                )
             if says(error, _MISSING):
                 raise TableNotFoundError(text) from None
             if says(error, _EXISTS):

@@ -164,7 +164,8 @@ class _NodeConverter:
             return self.binary(node)
         converter = _CONVERTERS.get(kind)
         if converter is None:
-            self._refuse(node, f"{kind.__name__.upper()} cannot be used here")
+            hint = "; a name has backticks: `name`" if kind.__name__ == "Array" else ""
+            self._refuse(node, f"{kind.__name__.upper()} cannot be used here{hint}")
         method, arguments = converter
         self.check(node, arguments)
         return method(self, node)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from deltalog._util.json import iter_objects
 from deltalog.errors import MalformedLogError, ObjectNotFoundError, VersionNotFoundError
 from deltalog.log.checksum import parse_checksum
-from deltalog.log.reader import read_in_batches
+from deltalog.log.reader import naming_the_table, read_in_batches
 from deltalog.schema.check import readable_moment
 
 if TYPE_CHECKING:
@@ -79,8 +79,9 @@ def read_history(
     timeless: set[int] = set()
     for batch in read_in_batches(store, wanted):
         for file, data in batch:
-            info = commit_info_of(data, file.version)
-            own = own_time_ms(info, file.version, in_commit_timestamps)
+            with naming_the_table(store):
+                info = commit_info_of(data, file.version)
+                own = own_time_ms(info, file.version, in_commit_timestamps)
             time_ms = times[file.version] if own is None else own
             head = {"version": file.version, "timestamp": time_ms}
             # Add `head` twice. Its keys must be first in the dictionary, and must override members

@@ -8,6 +8,7 @@ Protocol: Delta Log Entries, Actions
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
@@ -148,10 +149,23 @@ def read_commits(
     Raises:
         MalformedLogError: a line is not a JSON object, or an action lacks a required member.
     """
-    tables = [
-        parse_commits(batch, commit_infos=commit_infos) for batch in read_in_batches(store, files)
-    ]
+    with naming_the_table(store):
+        tables = [
+            parse_commits(batch, commit_infos=commit_infos)
+            for batch in read_in_batches(store, files)
+        ]
     return concat_commits(tables)
+
+
+@contextmanager
+def naming_the_table(store: Store) -> Iterator[None]:
+    """Make errors about damaged commits in the `with` block name the table."""
+    try:
+        yield
+    except MalformedLogError as error:
+        if store.root in str(error):
+            raise
+        raise error.with_message(f"cannot read the log of {store.root}: {error}") from None
 
 
 def parse_commits(

@@ -144,11 +144,15 @@ def as_timestamp_ms(moment: object) -> int:
                 f"{moment!r} is not a timestamp: expected ISO 8601, such as 2024-01-31; a version "
                 f"is a number, {int(digits)}"
             )
-        is_newest = moment.lower() in {"latest", "newest", "current", "head", "now"}
+        word = moment.lower()
         try:
             moment = datetime.fromisoformat(moment)
         except ValueError:
-            hint = "; for the latest version, leave the argument out" if is_newest else ""
+            hint = ""
+            if word in {"latest", "newest", "current", "head", "now"}:
+                hint = "; for the latest version, leave the argument out"
+            if word in {"earliest", "first", "oldest"}:
+                hint = "; the first version is 0"
             raise InvalidInputError(
                 f"{moment!r} is not a timestamp: expected ISO 8601, such as "
                 f"2024-01-31T12:00:00Z or 2024-01-31{hint}"

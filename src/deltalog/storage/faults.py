@@ -59,6 +59,8 @@ def _advice(error: Exception) -> str:
             return f"; {kind.credentials}"
     if says(error, _NO_CONNECTION):
         return "; check the endpoint in storage_options, and the network"
+    if "Invalid endpoint" in str(error):
+        return "; an endpoint is a URL, such as http://localhost:9000"
     if isinstance(error, NotADirectoryError):
         return "; the location, or a directory above it, is a file"
     if _NATIVE_HADOOP.search(str(error)):

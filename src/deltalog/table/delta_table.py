@@ -19,7 +19,7 @@ from deltalog.log.listing import has_table
 from deltalog.log.snapshot import load_if_any
 from deltalog.operations import arguments
 from deltalog.table.changing import commit_options
-from deltalog.table.inspect.display import card, describe
+from deltalog.table.inspect.display import ShownFacts, card, describe
 from deltalog.table.maintaining import MaintainableTable
 
 if TYPE_CHECKING:
@@ -283,7 +283,8 @@ class DeltaTable(MaintainableTable, metaclass=_NamesOfTheClass):
         """
         from deltalog.table.inspect.description import CommitHistory
 
-        return CommitHistory(self._snapshot.history(arguments.as_limit(limit)))
+        rows = self._snapshot.history(arguments.as_limit(limit))
+        return CommitHistory(ShownFacts(row, title=f"Version {row['version']}") for row in rows)
 
     def detail(self) -> dict[str, Any]:
         """Return a summary of the table: Spark's `DESCRIBE DETAIL`.

@@ -709,6 +709,8 @@ class ReadableTable(NoSequence):
 
 def _check_partitions(method: str, partitions: Sequence[Any] | None) -> None:
     """Raise for names of columns as the first argument, which deltalake uses for filters."""
-    if isinstance(partitions, list) and any(isinstance(one, str) for one in partitions):
+    is_name = isinstance(partitions, str) and partitions.isidentifier()
+    are_names = isinstance(partitions, list) and any(isinstance(one, str) for one in partitions)
+    if is_name or are_names:
         expected = "filters, such as [('day', '=', '2024-01-31')]; columns=[…] selects columns"
         raise wrong_argument(method, "partitions", partitions, expected)

@@ -202,6 +202,10 @@ _OTHER_NAMES: Final = {
     "userMetadata": "use commit_properties=CommitProperties({'userMetadata': …})",
     "partitionBy": "use partition_by",
     "schema": "convert the rows, as with .cast(schema)",
+    **dict.fromkeys(
+        ("max_rows_per_file", "max_rows_per_group", "min_rows_per_group", "max_open_files"),
+        "target_file_size limits files, and writer_properties row groups",
+    ),
     "large_dtypes": "it makes no difference",
     "file_options": "use writer_properties",
     "custom_metadata": "use commit_properties=CommitProperties(custom_metadata=…)",

@@ -32,6 +32,7 @@ from deltalog.log.reader import (
     CommitTable,
     concat_commits,
     find_protocol_and_metadata,
+    naming_the_table,
     parse_commits,
     read_in_batches,
 )
@@ -208,11 +209,12 @@ class LogState:
         retained = self._retained  # contents of the newest commits
         older = [file for file in files if file.info.path not in retained]
         tables = [] if self._parsed is None else [self._parsed]
-        tables += [parse_commits(batch) for batch in read_in_batches(self.store, older)]
         newer = [(file, retained[file.info.path]) for file in files[len(older) :]]
         groups = [newer[n : n + _PARSED_TOGETHER] for n in range(0, len(newer), _PARSED_TOGETHER)]
         parsed: Any = map if len(groups) <= 1 else partial(read_ahead, depth=1)
-        tables += parsed(parse_commits, groups)
+        with naming_the_table(self.store):
+            tables += [parse_commits(batch) for batch in read_in_batches(self.store, older)]
+            tables += parsed(parse_commits, groups)
         self._retained = {}
         return concat_commits(tables)
 
@@ -237,9 +239,10 @@ class LogState:
         )
         newer: list[CommitTable] = []
         head = b""
-        for batch in read_in_batches(self.store, commits):
-            newer.append(parse_commits(batch))
-            head = batch[-1][1][:_HEAD_BYTES]
+        with naming_the_table(self.store):
+            for batch in read_in_batches(self.store, commits):
+                newer.append(parse_commits(batch))
+                head = batch[-1][1][:_HEAD_BYTES]
         return LogState(
             self.store,
             segment,

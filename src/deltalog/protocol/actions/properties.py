@@ -660,9 +660,18 @@ def canonical_key(key: str) -> str:
         return key
     # Without the prefix, which would make all names similar.
     short = {known.partition(".")[2]: known for known in _BY_FOLDED}
-    close = difflib.get_close_matches(folded.partition(".")[2], short, n=1)
+    wanted = folded.partition(".")[2]
+    meant = next((known for part, known in _MEANT.items() if part in wanted), None)
+    close = [meant] if meant else difflib.get_close_matches(wanted, short, n=1)
     hint = f"; did you mean {_BY_FOLDED[short[close[0]]]!r}?" if close else ""
     raise InvalidInputError(f"there is no table property {key!r}{hint}")
+
+
+_MEANT: Final = {
+    "cdf": "enablechangedatafeed", "cdc": "enablechangedatafeed", "dv": "enabledeletionvectors",
+    "retention": "deletedfileretentionduration", "targetfilesize": "targetfilesize",
+}  # fmt: skip
+"""Parts of names that users guess → the folded name of a property, without `delta.`."""
 
 
 def key_without_prefix(key: str) -> str | None:

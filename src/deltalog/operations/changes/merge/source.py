@@ -466,6 +466,7 @@ class Names:
             both = [f"{self._shown[side]}.{column.name}" for side in found]
             raise InvalidInputError(
                 f"the column {column.name!r} is ambiguous: it may be {' or '.join(map(repr, both))}"
+                f"; write the alias, as in {' = '.join(both[::-1])}"
             )
         if len(path) > 1 and any(
             name_key(path[1]) in map(name_key, self._sides[side].names) for side in sides
