@@ -14,7 +14,7 @@ import deltalog
 from deltalog import DeltaTable, write_deltalake
 from deltalog.errors import InvalidInputError, MalformedLogError
 
-ROWS = {"id": [1, 2], "name": ["a", "b"]}
+ROWS = pa.table({"id": [1, 2], "name": ["a", "b"]})
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def test_mistakes_are_answered(
         (lambda t: t.optimize.compact(predicate="id = 1"), "did you mean 'partition_filters'"),
         (lambda t: t.optimize.compact(where="id = 1"), "did you mean 'partition_filters'"),
         (
-            lambda t: write_deltalake(t, ROWS, mode="append", max_rows_per_file=1),
+            lambda t: write_deltalake(t, ROWS, mode="append", max_rows_per_file=1),  # type: ignore[call-arg]
             "target_file_size limits files",
         ),
     ],
@@ -82,7 +82,7 @@ def test_a_commit_of_the_history_is_a_dictionary(table: DeltaTable) -> None:
 READS: dict[str, Callable[[DeltaTable], Any]] = {
     "open and read": lambda t: DeltaTable(t.table_uri).to_pyarrow_table(),
     "count": lambda t: DeltaTable(t.table_uri).count(),
-    "refresh": lambda t: (t.update_incremental(), t.count()),
+    "refresh": lambda t: [t.update_incremental(), t.count()],  # type: ignore[func-returns-value]
     "history": lambda t: t.history(),
     "changes": lambda t: DeltaTable(t.table_uri).load_cdf(0).read_all(),
     "sql": lambda t: deltalog.sql("SELECT * FROM t", t=DeltaTable(t.table_uri)).to_arrow(),
@@ -98,7 +98,7 @@ def test_errors_about_damaged_commits_name_the_table(
     for _ in range(2):
         write_deltalake(
             path,
-            pa.table(ROWS),
+            ROWS,
             mode="append",
             configuration={"delta.enableChangeDataFeed": "true"},
         )
