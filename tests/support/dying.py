@@ -79,7 +79,8 @@ class HeldStore(DyingStore):
     Args:
         place: of the table.
         flags: an empty directory. The first writer makes `written` there; the others write when
-            there is `go`, and fail when there is `fail`.
+            there is `go`, and fail when there is `fail`. Meanwhile, `held-N` has the number of their
+            process.
     """
 
     def __init__(self, place: Path, flags: Path) -> None:
@@ -105,6 +106,7 @@ class HeldStore(DyingStore):
         try:
             self._flag.touch(exist_ok=False)
         except FileExistsError:
+            (self._flags / f"held-{os.getpid()}").touch()
             for _ in range(600):
                 if (self._flags / "fail").exists():
                     raise StorageError("the disk is full") from None
