@@ -5,6 +5,18 @@ The code is in `deltalog.integrations.dask`.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Final
+
+from deltalog._util.lazy_names import explain_names
 from deltalog.integrations.dask import DaskEngine, read, read_deltalake, to_deltalake, write
 
 __all__ = ["DaskEngine", "read", "read_deltalake", "to_deltalake", "write"]
+
+_MEANT: Final = {
+    "read_delta": "read_deltalake(location)",
+    "write_delta": "to_deltalake(frame, location)",
+}
+"""Names of other libraries, and what to use instead."""
+
+if not TYPE_CHECKING:  # type checkers must report unknown names
+    __getattr__ = explain_names(__name__, __all__, _MEANT)

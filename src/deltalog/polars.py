@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final
 
+from deltalog._util.lazy_names import explain_names
 from deltalog.integrations.tasks import open_version
 
 if TYPE_CHECKING:
@@ -60,8 +61,4 @@ _MEANT: Final = {
 """Polars' other functions for Delta tables, and what to use instead."""
 
 if not TYPE_CHECKING:  # type checkers must report unknown names
-
-    def __getattr__(name: str) -> NoReturn:
-        """Raise an error that says what to use instead of Polars' functions."""
-        hint = f": use {_MEANT[name]}" if name in _MEANT else ""
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")
+    __getattr__ = explain_names(__name__, __all__, _MEANT)

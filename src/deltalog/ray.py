@@ -5,6 +5,18 @@ The code is in `deltalog.integrations.ray`.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Final
+
+from deltalog._util.lazy_names import explain_names
 from deltalog.integrations.ray import RayEngine, read, write
 
 __all__ = ["RayEngine", "read", "write"]
+
+_MEANT: Final = {
+    **dict.fromkeys(("read_delta", "read_deltalake"), "read(location)"),
+    **dict.fromkeys(("write_delta", "write_deltalake"), "write(dataset, location)"),
+}
+"""Names of other libraries, and what to use instead."""
+
+if not TYPE_CHECKING:  # type checkers must report unknown names
+    __getattr__ = explain_names(__name__, __all__, _MEANT)

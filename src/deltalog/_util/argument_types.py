@@ -105,7 +105,7 @@ def check_types(
     for name, value, kinds in given:
         if not _is_right(value, kinds):
             called = _shown(function, kind)
-            expected = _MORE.get((called, name)) or _expected(kinds)
+            expected = _MORE.get((called, name)) or _expected(kinds, value)
             raise wrong_argument(called, name, value, expected)
 
 
@@ -117,23 +117,38 @@ def check_type(called: str, name: str, value: object, annotation: str) -> None:
     """
     kinds = _kinds_of_named(name, annotation)
     if value is not None and not _is_right(value, kinds):
-        raise wrong_argument(called, name, value, _expected(kinds))
+        raise wrong_argument(called, name, value, _expected(kinds, value))
 
 
 def wrong_argument(called: str, name: str, value: object, expected: str) -> InvalidInputError:
     """Return the error for an argument of the wrong type."""
     return InvalidInputError(
-        f"cannot call {called} with {name}={shortened(value)}: expected {expected}"
+        f"cannot call {called} with {name}={shortened(value)}: expected {expected}{_found(value)}"
     )
+
+
+def _found(value: object) -> str:
+    """Return the type of a value, or of an item, that deltalake has under the same name."""
+    items: Any = value if isinstance(value, list | tuple) else [value]
+    kinds = (kind_of(one) for one in items)
+    return next((f"; found {kind}" for kind in kinds if _OF_DELTALAKE in kind), "")
 
 
 def kind_of(value: object) -> str:
     """Return the type of a value with its article: `a str`, `an int`, `a Schema of deltalake`."""
     name, library = type(value).__name__, type(value).__module__.partition(".")[0]
-    shown = f"{'an' if name[0] in 'aeioAEIO' else 'a'} {name}"
+    shown = with_article(name)
     if name in _ALSO_IN_DELTALAKE and library == "deltalake":
-        return f"{shown} of {library}; deltalog has its own class of this name"
+        return f"{shown}{_OF_DELTALAKE}; deltalog has its own class of this name"
     return shown
+
+
+_OF_DELTALAKE: Final = " of deltalake"
+
+
+def with_article(name: str) -> str:
+    """Return a name with `a` or `an` before it: `an int`, `a str`, `a UUID`."""
+    return f"{'an' if name[0] in 'aeioAEIO' else 'a'} {name}"
 
 
 _ALSO_IN_DELTALAKE: Final = frozenset(
@@ -257,6 +272,9 @@ _ITERABLE: Final[_Kind] = (
 )
 _FIELD: Final[_Kind] = (_named("Field"), "a Field, such as Field('name', 'string')")
 _FILES: Final[_Kind] = (_named("WrittenFiles"), "WrittenFiles, the result of write_files")
+_QUALIFIED: Final[_Kind] = (_list_of(_STRING), "a tuple of names, such as ('sales', 'orders')")
+_PARTS: Final = (_PATH, _QUALIFIED)
+"""The kinds of names with several parts, which a string does not have."""
 _KINDS: Final[Mapping[str, tuple[_Kind, ...]]] = {
     "str": (_NAME,),
     "bool": ((_is_bool, "True or False"),),
@@ -276,7 +294,7 @@ _KINDS: Final[Mapping[str, tuple[_Kind, ...]]] = {
         ),
         (_PATHS,),
     ),
-    "Name": ((_list_of(_STRING), "a tuple of names, such as ('sales', 'orders')"),),
+    "Name": (_QUALIFIED,),
     "Sequence[str | Name]": ((_list_of(_STRING, _is_path), "a list of names"),),
     "Mapping[str, str]": (_TO_STRINGS,),
     "Mapping[str, str | None]": (
@@ -407,5 +425,8 @@ def _is_right(value: object, kinds: tuple[_Kind, ...]) -> bool:
     return not kinds or any(check(value) for check, _ in kinds)
 
 
-def _expected(kinds: tuple[_Kind, ...]) -> str:
+def _expected(kinds: tuple[_Kind, ...], value: object) -> str:
+    """Return what is expected instead of a value."""
+    if isinstance(value, str) and kinds[0] in _PARTS:
+        return f"a tuple of names, such as {tuple(value.split('.'))!r}"
     return " or ".join(dict.fromkeys(what for _, what in kinds if what))

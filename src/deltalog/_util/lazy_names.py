@@ -48,6 +48,31 @@ def explain_call(package: str, instead: str) -> None:
     sys.modules[package].__class__ = Package
 
 
+def explain_names(
+    package: str, names: Collection[str], meant: Mapping[str, str] | None = None
+) -> Callable[[str], NoReturn]:
+    """Return `__getattr__` for a module without lazy names: its error suggests a name.
+
+    Callers hide the function from type checkers, which would otherwise accept any name.
+
+    Args:
+        package: the name of the module.
+        names: its public names.
+        meant: name in other libraries → what to use instead.
+    """
+
+    def refuse(name: str) -> NoReturn:
+        """Raise an error that says what to use instead."""
+        __tracebackhide__ = True  # IPython does not show this frame
+        from deltalog._util.similar_names import similar_to  # noqa: PLC0415  # only for errors
+
+        other = (meant or {}).get(name)
+        hint = f": use {other}" if other else similar_to(name, names)
+        raise AttributeError(f"module {package!r} has no attribute {name!r}{hint}")
+
+    return refuse
+
+
 def names_on_demand(
     package: str,
     origins: Mapping[str, Collection[str]],

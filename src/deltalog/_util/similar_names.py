@@ -41,7 +41,9 @@ _SYNONYMS: Final = {
     ),
     **dict.fromkeys(("alias", "as_"), ("target_alias",)),
     **dict.fromkeys(("options", "storageOptions"), ("storage_options",)),
-    **dict.fromkeys(("n", "num_rows", "rows"), ("limit", "num_rows")),
+    **dict.fromkeys(("n", "num_rows", "rows", "limit", "size"), ("limit", "num_rows")),
+    **dict.fromkeys(("dtype", "data_type", "dataType"), ("type",)),
+    **dict.fromkeys(("params", "args"), ("parameters",)),
     **dict.fromkeys(("hours", "retention", "days"), ("retention_hours",)),
     **dict.fromkeys(("properties", "table_properties", "tblproperties"), ("configuration",)),
     **dict.fromkeys(
@@ -51,6 +53,8 @@ _SYNONYMS: Final = {
     **dict.fromkeys(("path", "location", "uri", "table"), ("table_uri", "table_or_uri")),
 }
 """Keyword arguments of other libraries → those of deltalog, of which a function may have one."""
+_LIMITS: Final = frozenset({"limit", "n", "num_rows", "rows", "nrows", "n_rows", "head"})
+"""Names of a number of rows in other libraries."""
 _ELSEWHERE: Final = {
     **dict.fromkeys(
         (
@@ -78,8 +82,15 @@ def similar_to(name: str, names: Iterable[str]) -> str:
     from difflib import get_close_matches  # noqa: PLC0415  # only for errors
 
     public = [one for one in names if not one.startswith("_")]
-    close = [] if name.startswith("_") else get_close_matches(name, public, 1, _SIMILAR)
+    if name.startswith("_"):
+        return ""
+    close = [one for one in public if _folded(one) == _folded(name)]  # such as `toPandas`
+    close = close or get_close_matches(name, public, 1, _SIMILAR)
     return f": did you mean {close[0]!r}?" if close else ""
+
+
+def _folded(name: str) -> str:
+    return name.replace("_", "").lower()
 
 
 def similar_argument(name: str, known: Collection[str]) -> str:
@@ -129,9 +140,11 @@ class NoSequence:
     Attributes:
         _counted: what returns the number of rows.
         _items: what returns rows and columns.
+        _block: what a `with` block is for instead.
     """
 
     __slots__ = ()
+    _block: ClassVar[str] = ""
     _counted: ClassVar[str] = "to_table().num_rows"
     _items: ClassVar[str] = (
         "to_table() for a table of Arrow, which has columns and rows, or to_pandas() for a data "
@@ -163,6 +176,17 @@ class NoSequence:
             """Raise the same error; `pandas.DataFrame(x)` would be a frame of batches."""
             __tracebackhide__ = True  # IPython does not show this frame
             raise _without_items(self)
+
+        def __enter__(self) -> NoReturn:
+            """Raise an error: a `with` block would look like a transaction, which this is not."""
+            __tracebackhide__ = True  # IPython does not show this frame
+            raise TypeError(
+                f"a {type(self).__name__} is no context manager: nothing of it needs to be closed"
+                f"{self._block}"
+            )
+
+        def __exit__(self, *_: object) -> None:
+            """Do nothing; Python looks for this method before it calls `__enter__`."""
 
         def __contains__(self, item: object) -> NoReturn:
             """Raise the same error for `item in x`, which would compare the item with batches."""
@@ -215,10 +239,23 @@ def _unknown(kind: type, function: Callable[..., Any], options: Mapping[str, Any
             hint = similar_argument(name, known)
             if other := _ELSEWHERE.get((kind.__name__, name)):
                 hint = f": use {other}"
-            if not hint and function.__name__ == "delete":
-                hint = f': a condition is SQL, as in predicate="{name} = …"'
+            hint = hint or _hint_of(function.__name__, name, options[name])
             return f"got an unexpected keyword argument {name!r}{hint}"
     return None
+
+
+def _hint_of(method: str, name: str, value: object) -> str:
+    """Return what to write instead of an argument that is the name of a column or property."""
+    match method:
+        case "delete":
+            return f': a condition is SQL, as in predicate="{name} = …"'
+        case "set_table_properties":
+            key = name if "." in name else f"delta.{name}"
+            text = str(value).lower() if isinstance(value, bool) else str(value)
+            return f": pass a dictionary, {{{key!r}: {text!r}}}"
+        case "to_pandas" | "to_polars" | "to_pyarrow_table" if name in _LIMITS:
+            return ": use scan(limit=…)"
+    return ""
 
 
 def _surplus(function: Callable[..., Any], args: Sequence[Any]) -> str | None:

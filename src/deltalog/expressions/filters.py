@@ -10,6 +10,7 @@ import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from deltalog._util.argument_types import kind_of
 from deltalog._util.escaping import name_key, path_key
 from deltalog._util.kernels import pc
 from deltalog.errors import InvalidInputError
@@ -85,7 +86,7 @@ def _no_condition(given: Any) -> InvalidInputError:
         pairs = ", ".join(f"({name!r}, '=', {value!r})" for name, value in given.items())
         hint = f"; for equal values, write [{pairs}]"
     elif hasattr(given, "__array__"):
-        hint, shown = "; a condition names columns, as in 'id > 1'", f"a {type(given).__name__}"
+        hint, shown = "; a condition names columns, as in 'id > 1'", kind_of(given)
     elif type(given).__module__.partition(".")[0] == "polars":
         hint = "; a condition of Polars filters to_polars(lazy=True)"
     elif callable(given):

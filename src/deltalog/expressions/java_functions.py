@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.types as pt
 
+from deltalog._util.argument_types import kind_of
 from deltalog._util.kernels import Datum, compute
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import java_math
@@ -319,7 +320,7 @@ def _formatted(match: re.Match[str], value: Any) -> str:
         text = str(value).lower() if isinstance(value, bool) else str(value)
     else:
         raise InvalidInputError(
-            f"deltalog does not format {match[0]!r} of a {type(value).__name__}: cast it to string"
+            f"deltalog does not format {match[0]!r} of {kind_of(value)}: cast it to string"
         )
     size = int(width or 0)
     # In Java, the width is a number of UTF-16 code units. A character above U+FFFF counts twice.

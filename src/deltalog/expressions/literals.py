@@ -11,6 +11,7 @@ from contextlib import suppress
 from decimal import Decimal
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
 
 import pyarrow as pa
 import pyarrow.types as pt
@@ -50,7 +51,7 @@ from deltalog.schema.types import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
 _INT_BITS: Final = 31
 _LONG_BITS: Final = 63
@@ -65,6 +66,13 @@ _DAYS: Final = frozenset({"Y", "M", "W", "D"})
 _FINEST: Final = frozenset({"ps", "fs", "as"})
 _DAY: Final = dt.timedelta(days=1)
 _MICROSECOND: Final = dt.timedelta(microseconds=1)
+
+
+def values_of(value: object) -> Collection[Any] | None:
+    """Return the values of a list, a set, or an array of a library; None for one value."""
+    to_list: Any = getattr(value, "tolist", None) or getattr(value, "to_list", None)
+    items = value if to_list is None else to_list()
+    return items if isinstance(items, list | tuple | set | frozenset) else None
 
 
 def plain_value(value: object) -> tuple[Any, DataType]:
@@ -83,6 +91,8 @@ def plain_value(value: object) -> tuple[Any, DataType]:
         return _of_scalar(value)
     if is_missing(value):
         return None, VOID
+    if isinstance(value, UUID):
+        return str(value), STRING
     unwrap = getattr(value, "item", None)
     if unwrap is not None and not isinstance(value, dt.date):
         plain = unwrap()

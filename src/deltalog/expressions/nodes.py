@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
+from uuid import UUID
 
-from deltalog._util.argument_types import wrong_argument
+from deltalog._util.argument_types import kind_of, wrong_argument
 from deltalog._util.lazy_names import higher
 from deltalog._util.similar_names import SimilarNames, suggests_arguments
 from deltalog.errors import InvalidInputError
@@ -583,16 +584,18 @@ col: Final[Columns] = Columns()
 
 
 def lit(value: object) -> Expression:
-    """Return a constant; an expression is returned unchanged.
+    """Return a constant; an expression is returned unchanged, and a UUID becomes its string.
 
     Raises:
         InvalidInputError: the value is a column of another library, such as a Series of pandas.
     """
     if type(value).__name__ in _COLUMNS:
         raise InvalidInputError(
-            f"cannot use a {type(value).__name__} as a constant: expected one value; "
+            f"cannot use {kind_of(value)} as a constant: expected one value; "
             "col('id').is_in(values) compares with several"
         )
+    if isinstance(value, UUID):
+        return Literal(str(value))
     return value if isinstance(value, Expression) else Literal(value)
 
 

@@ -8,6 +8,7 @@ Protocol: none; Spark SQL's ORDER BY
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -176,6 +177,10 @@ def _not_understood(order_by: object) -> InvalidInputError:
 
 
 _HEAD: Final = "SELECT 1 ORDER BY "
+_OF_ORDER: Final = frozenset({"kind", "expressions", "order", "operation_modifiers"})
+"""The parts of such a query."""
+_TWICE: Final = re.compile(r",\s*$|\b(?:asc|desc)\s+(?:asc|desc)\b", re.IGNORECASE)
+"""What sqlglot ignores."""
 
 
 def read_order(sql: str) -> list[tuple[str, bool, bool]]:
@@ -189,9 +194,17 @@ def read_order(sql: str) -> list[tuple[str, bool, bool]]:
     from sqlglot.errors import SqlglotError  # noqa: PLC0415
 
     try:
-        order = sqlglot.parse_one(_HEAD + sql, dialect="spark").args.get("order")
+        query = sqlglot.parse_one(_HEAD + sql, dialect="spark")
     except SqlglotError as error:
-        raise InvalidInputError(f"order_by: cannot read {sql!r}: {error}") from error
+        (first, *_) = getattr(error, "errors", None) or [{}]
+        raise _no_order(sql, str(first.get("highlight") or "")) from error
+    if wrong := _TWICE.search(sql):
+        raise _no_order(sql, wrong[0])
+    order = query.args.get("order")
+    # What follows the columns, such as LIMIT, is a part of the query.
+    others = [name for name, value in query.args.items() if value and name not in _OF_ORDER]
+    if others:
+        raise _no_order(sql, others[0].upper())
     found = []
     for item in [] if order is None else order.expressions:
         column, is_descending = item.this, bool(item.args.get("desc"))
@@ -207,3 +220,12 @@ def read_order(sql: str) -> list[tuple[str, bool, bool]]:
     if not found:
         raise InvalidInputError(f"order_by: expected names of columns, found {sql!r}")
     return found
+
+
+def _no_order(sql: str, found: str) -> InvalidInputError:
+    """Return the error about a string that is no list of columns."""
+    shown = f", found {found!r}" if found else ""
+    return InvalidInputError(
+        f"order_by: cannot read {sql!r}: expected names of columns, each with ASC or DESC, such as "
+        f"'at DESC, id'{shown}"
+    )

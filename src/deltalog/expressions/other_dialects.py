@@ -13,9 +13,10 @@ _PERCENTILE: Final = "percentile(value, 0.5)"
 
 OTHER_DIALECTS: Final[dict[str, str]] = {
     **dict.fromkeys(
-        ("strftime", "to_char", "format_date", "format_timestamp", "format_datetime"),
+        ("strftime", "format_date", "format_timestamp", "format_datetime"),
         "date_format(moment, 'yyyy-MM-dd')",
     ),
+    "to_char": "date_format(moment, 'yyyy-MM-dd'); for numbers, format_number(value, 2)",
     "strptime": "to_timestamp(string, 'yyyy-MM-dd')",
     **dict.fromkeys(("parse_datetime", "parse_timestamp"), _MOMENT),
     **dict.fromkeys(("str_to_date", "parse_date"), "to_date(string, 'yyyy-MM-dd')"),

@@ -601,6 +601,10 @@ class SparkConditions(SparkValues):
         return self.expression(exp.Not(this=found)) if is_negated else found
 
     def _parse_in(self, this: Expr | None, *_: Any, **__: Any) -> exp.In:
+        # Clients such as psycopg write `IN :ids` for a parameter that is a list.
+        parameter = self._parse_placeholder()
+        if parameter is not None:
+            return self.expression(exp.In(this=this, expressions=[parameter]))
         self._expect(TokenType.L_PAREN, "(")
         options = self._parse_csv(self._parse_whole)
         self._expect(TokenType.R_PAREN, ")")

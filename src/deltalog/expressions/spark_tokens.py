@@ -41,6 +41,9 @@ _AT: Final = {
     "->": "a field of a struct is info.city",
     "LIMIT": "a condition has no LIMIT",
     "ORDER": "a condition has no ORDER BY",
+    "%": "a parameter is written ? (with a list of values) or :name (with a dictionary)",
+    "SELECT": "a condition in Python has no queries: deltalog.sql runs statements with them, and "
+    "MERGE compares rows with those of another table",
     "FROM": "to use the rows of another table, merge them: MERGE INTO … USING …",
     "PRIMARY": "a table has no such keys or indexes; table.alter.set_key_index(columns) makes "
     "look-ups of keys fast",
@@ -50,8 +53,18 @@ _AFTER: Final = {
     "IN": "the options of IN are in round brackets, as in id IN (1, 2); array_contains(tags, 'a') "
     "looks into an array",
 }
-SIGNS: Final = dict.fromkeys("${}@", "a parameter is written :x, with parameters={'x': value}")
-"""Characters of parameters in other dialects → what to write instead."""
+SIGNS: Final = {
+    **dict.fromkeys("${}@", "a parameter is written :x, with parameters={'x': value}"),
+    **dict.fromkeys(
+        "\u2018\u2019\u201a\u201c\u201d\u201e\u00ab\u00bb\u00b4",
+        "it is a quote of a text program; write straight quotes, as in 'text'",
+    ),
+}
+"""Characters of other dialects and programs → what to write instead."""
+DOUBLED: Final = (
+    "inside of a string, ' is written twice, as in 'O''Brien'; a parameter needs no quotes"
+)
+"""What to write for a string that contains a quote."""
 
 
 def advice_at(token: Token | None, before: Token | None) -> str:
@@ -207,6 +220,7 @@ def _no_token(sql: str, position: int) -> InvalidInputError:
     char = sql[position]
     if char in "'\"`":
         problem = f"the quote {char} is never closed"
+        problem += f"; {DOUBLED}" if char == "'" else ""
     elif sql.startswith("/*", position):
         problem = "the comment is never closed"
     elif char.isdigit():

@@ -24,6 +24,7 @@ from deltalog.schema.types import DataType
 
 __all__ = [
     "length_limits",
+    "num_positional",
     "parse_collated_type",
     "parse_sql",
     "parse_type",
@@ -65,6 +66,15 @@ def parse_sql(
         return simple
     found: Expression = _sqlglot().read(sql, parameters, columns or (), quotes_names=quotes_names)
     return found
+
+
+def num_positional(sql: str) -> int:
+    """Return the number of parameters `?` in SQL.
+
+    Raises:
+        InvalidInputError: the SQL has a quote or a comment that is not closed.
+    """
+    return int(_sqlglot().num_positional(sql)) if "?" in sql else 0
 
 
 def _check_dates(sql: str) -> None:

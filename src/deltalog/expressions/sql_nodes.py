@@ -18,6 +18,7 @@ from deltalog._util.escaping import name_key
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import nodes, sql_constants
 from deltalog.expressions.aliases import names_of_fields
+from deltalog.expressions.literals import values_of
 from deltalog.expressions.nodes import Call, Column, Expression, Literal, lit
 from deltalog.expressions.spark_dialect import node_of, tokens_of
 from deltalog.expressions.spark_tokens import check_double_quotes, error_at, retag_for_deltalake
@@ -95,6 +96,11 @@ def read(
         return _NodeConverter(sql, tokens, parameters).whole(node_of(sql, tokens, exp.Condition))
     except RecursionError:
         raise error_at(sql, 0, "", "the expression is nested too deep") from None
+
+
+def num_positional(sql: str) -> int:
+    """Return the number of parameters `?`; see `sql.num_positional`."""
+    return sum(token.token_type is TokenType.PLACEHOLDER for token in tokens_of(sql))
 
 
 def with_backticks(sql: str, columns: Collection[str]) -> str:
@@ -248,6 +254,10 @@ class _NodeConverter:
         return Call("interval", tuple(parts))
 
     def parameter(self, node: Expr) -> Expression:
+        return lit(self.value_of(node))
+
+    def value_of(self, node: Expr) -> object:
+        """Return the value of a parameter."""
         if node.this:
             if self._named is None or node.this not in self._named:
                 self._refuse(
@@ -255,7 +265,7 @@ class _NodeConverter:
                     f"no value was given for the parameter :{node.this}; pass a dictionary, such "
                     f"as parameters={{{node.this!r}: value}}",
                 )
-            return lit(self._named[node.this])
+            return self._named[node.this]
         if self._positional is None:
             self._refuse(
                 node, "a parameter ? needs a list of values as `parameters`, and :name a dictionary"
@@ -263,7 +273,7 @@ class _NodeConverter:
         index = bisect_left(self._places, node.meta["start"])
         if index >= len(self._positional):
             self._refuse(node, f"only {len(self._positional)} parameters were given")
-        return lit(self._positional[index])
+        return self._positional[index]
 
     def column(self, node: Expr) -> Expression:
         assert isinstance(node, exp.Column)  # noqa: S101  # called only for columns
@@ -371,7 +381,10 @@ class _NodeConverter:
         return nodes.Comparison("<=>", operand, self.read(node.expression))
 
     def membership(self, node: Expr) -> Expression:
-        options = tuple(map(self.read, node.expressions))
+        # As in other clients, a list as the only option means its values.
+        is_parameter = [type(one) for one in node.expressions] == [exp.Placeholder]
+        items = values_of(self.value_of(node.expressions[0])) if is_parameter else None
+        options = tuple(map(self.read, node.expressions) if items is None else map(lit, items))
         operand = self.read(node.this)
         if all(isinstance(one, exp.Tuple) for one in (node.this, *node.expressions)):
             return is_one_of_rows(operand, options)

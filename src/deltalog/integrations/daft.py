@@ -31,6 +31,7 @@ try:
 except ImportError as _error:
     raise ImportError("deltalog.daft needs Daft: pip install 'deltalog[daft]'") from _error
 
+from deltalog._util.argument_types import kind_of
 from deltalog.data.scan.native import DAFT, FEW_ROWS, plan_native
 from deltalog.errors import InvalidInputError, UnsupportedTypeError
 from deltalog.expressions.daft import DaftConverter
@@ -282,7 +283,7 @@ class _DaftRows(DistributedRows):
     def __init__(self, frame: daft.DataFrame, batch_rows: int | None) -> None:
         if not isinstance(frame, daft.DataFrame):
             raise InvalidInputError(
-                f"cannot write a {type(frame).__name__} with deltalog.daft: expected a Daft "
+                f"cannot write {kind_of(frame)} with deltalog.daft: expected a Daft "
                 "DataFrame; use write_deltalake for rows in memory"
             )
         self._frame = frame if batch_rows is None else frame.into_batches(batch_rows)

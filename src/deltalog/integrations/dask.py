@@ -15,6 +15,7 @@ from uuid import uuid4
 
 import pyarrow as pa
 
+from deltalog._util.argument_types import kind_of
 from deltalog.data.scan.rows import DtypeBackend, require_library, to_frame
 from deltalog.data.write.python_rows import check_moments
 from deltalog.errors import InvalidInputError
@@ -468,7 +469,7 @@ class _DaskRows(DistributedRows):
         meta = getattr(frame, "_meta", None)
         if meta is None or not hasattr(frame, "to_delayed") or meta.ndim != 2:
             raise InvalidInputError(
-                f"cannot write a {type(frame).__name__} with deltalog.dask: expected a Dask "
+                f"cannot write {kind_of(frame)} with deltalog.dask: expected a Dask "
                 "DataFrame; use write_deltalake for rows in memory"
             )
         self._frame = frame

@@ -19,6 +19,7 @@ try:
 except ImportError as _error:
     raise ImportError("deltalog.ray needs Ray: pip install 'deltalog[ray]'") from _error
 
+from deltalog._util.argument_types import kind_of
 from deltalog._util.similar_names import similar_argument
 from deltalog.errors import InvalidInputError, SchemaMismatchError
 from deltalog.expressions.arrow_filters import weaker_than_arrow_expression
@@ -336,7 +337,7 @@ class _RayRows(DistributedRows):
     def __init__(self, dataset: Dataset, options: Mapping[str, Any]) -> None:
         if not isinstance(dataset, ray.data.Dataset):
             raise InvalidInputError(
-                f"cannot write a {type(dataset).__name__} with deltalog.ray: expected a "
+                f"cannot write {kind_of(dataset)} with deltalog.ray: expected a "
                 "ray.data.Dataset; use write_deltalake for rows in memory"
             )
         self._dataset = dataset

@@ -115,8 +115,27 @@ _MEANT: Final = {
     ),
     "location": "table_uri",
     "path": "table_uri",
+    **dict.fromkeys(("versions", "commits", "list_versions"), "history()"),
+    **dict.fromkeys(("explain", "query_plan"), "scan(predicate=…).explain()"),
+    **dict.fromkeys(
+        ("partition_columns", "partition_by", "partitionColumns"), "metadata().partition_columns"
+    ),
+    **dict.fromkeys(("name", "table_name"), "metadata().name"),
+    "description": "metadata().description",
+    **dict.fromkeys(("is_empty", "isEmpty", "empty"), "count() == 0"),
+    **dict.fromkeys(("to_csv", "to_json", "to_excel", "to_html"), "to_pandas() and its method"),
+    "write_csv": "to_polars().write_csv(path)",
+    **dict.fromkeys(("to_dict", "to_records"), "to_pyarrow_table().to_pylist()"),
+    **dict.fromkeys(("size", "size_in_bytes", "num_files"), "detail()"),
+    **dict.fromkeys(("stats", "statistics"), "describe(), or get_add_actions(flatten=True)"),
+    **dict.fromkeys(("iterrows", "iter_rows", "to_batches"), "scan(), which yields batches"),
 }
 """What methods do that users of other libraries look for by these names."""
+_NEEDLESS: Final = dict.fromkeys(
+    ("close", "disconnect", "cache", "persist", "unpersist"),
+    "an open table holds no connection and no rows, so nothing needs to be done",
+)
+"""Methods of other libraries that a table does not need → why."""
 _ON_DEMAND: Final = "it is ignored, because file columns are read on demand; do not pass it"
 _DEPRECATED: Final = {
     **dict.fromkeys(("without_files", "log_buffer_size", "skip_stats"), _ON_DEMAND),
@@ -205,6 +224,8 @@ def explain_missing(name: str, names: Sequence[str]) -> str:
         return f"DeltaTable.{name} is gone: use {_GONE[name]}"
     if name in _MEANT:
         return f"DeltaTable has no attribute {name!r}: use {_MEANT[name]}"
+    if name in _NEEDLESS:
+        return f"DeltaTable has no attribute {name!r}: {_NEEDLESS[name]}"
     return f"DeltaTable has no attribute {name!r}{similar_to(name, names)}"
 
 
@@ -466,7 +487,8 @@ def as_updates(
     Args:
         updates: column → SQL string or expression.
         new_values: column → Python value.
-        parameters: values of parameters in SQL strings; only named parameters are used.
+        parameters: values of parameters in SQL strings. The first values of a list are those of
+            the `?` in the updates, in their order.
         schema: the table's columns, whose names SQL strings may use.
 
     Raises:
@@ -477,7 +499,7 @@ def as_updates(
     if new_values is not None:
         _check_new_values(new_values, schema)
         return {name: expressions.lit(value) for name, value in new_values.items()}
-    named = parameters if hasattr(parameters, "keys") else None
+    left = list(parameters) if isinstance(parameters, Sequence) else None
     found: dict[str | tuple[str, ...], object] = {}
     for name, value in (updates or {}).items():
         if not isinstance(value, str | expressions.Expression):
@@ -487,9 +509,13 @@ def as_updates(
             )
         found[name] = value
         if isinstance(value, str):
+            given = parameters
+            if left is not None:
+                count = _num_positional(value)
+                given, left = left[:count], left[count:]
             try:
                 found[name] = expressions.parse_sql(
-                    value, parameters=named, columns=schema.names, quotes_names=True
+                    value, parameters=given, columns=schema.names, quotes_names=True
                 )
             except InvalidInputError as error:
                 raise InvalidInputError(f"{error}; {_NOT_SQL}") from error
@@ -578,13 +604,22 @@ def as_constraints(given: Any, columns: Sequence[str]) -> Any:
     return {name: with_backticks(text, columns) for name, text in given.items()}
 
 
-def left_for_predicate(parameters: Any, predicate: object, updates: object) -> Any:
-    """Return the parameters for an update's predicate.
+def left_for_predicate(parameters: Any, predicate: object, updates: Any) -> Any:
+    """Return the parameters for an update's predicate: those that the new values do not use.
 
     None if there is no predicate and the parameters are named, because they then belong to the new
     values.
     """
-    return None if predicate is None and updates and isinstance(parameters, Mapping) else parameters
+    if isinstance(parameters, Mapping):
+        return None if predicate is None and updates else parameters
+    texts = [one for one in (updates or {}).values() if isinstance(one, str)]
+    return parameters and parameters[sum(map(_num_positional, texts)) :]
+
+
+def _num_positional(sql: str) -> int:
+    from deltalog.expressions.sql import num_positional  # noqa: PLC0415  # only updates need it
+
+    return num_positional(sql)
 
 
 def as_changes_condition(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import pyarrow as pa
 
+from deltalog._util.argument_types import kind_of
 from deltalog.errors import InvalidInputError
 from deltalog.operations.operation import Nothing, Operation
 from deltalog.operations.write import RowsWritten, Write
@@ -56,7 +57,7 @@ def as_schema(schema: Any) -> StructType:
         arrow = schema if isinstance(schema, pa.Schema) else pa.schema(schema)
         return from_arrow_schema(arrow, declared=True)
     raise InvalidInputError(
-        f"cannot use a {type(schema).__name__} as a schema: expected a deltalog.Schema, a list "
+        f"cannot use {kind_of(schema)} as a schema: expected a deltalog.Schema, a list "
         "of fields, such as [Field('id', 'long')], or an Arrow schema; deltalog.sql('CREATE TABLE "
         "delta.`/path` (id BIGINT)') takes SQL"
     )

@@ -50,7 +50,7 @@ def problem_of(message: str, watched: Mapping[str, Any], *, is_translated: bool)
             return pattern.sub(meaning, text, count=1) + hint
     if kind == "Binder Error":
         return _binder_problem(text, watched)
-    return text if kind == "Invalid Input Error" else problem + hint
+    return text if kind == "Invalid Input Error" else text + hint
 
 
 _UNKNOWN_COLUMN = re.compile(
@@ -66,6 +66,18 @@ _SQL_NAMES: Final = {
     "BOOL": "BOOLEAN", "INT8": "TINYINT", "INT16": "SMALLINT", "INT32": "INT", "INT64": "BIGINT",
 }  # fmt: skip
 """DuckDB's names of types in messages → those of SQL."""
+_OF_MAPS: Final = "for a map, use LATERAL VIEW explode(m) e AS k, v"
+_PART_OF: Final = re.compile(r"(?:struct_extract|map_extract_value)\((\w+), '(\w+)'\)")
+_ITEMS: Final = re.compile(r"(\w+)\[\]")
+_PARTS: Final = re.compile(r"\b(MAP|STRUCT)\(([^()]*)\)")
+
+
+def _sql_type(name: str) -> str:
+    """Return DuckDB's name of a type, or a list of names, in Spark's SQL."""
+    name = name.replace("VARCHAR", "STRING").replace("INTEGER_LITERAL", "INT")
+    return _PARTS.sub(r"\1<\2>", _ITEMS.sub(r"ARRAY<\1>", name))
+
+
 _ERRORS: Final[tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]] = (
     (
         re.compile(r'column "(.*?)" must appear in the GROUP BY clause.*', re.DOTALL),
@@ -126,7 +138,9 @@ _ERRORS: Final[tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]
     ),
     (
         re.compile(r"Cannot extract field '(.*?)' from expression \"(.*?)\" because it is not .*"),
-        r"there is no field '\1': \2 is no struct; \2[0] is the first element of an array",
+        lambda found: (
+            "there is no field '{0}': {1} is no struct; {1}[0] is the first element of an array"
+        ).format(found[1], _PART_OF.sub(r"\1.\2", found[2])),
     ),
     (
         re.compile(r"Overflow in (\w+) of (\w+) \((.*)\)!"),
@@ -149,8 +163,77 @@ _ERRORS: Final[tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]
     ),
     (
         re.compile(r"UNNEST\(\) can only be applied to lists, structs and NULL, not (.*)"),
-        r"explode expects an array, found \1; for a map, use LATERAL VIEW explode(m) e AS k, v",
+        lambda found: f"explode expects an array, found {_sql_type(found[1])}; {_OF_MAPS}",
     ),
+    (
+        re.compile(r"UNNEST requires a single list or array as input"),
+        f"explode expects an array; {_OF_MAPS}",
+    ),
+    (
+        re.compile(
+            r"No function matches the given name and argument types 'array_length\(([^,]*), .*",
+            re.DOTALL,
+        ),
+        lambda found: f"posexplode expects an array, found {_sql_type(found[1])}",
+    ),
+    (
+        re.compile(
+            r"No function matches the given name and argument types '(\w+)\((.*?)\)'.*", re.DOTALL
+        ),
+        lambda found: f"the function {found[1]} does not take ({_sql_type(found[2])})",
+    ),
+    (
+        re.compile(r'syntax error at or near "(.*?)".*', re.DOTALL),
+        r"the syntax is not valid near '\1'",
+    ),
+    (
+        re.compile(r"DISTINCT requires at least one argument"),
+        "DISTINCT needs a value, as in count(DISTINCT id)",
+    ),
+    (
+        re.compile(r"SELECT clause without selection list"),
+        "SELECT needs columns or values to select",
+    ),
+    (
+        re.compile(r'window "(.*?)" does not exist'),
+        r"there is no window '\1': define it by WINDOW \1 AS (…), or write OVER (…)",
+    ),
+    (
+        re.compile(r'Referenced column "(.*?)" was not found because the FROM clause is missing'),
+        r"there is no column '\1': the query has no FROM",
+    ),
+    (
+        re.compile(r"\* expression without FROM clause!"),
+        "* stands for the columns of a table, but the query has no FROM",
+    ),
+    (
+        re.compile(r'table "(.*?)" has (\d+) columns available but (\d+) columns specified'),
+        r"the alias '\1' names \3 column(s), but its rows have \2",
+    ),
+    (
+        re.compile(r"Sample sample_size .* out of range.*"),
+        "TABLESAMPLE expects 0 to 100 percent",
+    ),
+    (
+        re.compile(r"Cannot unpivot columns of types (.*) and (.*) - an explicit cast is required"),
+        lambda found: (
+            f"UNPIVOT needs columns of one type, found {_sql_type(found[1])} and "
+            f"{_sql_type(found[2])}; cast them in a subquery"
+        ),
+    ),
+    (
+        re.compile(r'Column "(.*?)" referenced in UNPIVOT but no matching entry .*', re.DOTALL),
+        r"there is no column '\1', which UNPIVOT names",
+    ),
+    (
+        re.compile(r"QUANTILE can only take parameters in the range .*"),
+        "percentile expects a fraction from 0 to 1, such as 0.5",
+    ),
+    (
+        re.compile(r"GROUPING statement cannot be used without groups"),
+        "grouping(…) needs GROUP BY with ROLLUP, CUBE or GROUPING SETS",
+    ),
+    (re.compile(r"zero-length delimited identifier"), "a name in backticks is empty"),
     (
         re.compile(_MANY_ROWS + ".*", re.DOTALL),
         "a subquery that stands for one value has several rows",
@@ -198,7 +281,8 @@ def _binder_problem(text: str, watched: Mapping[str, Any]) -> str:
         hint = f"did you mean {names[near[0]]!r}?" if near else f"known: {', '.join(shown)}{more}"
         return f"there is no column {unknown_name!r}{f'; {hint}' if names else ''}"
     if missing := _UNKNOWN_TABLE.match(text):
-        known = f"; the query has {missing[2]}" if missing[2] else ""
+        tables = (missing[2] or "").replace('"', "'")
+        known = f"; the query has {tables}" if tables else ""
         return f"there is no table or alias {missing[1]!r}{known}"
     return text
 

@@ -20,7 +20,7 @@ from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import TokenType
 
 from deltalog.errors import InvalidInputError
-from deltalog.expressions.spark_tokens import COMMENT_LINE, SIGNS, end_of_comment
+from deltalog.expressions.spark_tokens import COMMENT_LINE, DOUBLED, SIGNS, end_of_comment
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -227,7 +227,8 @@ def _end_of_comment(sql: str, start: int) -> int:
 def _unclosed(sql: str, place: int) -> str:
     sign = sql[place + 1] if sql[place] in "rR" else sql[place]
     if sign in _QUOTES:
-        return f"{_QUOTES[sign]} is not closed: expected another {sign}"
+        advice = f"; {DOUBLED}" if sign == "'" else ""
+        return f"{_QUOTES[sign]} is not closed: expected another {sign}{advice}"
     problem = f"the character {sign!r} is not valid outside of quotes"
     return f"{problem}; {SIGNS[sign]}" if sign in SIGNS else problem
 
@@ -303,9 +304,11 @@ _FOREIGN: Final = {
     "SELECT … INTO": "write CREATE TABLE t USING delta LOCATION '…' AS SELECT …",
     "PRAGMA": "write DESCRIBE TABLE t",
     **dict.fromkeys(("COPY", "LOAD"), "deltalog.write_deltalake(location, rows) loads rows"),
-    "% S": "a parameter is written ? (with a list of values) or :name (with a dictionary)",
 }
 """Keywords of other dialects → what to write instead. Before `…` is the statement's first word."""
+_FORMAT: Final = re.compile(r"%(?:\(\w+\))?s\b")
+"""Parameters of other drivers: `%s` and `%(name)s`."""
+_PARAMETER: Final = "a parameter is written ? (with a list of values) or :name (with a dictionary)"
 _NO_STATISTICS: Final = "no statement is needed: each write stores statistics of its files"
 _NO_CACHE: Final = "no statement is needed: each query reads the newest version"
 _NO_ACCESS: Final = "the catalog or the store decides who may access a table"
@@ -348,6 +351,8 @@ def _advice(sql: str, place: int) -> str:
         words = split(sql)
     except InvalidInputError:
         return ""
+    if any(found.start() - 1 <= place <= found.end() for found in _FORMAT.finditer(sql)):
+        return _PARAMETER
     at = next(number for number, word in enumerate(words) if word.end > place or word.kind == "end")
     for keywords, advice in _FOREIGN.items():
         first, _, rest = keywords.rpartition(" … ")

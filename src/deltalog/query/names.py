@@ -37,6 +37,14 @@ _PART: Final = re.compile(r"`(?:[^`]|``)+`|[^`.]+")
 _NAME: Final = re.compile(rf"(?:{_PART.pattern})(?:\.(?:{_PART.pattern}))*")
 _MOMENT: Final = re.compile(r"[0-9]{17}")
 Version = int | datetime | str
+VERSION_WORDS: Final = {
+    **dict.fromkeys(
+        ("latest", "newest", "current", "head"),
+        "for the latest version, leave VERSION AS OF out",
+    ),
+    **dict.fromkeys(("earliest", "first", "oldest"), "the first version is 0"),
+}
+"""Words for a version, which SQL does not have → what to write instead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +66,8 @@ class VersionExpression:
         Raises:
             InvalidInputError: the SQL is not an expression, or its value has another type.
         """
+        if (word := self.sql.strip("`").lower()) in VERSION_WORDS:
+            raise InvalidInputError(f"cannot read version {self.sql}: {VERSION_WORDS[word]}")
         session = SqlSession(now=utc_moment(now_ms()), time_zone="UTC")
         read = parse_sql(self.sql, parameters=parameters)
         found: Any

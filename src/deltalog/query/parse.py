@@ -55,6 +55,10 @@ _BEFORE_QUERY: Final = ("(", ")", "UNION", "EXCEPT", "INTERSECT", "MINUS", "ALL"
 _DOUBLED: Final = frozenset("'\"")
 _ESCAPE: Final = re.compile(r"\\.|''|\"\"", re.DOTALL)
 TOO_DEEP: Final = "it is nested too deeply"
+_NO_VERSION: Final = "expected a version or timestamp after AS OF, such as 3 or '2025-01-31'"
+_AS_OF: Final = re.compile(r"\bAS\s+OF\b", re.IGNORECASE)
+_NO_WINDOW: Final = "expected a window after OVER, such as (ORDER BY id), or the name of one"
+_OVER: Final = re.compile(r"\bOVER\b", re.IGNORECASE)
 # Nodes that change data or access other systems. A query must not contain them.
 _STATEMENTS: Final = (
     exp.DDL, exp.DML, exp.Command, exp.Into, exp.Set, exp.Pragma, exp.Copy, exp.Describe,
@@ -63,7 +67,10 @@ _STATEMENTS: Final = (
 _MESSAGES: Final = {
     "Expecting )": "expected )",
     "Invalid expression / Unexpected token": "expected the end, or an operator before this",
+    "Expected table name": "expected a table",
 }
+_SOME_TYPES: Final = "STRING, INT, BIGINT, DOUBLE, DECIMAL(p, s), DATE, TIMESTAMP or ARRAY<INT>"
+_PIPE_OPERATOR: Final = re.compile(r"Unsupported pipe syntax operator: '(.*?)'")
 # The exceptions that sqlglot may raise for invalid SQL. Some of them are not documented.
 FAILURES: Final = (
     SqlglotError, LookupError, TypeError, ValueError, AttributeError, AssertionError,
@@ -114,6 +121,7 @@ def read_query(text: str) -> ReadQuery:
     if len(trees) != 1 or not isinstance(tree, exp.Query | exp.Values):
         raise SyntaxProblem(0, "expected one query")
     for node in tree.walk():
+        _check_complete(node, plain, source)
         if isinstance(node, _STATEMENTS):
             raise SyntaxProblem(source.origin(start_of(node)), "expected a query that only reads")
         if isinstance(node, exp.Column) and node.parts[0].meta.get("start") is not None:
@@ -129,8 +137,27 @@ def _problem(error: Exception, found: dict[str, Any]) -> str:
     if isinstance(error, IndexError):
         return "expected more arguments of a function"
     lines = str(found.get("description") or error).splitlines() or ["expected a query"]
-    types = "STRING, INT, BIGINT, DOUBLE, DECIMAL(p, s), DATE, TIMESTAMP, BOOLEAN or ARRAY<INT>"
-    return f"{lines[0]}: such as {types}" if "expected type" in lines[0].lower() else lines[0]
+    if "expected type" in lines[0].lower():
+        return f"expected a type, such as {_SOME_TYPES}"
+    if operator := _PIPE_OPERATOR.match(lines[0]):
+        given = "" if operator[1] == "SENTINEL" else f", found {operator[1]}"
+        return f"expected a pipe operator after |>, such as WHERE or SELECT{given}"
+    return lines[0]
+
+
+def _check_complete(node: Expr, plain: str, source: TextOfParts) -> None:
+    """Refuse a version and a window without a value, which sqlglot accepts."""
+    if isinstance(node, exp.Version):
+        problem, clause, start = _NO_VERSION, _AS_OF, start_of(node.parent or node)
+        is_complete = node.expression is not None and node.args.get("kind") == "AS OF"
+    elif isinstance(node, exp.Window):
+        problem, clause, start = _NO_WINDOW, _OVER, start_of(node)
+        is_complete = bool(node.args.get("alias")) or "partition_by" in node.args
+    else:
+        return
+    if not is_complete:
+        words = clause.search(plain, start)
+        raise SyntaxProblem(source.origin(words.end() if words else len(plain)), problem)
 
 
 def _check_limits(tree: Expr, source: TextOfParts) -> None:
@@ -215,6 +242,8 @@ class _Queries(Spark):
             plain = _MESSAGES.get(message, message.partition(" but got <Token")[0])
             if plain.startswith("Required keyword"):
                 plain = "expected a value"
+            elif plain.startswith("Expected "):
+                plain = f"e{plain[1:]}"
             raise ParseError(plain, [{"description": plain, "start": place}])
 
         def _warn_unsupported(self) -> None:

@@ -26,7 +26,7 @@ from deltalog.expressions import Literal, TextRules, evaluate, nodes, parse_sql,
 from deltalog.expressions.arithmetic import average
 from deltalog.expressions.evaluation import fold
 from deltalog.expressions.implicit import fine_literal
-from deltalog.expressions.literals import plain_value
+from deltalog.expressions.literals import plain_value, values_of
 from deltalog.expressions.sql_session import SqlSession
 from deltalog.protocol.features.registry import Support, is_supported
 from deltalog.query.columns import arrow_schema
@@ -285,7 +285,7 @@ class _Run:
         import duckdb  # noqa: PLC0415  # an optional dependency
 
         while True:
-            sql = prefix + self._rendered(text)
+            sql = self._with_lists(prefix + self._rendered(text))
             given = {
                 name: _plain(value) for name, value in self.parameters.items()
                 if re.search(rf"\${re.escape(name)}\b", sql)
@@ -300,6 +300,13 @@ class _Run:
                     self._decide(connection, number, types)
                 elif not has_no_columns(error) or not self._crosses(connection):
                     raise
+
+    def _with_lists(self, sql: str) -> str:
+        """Write `IN $x` for `IN ($x)` if a parameter is a list, so that DuckDB tests its values."""
+        for name, value in self.parameters.items():
+            if values_of(value) is not None:
+                sql = re.sub(rf"\bIN \((\${re.escape(name)})\)", r"IN \1", sql)
+        return sql
 
     def _decide(self, connection: Any, number: int, types: Sequence[str]) -> None:
         """Choose the replacement of a part. `types` are DuckDB's types of its inputs."""
@@ -641,6 +648,9 @@ def _has_nested_columns(rows: Any) -> bool:
 
 def _plain(value: object) -> object:
     """Return a parameter as DuckDB takes it: as a Python value, and None for pandas' NaT and NA."""
+    items = values_of(value)
+    if items is not None:
+        return list(map(_plain, items))
     try:
         plain, kind = plain_value(value)
     except InvalidInputError:

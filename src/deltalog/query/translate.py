@@ -21,7 +21,7 @@ from deltalog.errors import InvalidInputError
 from deltalog.query.computed import Part, divided
 from deltalog.query.joins import number_naturals
 from deltalog.query.lexer import SyntaxProblem, error_at
-from deltalog.query.names import QualifiedName, VersionExpression
+from deltalog.query.names import VERSION_WORDS, QualifiedName, VersionExpression
 from deltalog.query.native import EVERYTHING, TableRead, names_in, names_looked_into, read_of
 from deltalog.query.parse import FAILURES, OPTIONS, TOO_DEEP, read_query, span_of, start_of
 from deltalog.query.query_trees import WRITTEN
@@ -230,8 +230,9 @@ def reference_of(node: exp.Table) -> TableReference:
         if version.this != "VERSION":
             return QualifiedName(parts, str(value.name))
         if not value.name.isdecimal():
+            advice = VERSION_WORDS.get(value.name.lower(), "")
             problem = f"expected the number of a version, found {value.name}"
-            raise SyntaxProblem(start_of(node), problem)
+            raise SyntaxProblem(start_of(node), f"{problem}{advice and '; '}{advice}")
         return QualifiedName(parts, int(value.name))
     return QualifiedName(parts, VersionExpression(version.this == "VERSION", value.sql("spark")))
 

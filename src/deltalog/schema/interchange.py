@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from deltalog._util.argument_types import kind_of, with_article
 from deltalog._util.cached import name_methods_after
 from deltalog._util.similar_names import SimilarNames
 from deltalog.errors import InvalidInputError
@@ -106,6 +107,6 @@ class SchemaPart(SimilarNames):
         value = None if read is None else read(source, cls)
         if not isinstance(value, cls):
             raise InvalidInputError(
-                f"cannot make a {cls.__name__} of {source!r}: it is a {type(value).__name__}"
+                f"cannot make {with_article(cls.__name__)} of {source!r}: it is {kind_of(value)}"
             )
         return value

@@ -18,6 +18,7 @@ from deltalog._util.argument_types import wrong_argument
 from deltalog._util.cached import FrozenDict, FrozenList
 from deltalog._util.escaping import name_key, printable
 from deltalog._util.json import loads
+from deltalog._util.similar_names import suggests_arguments
 from deltalog.errors import InvalidInputError
 from deltalog.schema.interchange import SchemaPart
 from deltalog.schema.primitives import PRIMITIVES, Family, Primitive, primitive_named
@@ -227,6 +228,7 @@ class MapType(SchemaPart):
         return f"map<{self.key_type},{self.value_type}>"
 
 
+@suggests_arguments
 @dataclass(frozen=True, slots=True)
 class Field(SchemaPart):
     """A column of a table, or a field of a struct.

@@ -111,4 +111,6 @@ def _read(reader: StatementReader) -> SqlStatement:
     for keyword, read in _STATEMENTS.items():
         if reader.take(keyword):
             return read(reader)
+    if reader.take("SELECT"):
+        reader.fail("expected the columns or values to select")
     return reader.fail(f"expected SELECT, {', '.join(_STATEMENTS)}")

@@ -223,9 +223,11 @@ class LocalSession:
             return TablePlace.of(where, self._storage_options)
         if known is not None and isinstance(known[1], DeltaTable):
             return TablePlace(context=known[1].snapshot.context)
+        advice = self.namespaces.advice(name)
         raise InvalidInputError(
-            f"cannot choose a location for the table {name}: it is in no catalog; "
-            "set its LOCATION, or use the name delta.`/path`"
+            f"cannot choose a location for the table {name}: "
+            + (f"{advice}; or " if advice else "it is in no catalog; ")
+            + "set its LOCATION, or use the name delta.`/path`"
         )
 
     def note(self, name: QualifiedName, table: DeltaTable) -> None:

@@ -26,7 +26,14 @@ from deltalog.expressions.sql import length_limits, parse_collated_type
 from deltalog.expressions.sql_nodes import values_of_row
 from deltalog.expressions.trees import rebuild
 from deltalog.query.lexer import SyntaxProblem, TextParts, Word, begins_query, error_at, split
-from deltalog.query.names import QualifiedName, Version, on_branch, unquoted, version_of
+from deltalog.query.names import (
+    VERSION_WORDS,
+    QualifiedName,
+    Version,
+    on_branch,
+    unquoted,
+    version_of,
+)
 from deltalog.query.translate import check_query
 from deltalog.schema.arrow import type_of_query
 from deltalog.schema.check import python_values
@@ -434,6 +441,8 @@ class StatementReader(WordReader):
         if kind is None:
             return None
         start = self.word.start
+        if advice := VERSION_WORDS.get(self.word.text.strip("'\"`").lower()):
+            self.fail(f"expected a version or timestamp: {advice}")
         value = self.constant()
         if "VERSION" in kind:
             text = str(value)
@@ -805,11 +814,14 @@ def answer_of(values_of: Callable[[Query], pa.Table], subquery: Subquery) -> Any
     try:
         rows = values_of(subquery.query)
     except InvalidInputError as error:
-        error.add_note(
-            f"in the query ({text}) of a condition, which cannot use columns of the table that "
-            "is changed: write it as a MERGE"
+        advice = (
+            f"the query ({text}) of a condition cannot use columns of the table that is changed: "
+            "write it as a MERGE"
         )
-        raise
+        if "there is no " not in error.args[0]:
+            error.add_note(advice)
+            raise
+        raise error.with_message(f"{error.args[0]}; {advice}") from error.__cause__
     if subquery.kind is SubqueryKind.EXISTS:
         return rows.num_rows > 0
     if subquery.kind is SubqueryKind.LIST:

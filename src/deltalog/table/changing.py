@@ -450,7 +450,8 @@ class ChangeableTable(ReadableTable):
 
         Args:
             updates: column → Spark SQL string or expression, computed from the values before the
-                update. A dotted name is a field of a struct. SQL may use parameters as `:name`.
+                update. A dotted name is a field of a struct. SQL may use `parameters`: the first
+                values of a list are for `?` in the updates, the others for `?` in the predicate.
             new_values: column → Python value, which is never interpreted as SQL.
             error_on_type_mismatch: whether to raise for a value that cannot be converted to the
                 column's type. False replaces such values with NULL.

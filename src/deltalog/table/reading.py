@@ -53,6 +53,7 @@ if TYPE_CHECKING:
 class ReadableTable(NoSequence):
     """An open table at one version: what `DeltaTable` reads of it."""
 
+    _block = "; `with table.transaction() as tx:` commits several changes at once"
     _counted = "count()"
     _items = (
         "to_pandas() for a data frame, to_pyarrow_table(columns=[…]) for columns, "
@@ -226,7 +227,7 @@ class ReadableTable(NoSequence):
                 is_resolved=True,
             )
 
-    def count(self, predicate: Any = None) -> int:
+    def count(self, predicate: Any = None, *, parameters: Parameters = None) -> int:
         """Return the number of rows, without deleted rows.
 
         Args:
@@ -235,10 +236,15 @@ class ReadableTable(NoSequence):
         Cost: reads `numRecords` of every file from the log; reads data only of files without it,
             and of files of which only some rows may match.
         """
-        return self.scan(predicate=predicate).count()
+        return self.scan(predicate=predicate, parameters=parameters).count()
 
     def head(
-        self, num_rows: int = 5, columns: Sequence[str] | None = None, predicate: Any = None
+        self,
+        num_rows: int = 5,
+        columns: Sequence[str] | None = None,
+        predicate: Any = None,
+        *,
+        parameters: Parameters = None,
     ) -> pa.Table:
         """Return a few arbitrary rows, as a preview.
 
@@ -247,7 +253,8 @@ class ReadableTable(NoSequence):
 
         Cost: reads one file after the other until there are enough rows.
         """
-        return with_card(self.scan(columns, predicate, limit=num_rows).to_table())
+        rows = self.scan(columns, predicate, parameters=parameters, limit=num_rows)
+        return with_card(rows.to_table())
 
     def describe(self) -> TableDescription:
         """Return the number of rows, and for each column the nulls, minimum and maximum.
@@ -273,6 +280,8 @@ class ReadableTable(NoSequence):
         schema: pa.Schema | None = None,
         as_large_types: bool = False,  # noqa: FBT001, FBT002  # deltalake's signature
         file_pruning_predicate: Any = None,
+        *,
+        parameters: Parameters = None,
     ) -> DeltaDataset:
         """Return the rows as a `pyarrow.dataset.Dataset`, for DuckDB, Polars and pyarrow.
 
@@ -289,7 +298,7 @@ class ReadableTable(NoSequence):
         with naming_the_attempt(f"make a dataset of {self.table_uri}", self.table_uri):
             schema = arguments.as_arrow_schema(schema, self.schema(), as_large_types=as_large_types)
             schema = arguments.with_dictionaries(schema, self.schema(), parquet_read_options)
-            predicate = self._pruning(partitions, file_pruning_predicate)
+            predicate = self._pruning(partitions, file_pruning_predicate, parameters=parameters)
         return DeltaDataset(self._read_from(filesystem), predicate=predicate, schema=schema)
 
     def to_pyarrow_table(
@@ -299,12 +308,13 @@ class ReadableTable(NoSequence):
         filesystem: Any = None,
         filters: Any = None,
         *,
+        parameters: Parameters = None,
         progress: Progress | None = None,
     ) -> pa.Table:
         """Return the rows as an Arrow table; `filters` is a predicate."""
         _check_partitions("to_pyarrow_table", partitions)
         arguments.warn_of_deprecated(partitions=partitions)
-        found = self._filtered(partitions, columns, filters, filesystem)
+        found = self._filtered(partitions, columns, filters, filesystem, parameters)
         with shown(progress, "reading files") as tell:
             return found.to_table(on_progress=tell)
 
@@ -317,6 +327,7 @@ class ReadableTable(NoSequence):
         types_mapper: Callable[..., Any] | None = None,
         *,
         dtype_backend: DtypeBackend | None = None,
+        parameters: Parameters = None,
         progress: Progress | None = None,
     ) -> pd.DataFrame:
         """Return the rows as a pandas data frame.
@@ -331,7 +342,9 @@ class ReadableTable(NoSequence):
 
         require_library("pandas")
         _check_partitions("to_pandas", partitions)
-        rows = self.to_pyarrow_table(partitions, columns, filesystem, filters, progress=progress)
+        rows = self.to_pyarrow_table(
+            partitions, columns, filesystem, filters, parameters=parameters, progress=progress
+        )
         return to_frame(rows, dtype_backend, types_mapper=types_mapper)
 
     @overload
@@ -341,15 +354,26 @@ class ReadableTable(NoSequence):
         filters: Any = ...,
         *,
         lazy: Literal[False] = ...,
+        parameters: Parameters = ...,
     ) -> pl.DataFrame: ...
 
     @overload
     def to_polars(
-        self, columns: Sequence[str] | None = ..., filters: Any = ..., *, lazy: Literal[True]
+        self,
+        columns: Sequence[str] | None = ...,
+        filters: Any = ...,
+        *,
+        lazy: Literal[True],
+        parameters: Parameters = ...,
     ) -> pl.LazyFrame: ...
 
     def to_polars(
-        self, columns: Sequence[str] | None = None, filters: Any = None, *, lazy: bool = False
+        self,
+        columns: Sequence[str] | None = None,
+        filters: Any = None,
+        *,
+        lazy: bool = False,
+        parameters: Parameters = None,
     ) -> pl.DataFrame | pl.LazyFrame:
         """Return the rows as a Polars data frame.
 
@@ -358,16 +382,23 @@ class ReadableTable(NoSequence):
                 its query needs, in batches. It always reads the version that this object shows now.
         """
         if not lazy:
-            return self._filtered(None, columns, filters).to_polars()
+            return self._filtered(None, columns, filters, parameters=parameters).to_polars()
         from deltalog.data.scan.polars_files import lazy_frame
 
         chosen = arguments.as_columns(columns)
         with naming_the_attempt(f"read {self.table_uri}", self.table_uri):
-            condition = arguments.as_condition(self.schema(), filters, session=self._session)
+            condition = arguments.as_condition(
+                self.schema(), filters, session=self._session, parameters=parameters
+            )
             return lazy_frame(self._snapshot, columns=chosen, predicate=condition)
 
     def to_duckdb(
-        self, connection: Any = None, columns: Sequence[str] | None = None, filters: Any = None
+        self,
+        connection: Any = None,
+        columns: Sequence[str] | None = None,
+        filters: Any = None,
+        *,
+        parameters: Parameters = None,
     ) -> Any:
         """Return a DuckDB relation, which reads only the columns and files that a query needs.
 
@@ -391,9 +422,9 @@ class ReadableTable(NoSequence):
         from deltalog.query.duckdb_files import can_open_files, native_rows
 
         connection = duckdb_connection(connection)
-        if columns is not None or filters is not None:
-            chosen = self._filtered(None, columns, filters)
-            dataset = self.to_pyarrow_dataset(file_pruning_predicate=filters)
+        if columns is not None or filters is not None or parameters:
+            chosen = self._filtered(None, columns, filters, parameters=parameters)
+            dataset = self.to_pyarrow_dataset(file_pruning_predicate=filters, parameters=parameters)
             return duckdb_selection(chosen, dataset, connection)
         rows = native_rows(self.scan()) if can_open_files(connection) else None
         if rows is not None:
@@ -492,6 +523,7 @@ class ReadableTable(NoSequence):
         columns: Sequence[str] | None,
         filters: Any,
         filesystem: Any = None,
+        parameters: Parameters = None,
     ) -> Scan:
         known, session = self._snapshot.configuration.partition_columns, self._session
         blank = arguments.with_blanks_as_nulls(partitions, known)
@@ -499,17 +531,26 @@ class ReadableTable(NoSequence):
         from deltalog.data.scan.plan import plan_scan
 
         with naming_the_attempt(f"read {self.table_uri}", self.table_uri):
-            predicate = arguments.as_condition(self.schema(), blank, filters, session=session)
+            # Only `filters` may be SQL.
+            predicate = arguments.as_condition(
+                self.schema(), blank, filters, session=session, parameters=parameters
+            )
             shown = self._read_from(filesystem)
             return plan_scan(shown, columns=chosen, predicate=predicate, is_resolved=True)
 
-    def _pruning(self, *given: Any) -> Expression | None:
+    def _pruning(self, *given: Any, parameters: Parameters = None) -> Expression | None:
         known = self._snapshot.configuration.partition_columns
         found = [arguments.with_blanks_as_nulls(condition, known) for condition in given]
-        return arguments.as_condition(self.schema(), *found, session=self._session)
+        return arguments.as_condition(
+            self.schema(), *found, session=self._session, parameters=parameters
+        )
 
     def file_uris(
-        self, partition_filters: Sequence[Any] | None = None, *, file_pruning_predicate: Any = None
+        self,
+        partition_filters: Sequence[Any] | None = None,
+        *,
+        file_pruning_predicate: Any = None,
+        parameters: Parameters = None,
     ) -> list[str]:
         """Return the locations of the data files that may contain a matching row.
 
@@ -517,19 +558,27 @@ class ReadableTable(NoSequence):
         """
         arguments.warn_of_deprecated(partition_filters=partition_filters)
         with naming_the_attempt(f"list the files of {self.table_uri}", self.table_uri):
-            predicate = self._pruning(partition_filters, file_pruning_predicate)
+            predicate = self._pruning(
+                partition_filters, file_pruning_predicate, parameters=parameters
+            )
         from deltalog.data.scan import file_reports
 
         found = file_reports.file_uris(self._snapshot, predicate)
         return ShownList(found, title=counted(len(found), FILE))
 
     def partitions(
-        self, partition_filters: Sequence[Any] | None = None, *, file_pruning_predicate: Any = None
+        self,
+        partition_filters: Sequence[Any] | None = None,
+        *,
+        file_pruning_predicate: Any = None,
+        parameters: Parameters = None,
     ) -> list[dict[str, str | None]]:
         """Return the partitions that may contain a matching row, with values as in the log."""
         arguments.warn_of_deprecated(partition_filters=partition_filters)
         with naming_the_attempt(f"list the partitions of {self.table_uri}", self.table_uri):
-            predicate = self._pruning(partition_filters, file_pruning_predicate)
+            predicate = self._pruning(
+                partition_filters, file_pruning_predicate, parameters=parameters
+            )
         from deltalog.data.scan import file_reports
 
         found = file_reports.partitions(self._snapshot, predicate)

@@ -11,7 +11,7 @@ from inspect import Parameter, signature
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, TypeVar, Unpack
 
-from deltalog._util.argument_types import check_type
+from deltalog._util.argument_types import check_type, kind_of
 from deltalog._util.escaping import name_key
 from deltalog._util.similar_names import similar_to
 from deltalog.catalogs.table_uri import named_table, open_table_context
@@ -248,7 +248,7 @@ def write_by(
     _check_arguments(given)
     if isinstance(data, str | PurePath) and _is_rows(table_or_uri):
         raise InvalidInputError(
-            f"cannot write to a {type(table_or_uri).__name__}: the location comes first: "
+            f"cannot write to {kind_of(table_or_uri)}: the location comes first: "
             f"write_deltalake({str(data)!r}, data)"
         )
     given = {**_DEFAULTS, **given}

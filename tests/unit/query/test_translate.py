@@ -106,7 +106,7 @@ def test_parameters_of_a_query() -> None:
 @pytest.mark.parametrize(
     ("sql", "place", "problem"),
     [
-        ("SELECT * FROM", 9, "Expected table name"),
+        ("SELECT * FROM", 9, "expected a table"),
         ("SELECT (1", 8, "expected )"),
         ("SELECT 1\nFROM t WHERE x = = 1", 26, "expected a value"),
         ("UPDATE t SET a = 1", 0, "expected one query"),

@@ -56,7 +56,7 @@ def test_a_statement_that_ends_too_early_or_too_late_is_named_with_its_place(sql
         ("INSERT INTO t (a, A) VALUES (1, 2)", 15, "expected each column once"),
         ("INSERT INTO t PARTITION (p = 1, P = 2) SELECT 1", 25, "expected each column once"),
         ("INSERT INTO t BY NAME VALUES (DEFAULT)", 23, "BY NAME matches by"),
-        ("INSERT INTO t SELECT 1 FROM", 24, "Expected table name"),
+        ("INSERT INTO t SELECT 1 FROM", 24, "expected a table"),
         ("UPDATE t", 9, "expected SET, found the end"),
         ("UPDATE t SET a", 15, "expected =, found the end"),
         ("UPDATE t SET a = 1, A = 2", 14, "expected each column once"),

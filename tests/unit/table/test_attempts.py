@@ -209,7 +209,7 @@ def test_the_class_of_an_error_and_its_notes_stay() -> None:
             "write UPDATE SET *",
         ),
         ("select map('a')", "expected more arguments of a function"),
-        ("select id::txt from t", "Expected type: such as STRING, INT, BIGINT"),
+        ("select id::txt from t", "expected a type, such as STRING, INT, BIGINT"),
         ("drop view v", "there are no views"),
         ("clone t to c", "write CREATE TABLE copy SHALLOW CLONE t"),
         ("select * from tt", "did you mean t?"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import pyarrow as pa
 
@@ -16,13 +17,16 @@ from deltalog._util.escaping import name_key
 from deltalog.data.write.python_rows import as_mapping, table_of_columns, table_of_rows
 from deltalog.schema import MapType, to_arrow_type
 from deltalog.schema.columns import walk_types
+from deltalog.schema.types import BINARY
 
 if TYPE_CHECKING:
     from deltalog.schema import StructType
 
 
 def with_map_columns(data: Any, schema: StructType) -> Any:
-    """Return rows whose Python values have the types of a table's columns that contain maps.
+    """Return rows whose Python values have the types of a table's columns with maps or UUIDs.
+
+    A binary column stores the 16 bytes of a UUID; other columns and new tables store its string.
 
     Values that do not fit remain as they are, so that the write raises the usual error.
 
@@ -34,12 +38,15 @@ def with_map_columns(data: Any, schema: StructType) -> Any:
     Raises:
         InvalidInputError: see `table_of_rows` and `table_of_columns`.
 
-    Cost: none if the table has no map.
+    Cost: none if the table has no map and no binary column.
     """
     kinds = {
         name_key(field.name): kind
         for field in schema
-        if any(isinstance(part, MapType) for _, part in walk_types(field.type))
+        if (
+            field.type == BINARY
+            or any(isinstance(part, MapType) for _, part in walk_types(field.type))
+        )
         # Arrow would take timestamps without a zone as UTC.
         and not _has_moments(kind := to_arrow_type(field.type))
     }
@@ -75,6 +82,10 @@ def _typed(name: object, values: Any, kinds: Mapping[str, Any]) -> Any:
     kind = kinds.get(name_key(str(name)))
     if kind is None or not isinstance(values, list | tuple):
         return values
+    if kind == pa.binary():
+        if not any(isinstance(value, UUID) for value in values):
+            return values
+        values = [one.bytes if isinstance(one, UUID) else one for one in values]
     if not all(_fits(value, kind) for value in values):
         return values
     for from_pandas in (False, True):  # from pandas, NaN means NULL

@@ -9,6 +9,7 @@ from uuid import UUID
 
 import pyarrow as pa
 
+from deltalog._util.argument_types import with_article
 from deltalog.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -110,13 +111,14 @@ def _narrowed(frame: pl.DataFrame) -> pl.DataFrame:
             wide.append(name)
         elif kind.is_nested() and not _WIDE.isdisjoint(found := _names_of_parts(kind)):
             raise InvalidInputError(
-                f"cannot write the column {name!r}, a {kind}: Delta has no integers of 128 bits; "
-                "cast them to pl.Decimal(38, 0)"
+                f"cannot write the column {name!r}, {with_article(str(kind))}: Delta has no "
+                "integers of 128 bits; cast them to pl.Decimal(38, 0)"
             )
         elif kind.is_nested() and _OBJECT in found:
             raise InvalidInputError(
-                f"cannot write the column {name!r}, a {kind}: it contains Python objects, of which "
-                "Polars exports only addresses; convert them to a Polars type"
+                f"cannot write the column {name!r}, {with_article(str(kind))}: it contains "
+                "Python objects, of which Polars exports only addresses; convert them to a type of "
+                "Polars"
             )
     objects = [_without_objects(frame[name]) for name in _object_columns(frame.schema)]
     if objects:

@@ -7,6 +7,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import asdict, is_dataclass
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
 
 import pyarrow as pa
 
@@ -148,13 +149,35 @@ def _column(name: object, values: Any) -> pa.Array[Any] | pa.ChunkedArray[Any]:
     return found
 
 
+def has_uuids(kind: pa.DataType) -> bool:
+    """Whether a type is, or contains, Arrow's type of UUIDs."""
+    if isinstance(kind, pa.UuidType):
+        return True
+    return any(has_uuids(kind.field(number).type) for number in range(kind.num_fields))
+
+
+def with_uuids_as_text(value: Any) -> Any:
+    """Return a Python value in which the canonical string replaces each UUID.
+
+    Delta has no UUIDs, and SQL returns their strings, too; 16 bytes would not be readable.
+    """
+    if isinstance(value, UUID):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {with_uuids_as_text(key): with_uuids_as_text(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [with_uuids_as_text(one) for one in value]
+    return value
+
+
 def _array(name: object, items: Any) -> Any:
     try:
-        return pa.array(items)
+        found: Any = pa.array(items)
+        return pa.array(list(map(with_uuids_as_text, items))) if has_uuids(found.type) else found
     except (pa.ArrowException, TypeError, OverflowError, ValueError) as error:
         try:
             # As from pandas: NaN, NaT and NA among other values are missing values.
-            return pa.array(items, from_pandas=True)
+            return pa.array(list(map(with_uuids_as_text, items)), from_pandas=True)
         except (pa.ArrowException, TypeError, OverflowError, ValueError):
             pass
         raise InvalidInputError(

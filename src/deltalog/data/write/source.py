@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeGuard
 
 import pyarrow as pa
 
+from deltalog._util.argument_types import kind_of
 from deltalog.data.write.polars_frames import (
     frame_kind,
     native_frame,
@@ -23,8 +24,10 @@ from deltalog.data.write.polars_frames import (
 from deltalog.data.write.python_rows import (
     as_mapping,
     check_moments,
+    has_uuids,
     table_of_columns,
     table_of_rows,
+    with_uuids_as_text,
 )
 from deltalog.errors import InvalidInputError, SchemaMismatchError
 
@@ -191,7 +194,7 @@ def _opened_frame(data: Any) -> pa.RecordBatchReader | None:
 
 def _one_column(data: object) -> InvalidInputError:
     return InvalidInputError(
-        f"cannot write the data, a {type(data).__name__}: it is one column, not a table; "
+        f"cannot write the data, {kind_of(data)}: it is one column, not a table; "
         "make a data frame of it, which names the column"
     )
 
@@ -216,7 +219,7 @@ def _stream_of(data: Any) -> pa.RecordBatchReader:
         if type(error).__name__ != "ConnectionException":  # of DuckDB
             raise
         raise InvalidInputError(
-            f"cannot write the data, a {type(data).__name__}: {error}; keep the connection open "
+            f"cannot write the data, {kind_of(data)}: {error}; keep the connection open "
             "until the rows are written"
         ) from error
 
@@ -313,6 +316,10 @@ def _table_of_pandas(frame: Any) -> pa.Table:
     for place, (name, dtype) in enumerate(zip(names, frame.dtypes, strict=True)):
         if str(dtype) == "object":
             check_moments(name, frame.iloc[:, place], table.schema.field(name).type)
+            if has_uuids(table.schema.field(name).type):
+                values = list(map(with_uuids_as_text, frame.iloc[:, place]))
+                texts = pa.array(values, from_pandas=True)
+                table = table.set_column(place, name, texts)
     return table
 
 

@@ -12,7 +12,7 @@ import difflib
 import re
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, Self, TypeVar, overload
 
 from deltalog.errors import InvalidInputError, InvalidMetadataError
 
@@ -510,6 +510,13 @@ class TableProperties:
             KeyError: the table does not set the property.
         """
         return self.configuration[key]
+
+    def __call__(self) -> Self:
+        """Return the properties themselves: `table.properties()` is `table.properties`.
+
+        `metadata()`, `protocol()` and `schema()` are methods, so callers write brackets here, too.
+        """
+        return self
 
     def __iter__(self) -> Iterator[str]:
         """Iterate over the keys of the properties that are set."""

@@ -20,6 +20,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from deltalog._util.argument_types import kind_of
 from deltalog.errors import InvalidInputError
 from deltalog.schema.primitives import moments, numbers, places, strings
 from deltalog.schema.primitives.row import Family, Primitive, ValueCodec
@@ -309,12 +310,13 @@ _arrow_type: Any = pa.type_for_alias
 def unknown_type(value: object) -> InvalidInputError:
     """Return the error for an invalid type, with a suggestion."""
     known = ", ".join(sorted(PRIMITIVES))
-    shown = repr(value) if isinstance(value, str) else f"{value!r}, a {type(value).__name__}"
+    shown = repr(value) if isinstance(value, str) else f"{value!r}, {kind_of(value)}"
     meant = _meant(value)
-    hint = f"; did you mean {meant!r}?" if meant else ""
+    if meant:
+        return InvalidInputError(f"cannot make a type of {shown}: did you mean {meant!r}?")
     return InvalidInputError(
         f"cannot make a type of {shown}: expected a type such as ArrayType(…), or a name: {known}; "
-        f"with parameters if it has them, such as decimal(p,s){hint}"
+        "with parameters if it has them, such as decimal(p,s)"
     )
 
 

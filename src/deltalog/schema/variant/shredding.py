@@ -17,6 +17,7 @@ from uuid import UUID
 import pyarrow as pa
 import pyarrow.types as pt
 
+from deltalog._util.argument_types import kind_of
 from deltalog._util.kernels import arrow
 from deltalog.errors import DataFileUnreadableError, InvalidInputError
 from deltalog.schema.arrow import VARIANT_STORAGE, is_list
@@ -148,7 +149,7 @@ def _encode(value: Any, ids: Mapping[str, int]) -> bytes:
     for kind, encoder in _ENCODERS:
         if isinstance(value, kind):
             return encoder(value)
-    raise InvalidInputError(f"cannot make a variant of {value!r}, a {type(value).__name__}")
+    raise InvalidInputError(f"cannot make a variant of {value!r}, {kind_of(value)}")
 
 
 def _keys(value: Any) -> set[str]:

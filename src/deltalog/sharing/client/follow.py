@@ -38,7 +38,7 @@ from deltalog.sharing.client.snapshots import (
 )
 from deltalog.sharing.wire.requests import ChangesQuery, TableQuery
 from deltalog.storage.http.client import run
-from deltalog.table.inspect.follow import Offset, Step
+from deltalog.table.inspect.follow import Offset, Step, Steps
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -163,8 +163,7 @@ class SharedFollower:
 
     def available(self) -> Iterator[Step]:
         """Yield the steps up to the latest version."""
-        while (step := self.poll()) is not None:
-            yield step
+        return Steps(self.poll)
 
     def __iter__(self) -> Self:
         """Return the follower itself."""

@@ -17,6 +17,7 @@ from typing import Any, BinaryIO, Final, Protocol, runtime_checkable
 
 import fsspec
 
+from deltalog._util.argument_types import kind_of
 from deltalog._util.json import dumps
 from deltalog.errors import InvalidInputError, MalformedMessageError
 from deltalog.sharing.wire.lines import Table
@@ -68,7 +69,7 @@ def read_profile(source: ProfileSource) -> Profile:
                 f"cannot read the profile {shown_location(location)!r}: {error}"
             ) from error
     raise InvalidInputError(
-        f"cannot read a profile from a {type(source).__name__}: expected a path, a URL, an open "
+        f"cannot read a profile from {kind_of(source)}: expected a path, a URL, an open "
         "file, a dictionary or a Profile"
     )
 

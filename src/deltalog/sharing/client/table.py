@@ -67,6 +67,8 @@ if TYPE_CHECKING:
     from deltalog.sharing.client.answers import VersionHead
     from deltalog.sharing.client.profile import ProfileSource
 
+    Parameters = Sequence[object] | Mapping[str, object] | None
+
 
 _MEANT: Final = {
     **dict.fromkeys(("filter", "where", "query", "limit"), "scan(predicate=…, limit=…)"),
@@ -75,6 +77,11 @@ _MEANT: Final = {
     **dict.fromkeys(("toDF", "toPandas", "to_df", "df"), "to_pandas()"),
     **dict.fromkeys(("columns", "dtypes", "fields"), "schema()"),
     **dict.fromkeys(("len", "num_rows", "shape"), "count()"),
+    **dict.fromkeys(
+        ("history", "versions"),
+        "version() and latest_version(), or load_cdf(…) for changed rows; servers do not share the "
+        "commits",
+    ),
     **dict.fromkeys(
         (
             "delete",
@@ -218,7 +225,7 @@ class SharedTable(SimilarNames, NoSequence):
         columns: Sequence[str] | None = None,
         predicate: Any = None,
         *,
-        parameters: Sequence[object] | Mapping[str, object] | None = None,
+        parameters: Parameters = None,
         limit: int | None = None,
         version: int | None = None,
         timestamp: str | datetime | None = None,
@@ -257,13 +264,13 @@ class SharedTable(SimilarNames, NoSequence):
             json_hint=json_predicate_hints,
         )
 
-    def count(self, predicate: Any = None) -> int:
+    def count(self, predicate: Any = None, *, parameters: Parameters = None) -> int:
         """Return the number of rows, or of the rows for which a predicate is true.
 
         Cost: one query; data files are read only if the server sends no statistics for them, or if
             only some of their rows may match.
         """
-        return self.scan(predicate=predicate).count()
+        return self.scan(predicate=predicate, parameters=parameters).count()
 
     def to_pyarrow_dataset(
         self,
@@ -298,9 +305,12 @@ class SharedTable(SimilarNames, NoSequence):
         partitions: Sequence[Any] | None = None,
         columns: Sequence[str] | None = None,
         filters: Any = None,
+        *,
+        parameters: Parameters = None,
     ) -> pa.Table:
         """Return the rows in memory; the arguments are those of `DeltaTable.to_pyarrow_table`."""
-        return self._scan(columns, [self._blanks_as_nulls(partitions), filters]).to_table()
+        given = [self._blanks_as_nulls(partitions), filters]
+        return self._scan(columns, given, parameters=parameters).to_table()
 
     def to_pandas(
         self,
@@ -310,9 +320,11 @@ class SharedTable(SimilarNames, NoSequence):
         types_mapper: Any = None,
         *,
         dtype_backend: DtypeBackend | None = None,
+        parameters: Parameters = None,
     ) -> pd.DataFrame:
         """Return the rows as a pandas data frame; see `DeltaTable.to_pandas` for the arguments."""
-        scan = self._scan(columns, [self._blanks_as_nulls(partitions), filters])
+        given = [self._blanks_as_nulls(partitions), filters]
+        scan = self._scan(columns, given, parameters=parameters)
         return scan.to_pandas(dtype_backend, types_mapper=types_mapper)
 
     @overload

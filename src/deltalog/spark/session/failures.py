@@ -17,6 +17,7 @@ from typing import Any, Final
 from pyspark.errors import AnalysisException, UnsupportedOperationException
 from pyspark.sql import Column, DataFrame
 
+from deltalog._util.argument_types import kind_of
 from deltalog.errors import DeltaError, InvalidInputError, TableExistsError, TableNotFoundError
 from deltalog.expressions import Expression
 
@@ -163,7 +164,7 @@ def check_type(value: object, expected: type | tuple[type, ...], what: str, word
     needed = _NEEDED.get(kinds)
     if needed is not None:  # include Delta's own words, for which users' code may search
         what = f"{what} needs to be {needed} but got '{type(value)}'"
-    raise WrongTypeError(f"{what}: expected {words}, found {value!r}, a {type(value).__name__}")
+    raise WrongTypeError(f"{what}: expected {words}, found {value!r}, {kind_of(value)}")
 
 
 def check_optional(value: object, expected: type | tuple[type, ...], what: str, words: str) -> None:
@@ -216,4 +217,4 @@ def check_values(values: object, what: str) -> None:
 
 
 def _wrong(expected: str, value: object) -> WrongTypeError:
-    return WrongTypeError(f"{expected}, found {value!r}, a {type(value).__name__}")
+    return WrongTypeError(f"{expected}, found {value!r}, {kind_of(value)}")

@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, Literal, Self
+from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, Self, TypeVar
 
 import pyarrow as pa
 
@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from deltalog.schema import StructType
 
 _COMMITS_TOGETHER: Final = 64
+StepT = TypeVar("StepT")
 
 
 class Follower(SimilarNames):
@@ -165,8 +166,7 @@ class Follower(SimilarNames):
 
     def available(self) -> Iterator[Step]:
         """Yield steps until all present commits have been returned."""
-        while not self._closed and (step := self.poll()) is not None:
-            yield step
+        return Steps(lambda: None if self._closed else self.poll())
 
     def __iter__(self) -> Self:
         """Return the follower itself."""
@@ -589,6 +589,40 @@ class FollowOptions:
             )
 
 
+class Steps(Iterator[StepT]):
+    """An iterator over steps that ends at the first None; it can be read once.
+
+    Args:
+        poll: returns the next step; None if there is none now.
+    """
+
+    def __init__(self, poll: Callable[[], StepT | None]) -> None:
+        self._poll = poll
+        self._is_done = False
+
+    def __iter__(self) -> Self:
+        """Return the iterator itself."""
+        return self
+
+    def __next__(self) -> StepT:
+        """Return the next step."""
+        step = None if self._is_done else self._poll()
+        self._is_done = step is None
+        if step is None:
+            raise StopIteration
+        return step
+
+    if not TYPE_CHECKING:  # type checkers must report these uses
+
+        def __getitem__(self, key: object) -> NoReturn:
+            """Raise an error that says how to get one step."""
+            __tracebackhide__ = True  # IPython does not show this frame
+            raise TypeError(
+                "steps have no positions, because each is read once: use next(steps, None) for the "
+                "next step, or list(steps) for all"
+            )
+
+
 @dataclass(frozen=True, eq=False)
 class Step(Rows):
     """One batch of rows of a followed table; no data is read until the rows are requested.
@@ -642,6 +676,11 @@ def as_start(start: Any) -> Offset | int | Moment | Literal["latest"] | None:
         return Offset.from_json(dumps(dict(start)))
     if isinstance(start, str) and start.lstrip().startswith("{"):
         return Offset.from_json(start)
+    if isinstance(start, str) and start.startswith("Offset("):
+        raise InvalidInputError(
+            f"cannot follow from {start!r}: it is an offset in the form that Python shows; store "
+            "offset.to_json(), or pass the offset itself"
+        )
     if isinstance(start, bool):
         raise InvalidInputError(
             f"cannot follow from {start!r}: expected a version, a timestamp or an offset"

@@ -488,7 +488,11 @@ class Names:
         # A bare word may be a string without quotes: suggest only very similar names for it.
         is_word = len(column.path) == 1
         cutoff = _SIMILAR_WORD if is_word else _SIMILAR_NAME
-        close = difflib.get_close_matches(name_key(column.name), [*known, *bare], 1, cutoff)
+        alias, _, rest = name_key(column.name).partition(".")
+        if is_word or alias not in self._aliases:
+            close = difflib.get_close_matches(name_key(column.name), [*known, *bare], 1, cutoff)
+        else:  # the alias is right, so that it makes no names similar
+            close = difflib.get_close_matches(rest, bare, 1, cutoff)
         if close:
             hint = f"did you mean {(known.get(close[0]) or bare[close[0]])!r}?"
         else:

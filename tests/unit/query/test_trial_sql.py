@@ -1,0 +1,119 @@
+"""Mistakes in SQL of a reader who tried the library, and what they are answered."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import deltalog
+from deltalog import DeltaTable, connect, write_deltalake
+from deltalog.errors import DeltaError, InvalidInputError
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> DeltaTable:
+    path = tmp_path_factory.mktemp("table")
+    rows = {"id": [1, 2, 3], "name": ["a", "b", "c"], "tags": [["x"], ["y"], []]}
+    write_deltalake(path, rows)
+    return DeltaTable(path)
+
+
+@pytest.mark.parametrize(
+    ("query", "answer"),
+    [
+        ("SELECT * FROM t VERSION AS OF", "expected a version or timestamp after AS OF"),
+        ("SELECT * FROM t VERSION AS OF WHERE id = 1", "expected a version or timestamp after"),
+        ("SELECT * FROM t TIMESTAMP AS OF", "expected a version or timestamp after AS OF"),
+        ("SELECT * FROM t JOIN t VERSION AS OF", "expected a version or timestamp after AS OF"),
+        ("SELECT * FROM t VERSION AS OF latest", "leave VERSION AS OF out"),
+        ("SELECT * FROM t VERSION AS OF 'latest'", "leave VERSION AS OF out"),
+        ("SELECT * FROM t VERSION AS OF first", "the first version is 0"),
+        ("RESTORE TABLE t TO VERSION AS OF latest", "leave VERSION AS OF out"),
+        ("SELECT %(x)s", r"a parameter is written \? \(with a list of values\) or :name"),
+        ("SELECT * FROM t WHERE id = %s", "a parameter is written"),
+        ("DELETE FROM t WHERE id = %s", "a parameter is written"),
+        ("SELECT * FROM t WHERE name = 'O'Brien'", "written twice, as in 'O''Brien'"),
+        ("SELECT * FROM t WHERE name = \u2018a\u2019", "write straight quotes"),
+        ("SELECT to_char(1, '9')", "for numbers, format_number"),
+        ("DELETE FROM t WHERE EXISTS (SELECT 1 FROM t s WHERE s.id = u.id)", "as a MERGE"),
+    ],
+)
+def test_mistakes_are_answered(table: DeltaTable, query: str, answer: str) -> None:
+    with pytest.raises(DeltaError, match=answer):
+        deltalog.sql(query, t=table)
+
+
+def test_an_error_points_behind_as_of(table: DeltaTable) -> None:
+    with pytest.raises(InvalidInputError, match="line 1, character 30"):
+        deltalog.sql("SELECT * FROM t VERSION AS OF", t=table)
+
+
+@pytest.mark.parametrize(
+    ("condition", "answer"),
+    [
+        ("id = %s", r"a parameter is written \?"),
+        ("id = %(x)s", r"a parameter is written \?"),
+        ("name = 'O'Brien'", "written twice, as in 'O''Brien'"),
+        ("name = \u201ca\u201d", "write straight quotes"),
+        ("exists(select 1)", "a condition in Python has no queries"),
+    ],
+)
+def test_mistakes_in_conditions_are_answered(
+    table: DeltaTable, condition: str, answer: str
+) -> None:
+    with pytest.raises(InvalidInputError, match=answer):
+        table.count(condition)
+
+
+@pytest.mark.parametrize(
+    "order", ["id descc", "id limit 1", "id,", "id asc desc", "", "(", "id order by id", "id; x"]
+)
+def test_an_order_that_cannot_be_read(table: DeltaTable, order: str) -> None:
+    with pytest.raises(InvalidInputError, match="order_by: ") as caught:
+        table.scan(order_by=order, limit=1).to_table()
+    assert "\x1b" not in str(caught.value)
+    assert "Line 1" not in str(caught.value)
+
+
+@pytest.mark.parametrize("order", ["id", "id desc", "name DESC NULLS LAST, id"])
+def test_orders_that_can_be_read(table: DeltaTable, order: str) -> None:
+    assert table.scan(order_by=order, limit=3).to_table().num_rows == 3
+
+
+@pytest.mark.parametrize("text", ["id IN :x", "id IN (:x)", "id in ?", "id in (?)"])
+@pytest.mark.parametrize("values", [[1, 3], (1, 3), {1, 3}])
+def test_a_list_as_a_parameter_of_in(table: DeltaTable, text: str, values: Any) -> None:
+    parameters: Any = {"x": values} if ":x" in text else [values]
+    assert table.count(text, parameters=parameters) == 2
+    found = deltalog.sql(f"SELECT id FROM t WHERE {text} ORDER BY id", parameters, t=table)
+    assert found.to_pylist() == [{"id": 1}, {"id": 3}]
+    summed = deltalog.sql(f"SELECT sum(id) AS n FROM t WHERE NOT {text}", parameters, t=table)
+    assert summed.to_pylist() == [{"n": 2}]
+
+
+@pytest.mark.parametrize("text", ["id IN :x", "id IN (:x)"])
+def test_lists_as_parameters_of_statements(tmp_path: Path, text: str) -> None:
+    write_deltalake(tmp_path, {"id": [1, 2, 3]})
+    deltalog.sql(f"DELETE FROM t WHERE {text}", {"x": [1, 3]}, t=DeltaTable(tmp_path))
+    assert DeltaTable(tmp_path).to_pyarrow_table()["id"].to_pylist() == [2]
+    assert DeltaTable(tmp_path).sql(f"SELECT id FROM this WHERE {text}", {"x": [2]}).to_pylist()
+
+
+def test_one_value_as_a_parameter_of_in(table: DeltaTable) -> None:
+    assert table.count("id IN (?, ?)", parameters=[1, 2]) == 2
+    assert table.count("id IN (?)", parameters=[1]) == 1
+
+
+def test_a_table_without_a_schema_in_a_catalog(tmp_path: Path) -> None:
+    connection = connect(catalog=str(tmp_path))
+    with pytest.raises(InvalidInputError, match=r"write schema\.x, or set the schema by USE"):
+        connection.sql("CREATE TABLE x (id INT)")
+
+
+@pytest.mark.parametrize("function", ["sum(id)", "row_number()", "lag(id)"])
+def test_a_window_without_brackets_is_refused(table: DeltaTable, function: str) -> None:
+    with pytest.raises(InvalidInputError, match=re.escape("OVER")):
+        deltalog.sql(f"SELECT name, {function} OVER FROM t", t=table)
