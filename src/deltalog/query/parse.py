@@ -239,7 +239,8 @@ class _Queries(Spark):
             """Raise an error that contains the position of the problem."""
             token = token or self._curr or self._prev
             place = token.start if token else 0
-            plain = _MESSAGES.get(message, message.partition(" but got <Token")[0])
+            plain = message.partition(" but got <Token")[0]
+            plain = _MESSAGES.get(plain, plain)
             if plain.startswith("Required keyword"):
                 plain = "expected a value"
             elif plain.startswith("Expected "):

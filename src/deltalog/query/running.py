@@ -287,7 +287,7 @@ class _Run:
         while True:
             sql = self._with_lists(prefix + self._rendered(text))
             given = {
-                name: _plain(value) for name, value in self.parameters.items()
+                name: self._given(sql, name, value) for name, value in self.parameters.items()
                 if re.search(rf"\${re.escape(name)}\b", sql)
             }  # fmt: skip
             try:
@@ -300,6 +300,14 @@ class _Run:
                     self._decide(connection, number, types)
                 elif not has_no_columns(error) or not self._crosses(connection):
                     raise
+
+    @staticmethod
+    def _given(sql: str, name: str, value: object) -> object:
+        """Return a parameter as DuckDB takes it; after IN, a set becomes a list, too."""
+        items = values_of(value)
+        if items is None or re.search(rf"\bIN \${re.escape(name)}\b", sql) is None:
+            return _plain(value)
+        return list(map(_plain, items))
 
     def _with_lists(self, sql: str) -> str:
         """Write `IN $x` for `IN ($x)` if a parameter is a list, so that DuckDB tests its values."""
@@ -648,9 +656,6 @@ def _has_nested_columns(rows: Any) -> bool:
 
 def _plain(value: object) -> object:
     """Return a parameter as DuckDB takes it: as a Python value, and None for pandas' NaT and NA."""
-    items = values_of(value)
-    if items is not None:
-        return list(map(_plain, items))
     try:
         plain, kind = plain_value(value)
     except InvalidInputError:

@@ -106,9 +106,9 @@ def test_a_table_is_no_context_manager(table: DeltaTable) -> None:
         (lambda _: _any(Field)("x", 5), "5, an int: expected a type"),
         (lambda _: _any(FileCatalog("/tmp")).list_tables("s"), r"such as \('s',\)"),  # noqa: S108  # not read
         (
-            lambda _: _any(NamedTable)(catalog=FileCatalog("/tmp"), name="s.t"),
+            lambda _: _any(NamedTable)(catalog=FileCatalog("/tmp"), name="s.t"),  # noqa: S108  # not read
             r"such as \('s', 't'\)",
-        ),  # as above
+        ),
         (
             lambda t: t.merge({"x": [1]}, "source.id = target.id").when_matched_delete().execute(),
             r"no column 'source\.id': the columns are 'source\.x'",
