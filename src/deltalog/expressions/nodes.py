@@ -584,7 +584,9 @@ col: Final[Columns] = Columns()
 
 
 def lit(value: object) -> Expression:
-    """Return a constant; an expression is returned unchanged, and a UUID becomes its string.
+    """Return a constant; an expression is returned unchanged.
+
+    A UUID becomes its string.
 
     Raises:
         InvalidInputError: the value is a column of another library, such as a Series of pandas.

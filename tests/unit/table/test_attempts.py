@@ -248,8 +248,8 @@ def test_an_unknown_unit_of_time_is_logged(caplog: pytest.LogCaptureFixture) -> 
 
 
 def test_parameters_are_shown_as_they_were_written() -> None:
-    with pytest.raises(InvalidInputError, match=r"id in \(\?\)'"):
-        connect({"t": make(ROWS)}).execute("select * from t where id in (?)", [[1, 2]]).fetchall()
+    with pytest.raises(InvalidInputError, match=r"id = \(\?\)'"):
+        connect({"t": make(ROWS)}).execute("select * from t where id = (?)", [[1, 2]]).fetchall()
 
 
 # --- options of stores, and catalogs

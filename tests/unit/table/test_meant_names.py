@@ -94,7 +94,10 @@ def test_attributes(names: dict[str, Any], name: str, hint: str) -> None:
     [
         ("t.appender(['id'])", r"^DeltaTable\.appender\(\) takes no positional .*upsert=…"),
         ("t.generate('symlink')", r"^DeltaTable\.generate\(\) takes no positional .*, found 1$"),
-        ("t.to_duckdb(1, [], '', 4)", r"^DeltaTable\.to_duckdb\(\) takes 3 .*, found 4$"),
+        (
+            "t.to_duckdb(1, [], '', 4)",
+            r"^DeltaTable\.to_duckdb\(\) takes 3 .*, found 4; write the names: parameters=…$",
+        ),
         ("t.branches('n')", r"found 1; branch\(name, exist_ok=True\) opens a branch$"),
         ("t.optimize.key_index(['id'])", r"; alter\.set_key_index\(columns\) sets the key$"),
         ("t.restore()", r"^DeltaTable\.restore\(\) missing 1 required .*: 'target'$"),
