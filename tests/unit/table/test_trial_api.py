@@ -124,7 +124,7 @@ def test_modules_of_engines_name_their_functions() -> None:
     for module, name, hint in (
         (deltalog.dask, "read_delta", r"use read_deltalake\("),
         (deltalog.ray, "read_deltalake", r"use read\("),
-        (deltalog.ray, "wirte", "did you mean 'write'"),
+        (deltalog.ray, "writes", "did you mean 'write'"),
     ):
         with pytest.raises(AttributeError, match=hint):
             getattr(module, name)
