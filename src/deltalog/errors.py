@@ -329,6 +329,10 @@ class DataFileUnreadableError(DeltaProtocolError):
     """A data file is not Parquet, or its columns do not match the table's schema."""
 
     code = "data-file-unreadable"
+    ADVICE: ClassVar[str] = (
+        "if the file is damaged, restore it from a backup, or delete it and remove its rows from "
+        "the table with repair()"
+    )
 
 
 class DeletionVectorError(DeltaProtocolError):

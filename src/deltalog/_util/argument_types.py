@@ -105,7 +105,7 @@ def check_types(
     for name, value, kinds in given:
         if not _is_right(value, kinds):
             called = _shown(function, kind)
-            expected = _MORE.get((called, name)) or _expected(kinds)
+            expected = _MORE.get((called, name)) or _expected(kinds, value)
             raise wrong_argument(called, name, value, expected)
 
 
@@ -117,7 +117,7 @@ def check_type(called: str, name: str, value: object, annotation: str) -> None:
     """
     kinds = _kinds_of_named(name, annotation)
     if value is not None and not _is_right(value, kinds):
-        raise wrong_argument(called, name, value, _expected(kinds))
+        raise wrong_argument(called, name, value, _expected(kinds, value))
 
 
 def wrong_argument(called: str, name: str, value: object, expected: str) -> InvalidInputError:
@@ -255,6 +255,8 @@ _ITERABLE: Final[_Kind] = (
     lambda value: isinstance(value, Iterable) or type(value).__module__.startswith("deltalog."),
     _NAMES[1],
 )
+_PARTS: Final[_Kind] = (_list_of(_STRING), "a tuple of names, such as ('sales', 'orders')")
+_TABLE: Final[_Kind] = (_is_path, _PARTS[1])
 _FIELD: Final[_Kind] = (_named("Field"), "a Field, such as Field('name', 'string')")
 _FILES: Final[_Kind] = (_named("WrittenFiles"), "WrittenFiles, the result of write_files")
 _KINDS: Final[Mapping[str, tuple[_Kind, ...]]] = {
@@ -276,7 +278,8 @@ _KINDS: Final[Mapping[str, tuple[_Kind, ...]]] = {
         ),
         (_PATHS,),
     ),
-    "Name": ((_list_of(_STRING), "a tuple of names, such as ('sales', 'orders')"),),
+    "Name": (_PARTS,),
+    "TableName": (_TABLE,),
     "Sequence[str | Name]": ((_list_of(_STRING, _is_path), "a list of names"),),
     "Mapping[str, str]": (_TO_STRINGS,),
     "Mapping[str, str | None]": (
@@ -407,5 +410,7 @@ def _is_right(value: object, kinds: tuple[_Kind, ...]) -> bool:
     return not kinds or any(check(value) for check, _ in kinds)
 
 
-def _expected(kinds: tuple[_Kind, ...]) -> str:
+def _expected(kinds: tuple[_Kind, ...], value: object) -> str:
+    if isinstance(value, str) and kinds[0] in {_PARTS, _TABLE}:
+        return f"a tuple of names, here {tuple(value.split('.'))!r}"
     return " or ".join(dict.fromkeys(what for _, what in kinds if what))

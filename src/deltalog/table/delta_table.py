@@ -92,10 +92,10 @@ class DeltaTable(MaintainableTable, metaclass=_NamesOfTheClass):
       and the total number of parts. If it raises, the operation stops and deletes its new files.
 
     Args:
-        table_uri: path or URL (`file:///a%20b` is `/a b`). `table@v3` and
-            `table@20240131120000000` select a version or a timestamp, unless a directory has
-            exactly this name. `uc://catalog.schema.table` is a table of the Unity Catalog that the
-            environment configures. A `Store`, or a `NamedTable` of any catalog, is also accepted.
+        table_uri: path or URL (`file:///a%20b` is `/a b`). `table@v3` and `table@2024-01-31`
+            select a version or a timestamp, unless a directory has exactly this name.
+            `uc://catalog.schema.table` is a table of the Unity Catalog that the environment
+            configures. A `Store`, or a `NamedTable` of any catalog, is also accepted.
         version: the version to load; None means the latest.
         storage_options: options with the names of the cloud SDKs, of deltalake or of fsspec; or a
             function that returns new options when credentials expire.
