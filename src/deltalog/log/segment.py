@@ -317,7 +317,7 @@ def _commits_after(
     since = "the start" if checkpoint is None else f"the checkpoint of version {checkpoint.version}"
     raise errors.LogGapError(
         f"{what}: expected every commit from {since} on, but commit {missing} is missing"
-        f"{readable_versions(listing, missing)}{_FROM_BACKUP}"
+        f"{_FROM_BACKUP}{readable_versions(listing, missing)}"
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -11,7 +12,7 @@ import pytest
 from deltalog import DeltaTable, write_deltalake
 from tests.support.command_line import lines, run
 
-ROWS = {"id": [1, 2], "name": ["a", "b"]}
+ROWS: dict[str, list[Any]] = {"id": [1, 2], "name": ["a", "b"]}
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -25,7 +26,7 @@ from deltalog.errors import (
     VersionNotFoundError,
 )
 
-ROWS = {"id": [1, 2], "name": ["a", "b"]}
+ROWS: dict[str, list[Any]] = {"id": [1, 2], "name": ["a", "b"]}
 
 
 def refused(kind: type[Exception], call: Callable[[], object]) -> str:
@@ -175,7 +176,11 @@ def test_rows_with_the_same_keys_are_merged(
 
 def test_fields_of_structs_must_be_the_same_too(tmp_path: Path) -> None:
     write_deltalake(tmp_path / "t", [{"id": 1, "s": {"a": 1, "b": 2}}])
-    rows = [{"id": 1, "s": {"a": 5}}, {"id": 2, "s": {"b": 6}}, {"id": 3, "s": None}]
+    rows: list[dict[str, object]] = [
+        {"id": 1, "s": {"a": 5}},
+        {"id": 2, "s": {"b": 6}},
+        {"id": 3, "s": None},
+    ]
     text = refused(InvalidInputError, lambda: DeltaTable(tmp_path / "t").upsert(rows, "id"))
     assert "item 1 lacks 's.a', item 0 lacks 's.b'" in text
 
@@ -184,7 +189,8 @@ def test_keys_of_maps_may_differ(tmp_path: Path) -> None:
     kind = pa.schema({"id": pa.int64(), "m": pa.map_(pa.string(), pa.int64())})
     write_deltalake(tmp_path / "t", kind.empty_table())
     table = DeltaTable(tmp_path / "t")
-    table.upsert([{"id": 1, "m": {"a": 1}}, {"id": 2, "m": {"b": 2}}], "id")
+    rows: list[dict[str, object]] = [{"id": 1, "m": {"a": 1}}, {"id": 2, "m": {"b": 2}}]
+    table.upsert(rows, "id")
     assert table.count() == 2
 
 
@@ -221,12 +227,17 @@ def test_names_that_are_strings_are_shown_as_tuples(tmp_path: Path) -> None:
 # --- versions in locations
 
 
+def _two_versions(place: Path) -> datetime:
+    """Make a table with two versions of two rows each, and return the time of the first one."""
+    write_deltalake(place, ROWS)
+    time.sleep(0.01)
+    write_deltalake(place, ROWS, mode="append")
+    return datetime.fromtimestamp(DeltaTable(place).history()[-1]["timestamp"] / 1000, UTC)
+
+
 def test_a_location_may_end_in_a_date_or_time(tmp_path: Path) -> None:
-    write_deltalake(tmp_path / "t", ROWS)
-    write_deltalake(tmp_path / "t", ROWS, mode="append")
     place = str(tmp_path / "t")
-    first = DeltaTable(place).history()[-1]["timestamp"]
-    at = datetime.fromtimestamp(int(first) / 1000, UTC) if isinstance(first, int) else first
+    at = _two_versions(tmp_path / "t")
     for text in (at.isoformat(), at.replace(tzinfo=None).isoformat(" ")):
         assert DeltaTable(f"{place}@{text}").version() == 0
     later = at.astimezone(UTC).replace(tzinfo=None).isoformat() + "Z"
@@ -236,6 +247,18 @@ def test_a_location_may_end_in_a_date_or_time(tmp_path: Path) -> None:
         DeltaTable(f"{place}@{day}")
     text = refused(InvalidInputError, lambda: DeltaTable(f"{place}@2024-13-01"))
     assert "expected a moment as 2024-01-31 or 2024-01-31T12:00:00Z" in text
+
+
+def test_sql_reads_a_version_in_a_location(tmp_path: Path) -> None:
+    at = _two_versions(tmp_path / "t")
+    for version in ("v0", at.isoformat()):
+        table = f"delta.`{tmp_path}/t@{version}`"
+        found = deltalog.sql(f"SELECT count(*) AS n FROM {table}")  # noqa: S608  # a test
+        assert found.to_pylist() == [{"n": 2}]
+        with pytest.raises(InvalidInputError, match="the table was opened at this version"):
+            deltalog.sql(f"DELETE FROM {table}")  # noqa: S608  # a test
+    text = refused(InvalidInputError, lambda: deltalog.sql("SELECT * FROM t@2024-01-31"))
+    assert "for a date or time, write table TIMESTAMP AS OF" in text
 
 
 def test_a_directory_of_such_a_name_is_opened(tmp_path: Path) -> None:
@@ -260,9 +283,8 @@ def test_a_directory_of_such_a_name_is_opened(tmp_path: Path) -> None:
     ],
 )
 def test_other_forms_of_urls_are_refused(location: str, expected: str) -> None:
-    for call in (DeltaTable, lambda place: write_deltalake(place, ROWS)):
-        text = refused(InvalidInputError, lambda call=call: call(location))
-        assert text.endswith(f"expected {expected}")
+    for call in (lambda: DeltaTable(location), lambda: write_deltalake(location, ROWS)):
+        assert refused(InvalidInputError, call).endswith(f"expected {expected}")
 
 
 @pytest.mark.parametrize(

@@ -87,8 +87,13 @@ def _note_keys(
 
 
 def _structs(struct: StructType) -> Structs:
-    inner = [field for field in struct if isinstance(field.type, StructType)]
-    return Structs({name_key(field.name): _structs(field.type) for field in inner})
+    return Structs(
+        {
+            name_key(field.name): _structs(field.type)
+            for field in struct
+            if isinstance(field.type, StructType)
+        }
+    )
 
 
 def _lacking(found: KeySets) -> list[tuple[Path, int]]:

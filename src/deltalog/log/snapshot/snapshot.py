@@ -690,6 +690,7 @@ def _check_no_file(store: Store) -> None:
 
 
 _SHOWN: Final = 3
+_YEAR: Final = len("2024")
 _VARIABLE: Final = re.compile(r"\$\{?[A-Za-z_]\w*\}?|%[A-Za-z_]\w*%")
 _WILDCARD: Final = re.compile(r"[*?\[{]")
 _ODD: Final = re.compile(r"(?:\A|/)\s|\s(?:/|\Z)|[$*?\[{\x00-\x1f]")
@@ -762,10 +763,9 @@ def _found_in_directory(store: Store) -> tuple[str, str]:
         return "an empty directory", "write_deltalake or DeltaTable.create makes a table in it"
     bare, at, version = store.root.rpartition("@")
     if at and version.isdecimal() and _has_table_at(store, bare):
-        return "nothing there", (
-            f"a version is written with v, as in {bare}@v{int(version)}, and a time as in "
-            f"{bare}@2024-01-31"
-        )
+        advice = f"a version is written with v, as in {bare}@v{int(version)}"
+        is_date = len(version) >= _YEAR
+        return "nothing there", advice + f", and a date as in {bare}@2024-01-31" * is_date
     return "nothing there", _advice_on(store.root)
 
 
