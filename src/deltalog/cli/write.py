@@ -313,7 +313,7 @@ class SourceFile:
         if _beginning(path).lstrip().startswith("["):
             raise InvalidInputError(
                 f"cannot read {self._name} as json: expected one object per line, found an array; "
-                "jq -c '.[]' FILE prints its items so"
+                "jq -c '.[]' FILE prints one item per line"
             )
         found = kinds.dataset(path, format="json")
         types = {name: _json_type(known.get(name_key(name))) for name in found.schema.names}

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     Path = tuple[str, ...]
-    KeySets = dict[Path, dict[frozenset[str], int]]
-    """Path of a struct, empty for the row → each set of keys, and the first item that has it."""
+    Keys = dict[Path, dict[tuple[Any, ...], int]]
+    """Path of a struct, empty for the row → the keys of rows, and the first item that has them."""
 
 
 class Structs(dict[str, "Structs"]):
@@ -55,7 +55,7 @@ def with_same_keys(data: Any, schema: StructType) -> Any:
 
 def _checked(items: Iterable[Any], structs: Structs) -> Iterator[Any]:
     """Yield the items, and check their keys after the last one."""
-    found: KeySets = {}
+    found: Keys = {}
     number = 0
     for item in items:
         row = as_mapping(item)
@@ -75,9 +75,9 @@ def _checked(items: Iterable[Any], structs: Structs) -> Iterator[Any]:
 
 
 def _note_keys(
-    found: KeySets, path: Path, row: Mapping[Any, Any], structs: Structs, number: int
+    found: Keys, path: Path, row: Mapping[Any, Any], structs: Structs, number: int
 ) -> None:
-    found.setdefault(path, {}).setdefault(frozenset(map(str, row)), number)
+    found.setdefault(path, {}).setdefault(tuple(row), number)
     if not structs:
         return
     for key, value in row.items():
@@ -96,12 +96,12 @@ def _structs(struct: StructType) -> Structs:
     )
 
 
-def _lacking(found: KeySets) -> list[tuple[Path, int]]:
+def _lacking(found: Keys) -> list[tuple[Path, int]]:
     """Return the path of each key that some rows lack, and the number of the first such row."""
     lacking: list[tuple[Path, int]] = []
-    for path, sets in found.items():
-        for key in dict.fromkeys(key for keys in sets for key in sorted(keys)):
-            rows = [number for keys, number in sets.items() if key not in keys]
-            if rows:
-                lacking.append(((*path, key), min(rows)))
+    for path, kinds in found.items():
+        for key in dict.fromkeys(key for keys in kinds for key in keys):
+            items = [number for keys, number in kinds.items() if key not in keys]
+            if items:
+                lacking.append(((*path, str(key)), min(items)))
     return lacking
