@@ -102,7 +102,7 @@ def write(  # noqa: PLR0917  # callers need each parameter
     from deltalog.table.write import write_by  # noqa: PLC0415  # only this command writes rows
 
     _check_order(table, file)
-    source = SourceFile.of(file, kind, delimiter)
+    source = RowsFile.of(file, kind, delimiter)
     options: Any = {
         "mode": mode.value,
         "schema_mode": None if schema_mode is None else schema_mode.value,
@@ -167,7 +167,7 @@ _BY_PANDAS: Final = "write its sheet to a CSV file, or read it with pandas.read_
 _OTHERWISE: Final = {
     **dict.fromkeys(("xlsx", "xlsm", "xls", "ods"), _BY_PANDAS),
     **dict.fromkeys(
-        ("gz", "zip", "bz2", "xz", "zst"),
+        ("gz", "bz2", "xz", "zst"),
         "decompress it, as in gunzip -c FILE | deltalog write TABLE - --from csv",
     ),
     **dict.fromkeys(
@@ -187,7 +187,7 @@ def _suffix(file: str) -> str:
     return file.rpartition(".")[2].lower()
 
 
-class SourceFile:
+class RowsFile:
     """A file of rows, or standard input.
 
     Args:
@@ -203,7 +203,7 @@ class SourceFile:
         self._delimiter = delimiter
 
     @classmethod
-    def of(cls, file: str, kind: SourceKind | None, delimiter: str | None) -> SourceFile:
+    def of(cls, file: str, kind: SourceKind | None, delimiter: str | None) -> RowsFile:
         """Return the file with its format, which its suffix tells if it is not given.
 
         Raises:
