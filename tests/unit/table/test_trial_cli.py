@@ -25,6 +25,7 @@ from deltalog.errors import (
     TableNotFoundError,
     VersionNotFoundError,
 )
+from deltalog.sharing.client.answers import VersionHead
 
 ROWS: dict[str, list[Any]] = {"id": [1, 2], "name": ["a", "b"]}
 
@@ -368,3 +369,10 @@ def test_a_full_vacuum_keeps_tables_below(tmp_path: Path) -> None:
     assert gone == ["left/x.parquet"]
     for name in ("outer", "outer/inner", "outer/deep/p=1/er"):
         assert DeltaTable(tmp_path / name).to_pyarrow_table().num_rows == 2
+
+
+def test_the_head_of_a_shared_table_is_no_method() -> None:
+    nothing: Any = None
+    head = VersionHead(version=0, protocol=nothing, metadata=nothing)
+    text = refused(InvalidInputError, lambda: head(3))
+    assert text.endswith("scan(limit=3) reads its first rows")
