@@ -15,6 +15,7 @@ _FIRST_PART = re.compile(r"^(?:## |```\{eval-rst\})", re.MULTILINE)
 _MANY = 4
 """The fewest names of a page that lists them at its beginning."""
 _DIRECTIVE = re.compile(r"^\.\. auto(?:class|function|module):: (\S+)$", re.MULTILINE)
+_EXCLUDED = re.compile(r"^   :exclude-members: (.+)$", re.MULTILINE)
 
 
 def reference_index() -> str:
@@ -32,8 +33,10 @@ def reference_pages() -> list[Path]:
 
 def documented_names(page: Path) -> list[str]:
     """The full names that a page documents, those of whole modules one by one."""
-    names = _DIRECTIVE.findall(page.read_text("utf-8"))
-    return [one for name in names for one in _members(name)]
+    text = page.read_text("utf-8")
+    names = [one for name in _DIRECTIVE.findall(text) for one in _members(name)]
+    excluded = {name for line in _EXCLUDED.findall(text) for name in line.split(", ")}
+    return [name for name in names if name.rpartition(".")[2] not in excluded]
 
 
 def with_contents(page: Path, text: str) -> str:

@@ -1,7 +1,7 @@
 """Long names in code and titles may break after dots and underscores, and before capitals.
 
-Otherwise, a browser breaks a name that does not fit at any letter. The stylesheet decides where the
-marked places count: in tables and titles, and in narrow windows.
+Otherwise, a browser breaks a name that does not fit at any letter. The stylesheet moves
+a name to the next line if it fits there.
 """
 
 from __future__ import annotations
@@ -51,5 +51,8 @@ class BreakingTranslator(HTML5Translator):
             ]
         elif isinstance(node.parent, nodes.title):
             self.body[begin:] = [
-                _WORD.sub(lambda found: with_breaks(found[0]), piece) for piece in self.body[begin:]
+                _WORD.sub(
+                    lambda found: f'<span class="long-name">{with_breaks(found[0])}</span>', piece
+                )
+                for piece in self.body[begin:]
             ]

@@ -1,6 +1,6 @@
 """Every exception that deltalog raises, as one tree.
 
-The branches of the tree correspond to the possible reactions of a caller:
+The branches of the tree correspond to the possible reactions of a caller::
 
     DeltaError
     ├── TableNotFoundError (FileNotFoundError)      create the table, or correct the location

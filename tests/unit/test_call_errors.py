@@ -53,7 +53,7 @@ CALLS: dict[str, Callable[[DeltaTable], object]] = {
     "an item of a table": lambda table: _attribute(table, "__getitem__")("a"),
     "an item of an expression": lambda _: _attribute(col("a"), "__getitem__")(0),
     "an item of a schema": lambda table: _attribute(table.schema(), "__getitem__")(0),
-    "a table as a sequence": list,
+    "a table as a sequence": lambda table: list(_attribute(table, "__iter__")()),
 }
 
 

@@ -36,7 +36,8 @@ class _EndsAtCall(BaseException):
     def _render_traceback_(self) -> list[str]:
         """Return the lines that IPython shows: the traceback up to the call of deltalog."""
         shown = self._plain(*self.args)
-        shown.__dict__.update(self.__dict__)
+        for note in getattr(self, "__notes__", ()):
+            shown.add_note(note)
         return notebook_lines(shown, frames_up_to_call(self.__traceback__))
 
 
