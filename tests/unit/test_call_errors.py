@@ -22,8 +22,8 @@ def _attribute(value: Any, name: str) -> Any:
 
 
 CALLS: dict[str, Callable[[DeltaTable], object]] = {
-    "attribute of a table": lambda table: _attribute(table, "vaccum"),
-    "attribute of the class": lambda _: _attribute(DeltaTable, "vaccum"),
+    "attribute of a table": lambda table: _attribute(table, "to_panda"),
+    "attribute of the class": lambda _: _attribute(DeltaTable, "to_panda"),
     "attribute of plots": lambda table: _attribute(table.plot, "files"),
     "attribute of a scan": lambda table: _attribute(table.scan(), "where"),
     "attribute of a transaction": lambda table: _attribute(table.transaction(), "commit"),
@@ -38,7 +38,7 @@ CALLS: dict[str, Callable[[DeltaTable], object]] = {
     "a wrong argument of a method": lambda table: _attribute(table, "scan")(where="a > 1"),
     "too many arguments": lambda table: _attribute(table, "version")(1),
     "a missing argument": lambda table: _attribute(table, "merge")(),
-    "a wrong argument of the class": lambda _: _attribute(deltalog, "DeltaTable")("t", verson=1),
+    "a wrong argument of the class": lambda _: _attribute(deltalog, "DeltaTable")("t", versions=1),
     "a wrong argument of a write": lambda table: _attribute(deltalog, "write_deltalake")(
         table, [{"a": 1}], mod="append"
     ),
