@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
+from deltalog._util.call_errors import UnknownNameError
 from deltalog.integrations.tasks import open_version
 
 if TYPE_CHECKING:
@@ -64,4 +65,4 @@ if not TYPE_CHECKING:  # type checkers must report unknown names
     def __getattr__(name: str) -> NoReturn:
         """Raise an error that says what to use instead of Polars' functions."""
         hint = f": use {_MEANT[name]}" if name in _MEANT else ""
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")
+        raise UnknownNameError(f"module {__name__!r} has no attribute {name!r}{hint}")

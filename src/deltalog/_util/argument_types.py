@@ -17,6 +17,7 @@ from os import PathLike
 from types import FunctionType
 from typing import Any, Final, SupportsIndex, TypeVar
 
+from deltalog._util.call_errors import WrongCallError, is_of_call
 from deltalog.errors import InvalidInputError
 
 _Class = TypeVar("_Class", bound=type)
@@ -43,7 +44,12 @@ def _checked_method(function: Callable[..., Any]) -> Callable[..., Any]:
         __tracebackhide__ = True  # IPython does not show this frame
         if args or options:
             check_types(function, type(self), args, options)
-        return function(self, *args, **options)
+        try:
+            return function(self, *args, **options)
+        except TypeError as error:
+            if not is_of_call(error):
+                raise
+            raise WrongCallError(*error.args) from None
 
     return called
 
@@ -56,7 +62,12 @@ def _checked_static(kind: type, method: Any) -> Any:
     def called(*args: Any, **options: Any) -> Any:
         __tracebackhide__ = True  # IPython does not show this frame
         check_types(function, kind, args[first:], options)
-        return function(*args, **options)
+        try:
+            return function(*args, **options)
+        except TypeError as error:
+            if not is_of_call(error):
+                raise
+            raise WrongCallError(*error.args) from None
 
     return type(method)(called)
 
@@ -77,7 +88,12 @@ def checked_types(function: _Function) -> _Function:
     def called(*args: Any, **options: Any) -> Any:
         __tracebackhide__ = True  # IPython does not show this frame
         check_types(function, None, args, options)
-        return function(*args, **options)
+        try:
+            return function(*args, **options)
+        except TypeError as error:
+            if not is_of_call(error):
+                raise
+            raise WrongCallError(*error.args) from None
 
     return called  # type: ignore[return-value]  # of the same signature
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 from deltalog._util.argument_types import wrong_argument
+from deltalog._util.call_errors import UnknownNameError, WrongCallError
 from deltalog._util.lazy_names import higher
 from deltalog._util.similar_names import SimilarNames, suggests_arguments
 from deltalog.errors import InvalidInputError
@@ -33,8 +34,8 @@ class Node:
     _facts: dict[str, Any]
 
     def __repr__(self) -> str:
-        """Format the node as the Python call that creates it."""
-        return _shown(self)
+        """Show the node as SQL, such as `<Expression id > 5>`."""
+        return f"<Expression {higher('shown_sql')(self)}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle all nodes as a flat list, so that deep trees need no recursion."""
@@ -86,7 +87,8 @@ def parts_of(expression: Node) -> tuple[str, ...]:
     return known
 
 
-def _shown(root: Node) -> str:
+def as_calls(root: Node) -> str:
+    """Return the Python calls that create a tree, with all its fields."""
     texts: list[str] = []
     waiting: list[tuple[bool, Any]] = [(False, root)]
     while waiting:
@@ -303,7 +305,7 @@ class Expression(Node, SimilarNames):
             __tracebackhide__ = True  # IPython does not show this frame
             name = f"{self.name}.{key}" if isinstance(self, Column) else f"info.{key}"
             use = f"col({name!r})" if isinstance(key, str) else "SQL, such as \"tags[0] = 'a'\""
-            raise TypeError(f"{type(self).__name__} has no item {key!r}: use {use}")
+            raise WrongCallError(f"{type(self).__name__} has no item {key!r}: use {use}")
 
     def equals_null_safe(self, other: object) -> Comparison:
         """Return `self <=> other` of SQL: NULL equals NULL, and the result is never NULL."""
@@ -571,7 +573,7 @@ class Columns:
         """Return a column whose name does not begin with an underscore."""
         __tracebackhide__ = True  # IPython does not show this frame
         if name.startswith("_"):
-            raise AttributeError(f"col has no attribute {name!r}: use col({name!r})")
+            raise UnknownNameError(f"col has no attribute {name!r}: use col({name!r})")
         return Column((name,))
 
     def __repr__(self) -> str:

@@ -10,6 +10,7 @@ from abc import ABCMeta
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
 
 from deltalog._util.argument_types import checks_types
+from deltalog._util.call_errors import UnknownNameError
 from deltalog._util.readable import counted
 from deltalog._util.similar_names import suggests_arguments
 from deltalog.catalogs import table_uri as locations
@@ -55,7 +56,7 @@ class _NamesOfTheClass(ABCMeta):
         def __getattr__(cls, name: str) -> NoReturn:
             """Raise the error of an object with the same unknown attribute."""
             __tracebackhide__ = True  # IPython does not show this frame
-            raise AttributeError(arguments.explain_missing(name, dir(cls)))
+            raise UnknownNameError(arguments.explain_missing(name, dir(cls)))
 
 
 @checks_types
@@ -319,4 +320,4 @@ class DeltaTable(MaintainableTable, metaclass=_NamesOfTheClass):
         def __getattr__(self, name: str) -> NoReturn:
             """Raise an error that suggests deltalake's new name, or a similar name."""
             __tracebackhide__ = True  # IPython does not show this frame
-            raise AttributeError(arguments.explain_missing(name, dir(type(self))))
+            raise UnknownNameError(arguments.explain_missing(name, dir(type(self))))
