@@ -195,7 +195,7 @@ def main(name: str = "full") -> None:
         "is not counted; the last row is one run in a new session. A ratio above 1 means that",
         "deltalog is quicker.",
         "",
-        "| work | deltalog | Delta Spark | ratio | goal | met |",
+        "| work | deltalog | Delta Spark | ratio | goal | goal met |",
         "|---|---|---|---|---|---|",
     ]
     with tempfile.TemporaryDirectory() as scratch:

@@ -75,6 +75,47 @@ def kept(found: Mapping[str, Mapping[str, Any]]) -> dict[str, Result]:
     return results
 
 
+GROUPS = {
+    "Open and plan": ("open", "plan", "commits", "import", "first-write", "checkpoint", "iceberg"),
+    "Read": ("scan", "scan-peer", "vectors", "lookup", "wide-open", "wide-scan"),
+    "Write": (
+        *("append", "append-parquet", "partitioned", "wide-append"),
+        *("small-commits", "unsynced-commits", "path-commits", "path-commits-unsynced"),
+        *("appender", "fsync"),
+    ),
+    "Change and maintain": (
+        *("delete", "delete-rewrite", "delete-rewrite-unsynced", "update"),
+        *("merge", "merge-near", "merge-rewrite", "merge-near-rewrite"),
+        *("merge-large", "merge-ranges"),
+        *("compact", "compact-parquet", "z-order", "vacuum-lite"),
+    ),
+    "Key index": (
+        *("key-lookup", "key-merge", "key-merge-spark", "key-merge-one", "key-upserts"),
+        *("key-build", "key-huge-lookup", "key-huge-open", "key-append"),
+    ),
+    "Delta Sharing": (
+        *("share-load", "share-column", "share-point", "share-first-line", "share-lines"),
+    ),
+    "Spark": (
+        *("spark-read", "spark-read-delta", "spark-column", "spark-column-delta"),
+        *("spark-vectors", "spark-vectors-delta"),
+        *("spark-read-format-count", "spark-read-format-column", "spark-read-format-point"),
+        *("spark-feed", "spark-append", "spark-append-large", "spark-append-format"),
+        *("spark-merge", "spark-plan", "spark-stream"),
+    ),
+}
+"""The sections of the page, and the workloads of each, in their order."""
+DRAWN = (
+    *("open", "plan", "scan-peer", "lookup", "wide-scan", "append", "small-commits"),
+    *("delete", "merge", "compact", "z-order", "key-lookup", "key-merge", "share-load"),
+    *("spark-read-delta", "spark-merge"),
+)
+"""The workloads of the chart: the common operations, also those in which others are faster."""
+_HEAD = """\
+| workload | deltalog | other | ratio | goal | goal met |
+|---|---|---|---|---|---|
+"""
+
 _PAGE = """\
 # Benchmarks
 
@@ -85,13 +126,14 @@ more and do not include imports. Memory is the peak in addition to the memory af
 the other library has several ways, the fastest one counts. A ratio above 1 means that deltalog is
 faster.
 
-![The ratios by workload](benchmarks.svg)
+The chart shows the most common operations, and the tables below show all workloads.
 
-| workload | deltalog | other | ratio | goal | met |
-|---|---|---|---|---|---|
-{rows}
+![The ratios of common operations](benchmarks.svg)
+
 Measured on {machine} with Python {python}, {versions}. Results vary between
 machines and runs: a ratio within 10 % of its goal can be on the other side of it in another run.
+
+{tables}
 {reasons}"""
 
 
@@ -100,7 +142,7 @@ def render(results: list[Result], size: Size) -> str:
     packages = ("deltalog", "deltalake", "pyarrow")
     return _PAGE.format(
         turns=min(result.ours.turns for result in results),
-        rows="".join(_row(result, size) for result in results),
+        tables=tables(results, size),
         machine=f"{os.cpu_count()} cores ({platform.machine()})",
         python=platform.python_version(),
         versions=", ".join(f"{name} {importlib.metadata.version(name)}" for name in packages),
@@ -108,12 +150,25 @@ def render(results: list[Result], size: Size) -> str:
     )
 
 
+def tables(results: list[Result], size: Size) -> str:
+    """Return the sections of the page: a table of all workloads of each group that has results."""
+    by_name = {result.workload.name: result for result in results}
+    sections = []
+    for title, names in GROUPS.items():
+        rows = "".join(_row(by_name[name], size) for name in names if name in by_name)
+        if rows:
+            sections.append(f"## {title}\n\n{_HEAD}{rows}")
+    return "\n".join(sections)
+
+
 def picture(results: list[Result], size: Size) -> str:
-    """Return a chart of all ratios as SVG."""
+    """Return a chart of the ratios of `DRAWN` as SVG."""
+    by_name = {result.workload.name: result for result in results}
+    found = [by_name[name] for name in DRAWN if name in by_name]
     return draw(
         [
             Bar(_title(one, size), one.ratio, one.workload.goal, one.is_met)
-            for one in results
+            for one in found
             if math.isfinite(one.ratio)
         ]
     )
@@ -136,7 +191,7 @@ def _reasons(results: list[Result], size: Size) -> str:
     if not missed:
         return ""
     lines = [f"- {_title(result, size)}: {result.workload.why}." for result in missed]
-    return "\n## Missed goals\n\n" + "\n".join(lines) + "\n"
+    return "## Goals that are not met\n\n" + "\n".join(lines) + "\n"
 
 
 def _title(result: Result, size: Size) -> str:

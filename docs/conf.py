@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from docs.generated import filled
 from docs.narrow_tables import LabellingTranslator, label_cells
+from docs.reference_index import with_contents
 
 DOCS = Path(__file__).parent
 
@@ -80,6 +81,8 @@ GoogleDocstring._parse_attribute_docstring = _parse_like_others  # noqa: SLF001
 def _fill_in(app: Sphinx, docname: str, source: list[str]) -> None:
     del app
     source[0] = filled(docname, source[0])
+    if docname.startswith("reference/") and docname != "reference/index":
+        source[0] = with_contents(DOCS / f"{docname}.md", source[0])
 
 
 def _draw_in(app: Sphinx, doctree: nodes.document, docname: str) -> None:

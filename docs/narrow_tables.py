@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from docs.word_breaks import BreakingTranslator
 from docutils import nodes
-from sphinx.writers.html5 import HTML5Translator
 
 _PROSE = 18
 """The average number of characters in a cell from which a column is prose."""
@@ -46,7 +46,7 @@ def _entries(node: nodes.Element) -> list[nodes.entry]:
     return list(node.findall(nodes.entry))
 
 
-class LabellingTranslator(HTML5Translator):
+class LabellingTranslator(BreakingTranslator):
     """Sphinx's translator, which also writes the labels of cells."""
 
     def starttag(self, node: nodes.Element, tagname: str, *args: Any, **kwargs: Any) -> str:

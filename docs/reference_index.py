@@ -11,7 +11,11 @@ from pathlib import Path
 _REFERENCE = Path(__file__).parent / "reference"
 _TOCTREE = re.compile(r"^```\{toctree\}\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _TITLE = re.compile(r"^# (.+)$", re.MULTILINE)
+_FIRST_PART = re.compile(r"^(?:## |```\{eval-rst\})", re.MULTILINE)
+_MANY = 4
+"""The fewest names of a page that lists them at its beginning."""
 _DIRECTIVE = re.compile(r"^\.\. auto(?:class|function|module):: (\S+)$", re.MULTILINE)
+_EXCLUDED = re.compile(r"^   :exclude-members: (.+)$", re.MULTILINE)
 
 
 def reference_index() -> str:
@@ -29,8 +33,26 @@ def reference_pages() -> list[Path]:
 
 def documented_names(page: Path) -> list[str]:
     """The full names that a page documents, those of whole modules one by one."""
-    names = _DIRECTIVE.findall(page.read_text("utf-8"))
-    return [one for name in names for one in _members(name)]
+    text = page.read_text("utf-8")
+    names = [one for name in _DIRECTIVE.findall(text) for one in _members(name)]
+    excluded = {name for line in _EXCLUDED.findall(text) for name in line.split(", ")}
+    return [name for name in names if name.rpartition(".")[2] not in excluded]
+
+
+def with_contents(page: Path, text: str) -> str:
+    """The text of a page of the reference, with links to its names below the introduction.
+
+    Args:
+        page: the page.
+        text: its text; it is returned unchanged if the page has few names, or a table of them.
+    """
+    names = documented_names(page)
+    if len(names) < _MANY or "<!-- generated: " in text.partition("```{eval-rst}")[0]:
+        return text
+    links = " · ".join(f"[`{name.rpartition('.')[2]}`](#{name})" for name in names)
+    found = _FIRST_PART.search(text)
+    assert found, f"{page.name} has neither a section nor a directive"
+    return f"{text[: found.start()]}On this page: {links}\n\n{text[found.start() :]}"
 
 
 def _members(name: str) -> Iterator[str]:

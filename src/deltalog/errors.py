@@ -1,6 +1,6 @@
 """Every exception that deltalog raises, as one tree.
 
-The branches of the tree correspond to the possible reactions of a caller:
+The branches of the tree correspond to the possible reactions of a caller::
 
     DeltaError
     ├── TableNotFoundError (FileNotFoundError)      create the table, or correct the location
@@ -84,7 +84,7 @@ _INTERNAL: Final = frozenset(
 """Packages whose frames at the end of a traceback are about deltalog, and not about its caller."""
 
 
-def _up_to_call(frames: TracebackType | None) -> TracebackType | None:
+def frames_up_to_call(frames: TracebackType | None) -> TracebackType | None:
     """Return a traceback without the frames of deltalog at its end."""
     found = []
     while frames is not None:
@@ -101,6 +101,15 @@ def _up_to_call(frames: TracebackType | None) -> TracebackType | None:
 def _package(frames: TracebackType) -> str:
     name: str = frames.tb_frame.f_globals.get("__name__") or ""
     return name.partition(".")[0]
+
+
+def notebook_lines(error: BaseException, frames: TracebackType | None) -> list[str]:
+    """Return the lines that IPython shows for an error; without IPython, those of Python."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    if shell is None:
+        return traceback.format_exception(type(error), error, frames)
+    lines: list[str] = shell.InteractiveTB.structured_traceback(type(error), error, frames)
+    return lines
 
 
 def _rebuild(cls: type[DeltaError], args: tuple[Any, ...], state: dict[str, Any]) -> DeltaError:
@@ -141,12 +150,8 @@ class DeltaError(Exception):
         if not self._has_internal_frames:
             # `copy` would keep the cause if Dask has registered its pickling of exceptions.
             shown = _rebuild(type(self), self.args, self.__dict__.copy())
-            frames = _up_to_call(frames)
-        shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-        if shell is None:
-            return traceback.format_exception(type(self), shown, frames)
-        lines: list[str] = shell.InteractiveTB.structured_traceback(type(self), shown, frames)
-        return lines
+            frames = frames_up_to_call(frames)
+        return notebook_lines(shown, frames)
 
     def with_message(self, message: str) -> Self:
         """Return an error with the same class, attributes and traceback, and another message."""
@@ -329,6 +334,10 @@ class DataFileUnreadableError(DeltaProtocolError):
     """A data file is not Parquet, or its columns do not match the table's schema."""
 
     code = "data-file-unreadable"
+    ADVICE: ClassVar[str] = (
+        "if the file is damaged, restore it from a backup, or delete it and remove its rows from "
+        "the table with repair()"
+    )
 
 
 class DeletionVectorError(DeltaProtocolError):

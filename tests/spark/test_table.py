@@ -12,6 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark
 
 import deltalog.spark
 from deltalog import DeltaTable as CoreTable
+from deltalog import write_deltalake
 from deltalog.errors import (
     ConstraintViolationError,
     InvalidInputError,
@@ -312,6 +313,17 @@ def test_tables_are_found_by_path_and_by_name(spark: SparkSession, tmp_path: Pat
     spark.range(1).write.parquet(str(tmp_path / "plain"))
     converted = DeltaTable.convertToDelta(spark, f"parquet.`{tmp_path / 'plain'}`")
     assert converted.toDF().columns == ["id"]
+
+
+def test_a_directory_with_tables_is_not_converted(spark: SparkSession, tmp_path: Path) -> None:
+    spark.range(1).write.parquet(str(tmp_path / "plain"))
+    write_deltalake(tmp_path / "orders", {"id": [1]})
+    for convert in (
+        lambda: DeltaTable.convertToDelta(spark, f"parquet.`{tmp_path}`"),
+        lambda: deltalog.spark.sql(spark, f"CONVERT TO DELTA parquet.`{tmp_path}`"),
+    ):
+        with pytest.raises(InvalidInputError, match=r"found 1 table in it: orders \(Delta\)"):
+            convert()
 
 
 def test_times_in_directories_are_converted_in_the_zone_of_the_session(

@@ -79,8 +79,7 @@ class HeldStore(DyingStore):
     Args:
         place: of the table.
         flags: an empty directory. The first writer makes `written` there; the others write when
-            there is `go`, and fail when there is `fail`. Meanwhile, `held-N` has the number of their
-            process.
+            there is `go`, and fail when there is `fail`. `held-N` has the number of their process.
     """
 
     def __init__(self, place: Path, flags: Path) -> None:

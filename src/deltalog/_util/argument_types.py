@@ -17,6 +17,7 @@ from os import PathLike
 from types import FunctionType
 from typing import Any, Final, SupportsIndex, TypeVar
 
+from deltalog._util.call_errors import WrongCallError, is_of_call
 from deltalog.errors import InvalidInputError
 
 _Class = TypeVar("_Class", bound=type)
@@ -43,7 +44,12 @@ def _checked_method(function: Callable[..., Any]) -> Callable[..., Any]:
         __tracebackhide__ = True  # IPython does not show this frame
         if args or options:
             check_types(function, type(self), args, options)
-        return function(self, *args, **options)
+        try:
+            return function(self, *args, **options)
+        except TypeError as error:
+            if not is_of_call(error):
+                raise
+            raise WrongCallError(*error.args) from None
 
     return called
 
@@ -56,7 +62,12 @@ def _checked_static(kind: type, method: Any) -> Any:
     def called(*args: Any, **options: Any) -> Any:
         __tracebackhide__ = True  # IPython does not show this frame
         check_types(function, kind, args[first:], options)
-        return function(*args, **options)
+        try:
+            return function(*args, **options)
+        except TypeError as error:
+            if not is_of_call(error):
+                raise
+            raise WrongCallError(*error.args) from None
 
     return type(method)(called)
 
@@ -77,7 +88,12 @@ def checked_types(function: _Function) -> _Function:
     def called(*args: Any, **options: Any) -> Any:
         __tracebackhide__ = True  # IPython does not show this frame
         check_types(function, None, args, options)
-        return function(*args, **options)
+        try:
+            return function(*args, **options)
+        except TypeError as error:
+            if not is_of_call(error):
+                raise
+            raise WrongCallError(*error.args) from None
 
     return called  # type: ignore[return-value]  # of the same signature
 
@@ -270,11 +286,10 @@ _ITERABLE: Final[_Kind] = (
     lambda value: isinstance(value, Iterable) or type(value).__module__.startswith("deltalog."),
     _NAMES[1],
 )
+_PARTS: Final[_Kind] = (_list_of(_STRING), "a tuple of names, such as ('sales', 'orders')")
+_TABLE: Final[_Kind] = (_is_path, _PARTS[1])
 _FIELD: Final[_Kind] = (_named("Field"), "a Field, such as Field('name', 'string')")
 _FILES: Final[_Kind] = (_named("WrittenFiles"), "WrittenFiles, the result of write_files")
-_QUALIFIED: Final[_Kind] = (_list_of(_STRING), "a tuple of names, such as ('sales', 'orders')")
-_PARTS: Final = (_PATH, _QUALIFIED)
-"""The kinds of names with several parts, which a string does not have."""
 _KINDS: Final[Mapping[str, tuple[_Kind, ...]]] = {
     "str": (_NAME,),
     "bool": ((_is_bool, "True or False"),),
@@ -294,7 +309,8 @@ _KINDS: Final[Mapping[str, tuple[_Kind, ...]]] = {
         ),
         (_PATHS,),
     ),
-    "Name": (_QUALIFIED,),
+    "Name": (_PARTS,),
+    "TableName": (_TABLE,),
     "Sequence[str | Name]": ((_list_of(_STRING, _is_path), "a list of names"),),
     "Mapping[str, str]": (_TO_STRINGS,),
     "Mapping[str, str | None]": (
@@ -426,7 +442,6 @@ def _is_right(value: object, kinds: tuple[_Kind, ...]) -> bool:
 
 
 def _expected(kinds: tuple[_Kind, ...], value: object) -> str:
-    """Return what is expected instead of a value."""
-    if isinstance(value, str) and kinds[0] in _PARTS:
-        return f"a tuple of names, such as {tuple(value.split('.'))!r}"
+    if isinstance(value, str) and kinds[0] in {_PARTS, _TABLE}:
+        return f"a tuple of names, here {tuple(value.split('.'))!r}"
     return " or ".join(dict.fromkeys(what for _, what in kinds if what))

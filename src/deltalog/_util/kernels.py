@@ -75,9 +75,10 @@ else:
 
     @lru_cache(maxsize=256)
     def _constant(kind: type, value: Any) -> Any:
-        if kind is int and not -_TOO_LARGE <= value < _TOO_LARGE:
-            return value
-        return small_scalar(value, _KINDS[kind])
+        try:
+            return small_scalar(value, _KINDS[kind])
+        except (pa.ArrowException, ValueError, OverflowError):
+            return value  # Arrow converts it, or raises its own error
 
     _KINDS = {bool: pa.bool_(), int: pa.int64(), str: pa.string()}
     # Further arguments of these kernels are values, not options.

@@ -43,7 +43,9 @@ def explain_call(package: str, instead: str) -> None:
     class Package(ModuleType):
         def __call__(self, *_: object, **__: object) -> NoReturn:
             __tracebackhide__ = True  # IPython does not show this frame
-            raise TypeError(f"{package} is a module, which cannot be called: use {instead}")
+            from deltalog._util.call_errors import WrongCallError  # noqa: PLC0415  # only for errors
+
+            raise WrongCallError(f"{package} is a module, which cannot be called: use {instead}")
 
     sys.modules[package].__class__ = Package
 
@@ -63,12 +65,12 @@ def explain_names(
 
     def refuse(name: str) -> NoReturn:
         """Raise an error that says what to use instead."""
-        __tracebackhide__ = True  # IPython does not show this frame
+        from deltalog._util.call_errors import UnknownNameError  # noqa: PLC0415  # only for errors
         from deltalog._util.similar_names import similar_to  # noqa: PLC0415  # only for errors
 
         other = (meant or {}).get(name)
         hint = f": use {other}" if other else similar_to(name, names)
-        raise AttributeError(f"module {package!r} has no attribute {name!r}{hint}")
+        raise UnknownNameError(f"module {package!r} has no attribute {name!r}{hint}")
 
     return refuse
 
@@ -97,11 +99,12 @@ def names_on_demand(
         if name in modules:
             return import_module(f"{package}.{name}")
         if name not in module_of:
-            from deltalog._util.similar_names import similar_to  # noqa: PLC0415  # only for errors
+            from deltalog._util.call_errors import UnknownNameError  # noqa: PLC0415  # only for errors
+            from deltalog._util.similar_names import similar_to  # noqa: PLC0415  # the same
 
             other = (meant or {}).get(name)
             hint = f": use {other}" if other else similar_to(name, [*module_of, *modules])
-            raise AttributeError(f"module {package!r} has no attribute {name!r}{hint}")
+            raise UnknownNameError(f"module {package!r} has no attribute {name!r}{hint}")
         value = namespace[name] = getattr(import_module(module_of[name]), name)
         return value
 

@@ -218,7 +218,9 @@ def check_all_confined(encoded: StringColumn, *, allow_absolute: bool = True) ->
 
 
 def parse_table_uri(text: str) -> TableLocation:
-    """Split a URI such as `table@v3`, `table@20240131123000000` (UTC) or `table@branch`.
+    """Split a URI such as `table@v3`, `table@2024-01-31`, or `table@branch`.
+
+    A time is in ISO 8601 or of the form `yyyyMMddHHmmssSSS`. UTC is the default zone.
 
     The caller must first check that there is no directory with this name.
 
@@ -228,21 +230,30 @@ def parse_table_uri(text: str) -> TableLocation:
     if found := _AT_VERSION.match(text):
         return TableLocation(found["uri"], version=int(found["version"]))
     if found := _AT_TIMESTAMP.match(text):
-        digits = found["moment"]
-        try:
-            second = datetime.strptime(digits[:14], "%Y%m%d%H%M%S").replace(tzinfo=UTC)
-        except ValueError:
-            raise InvalidInputError(
-                f"table URI {text!r}: expected a moment as yyyyMMddHHmmssSSS after '@', "
-                f"found {digits!r}"
-            ) from None
-        whole_ms = (second - _EPOCH) // timedelta(milliseconds=1)
-        return TableLocation(found["uri"], timestamp_ms=whole_ms + int(digits[14:]))
+        return TableLocation(found["uri"], timestamp_ms=_as_ms(found["moment"], text))
     found = _AT_BRANCH.match(text)
     # In `scheme://name@host`, the sign belongs to the host.
     if found and ("://" not in found["uri"] or "/" in found["uri"].partition("://")[2]):
         return TableLocation(found["uri"], branch=found["branch"])
     return TableLocation(text)
+
+
+def _as_ms(moment: str, text: str) -> int:
+    """Return the time after `@` as milliseconds since 1970."""
+    is_compact = moment.isdecimal()
+    try:
+        if is_compact:
+            found = datetime.strptime(f"{moment}000+0000", "%Y%m%d%H%M%S%f%z")
+        else:
+            found = datetime.fromisoformat(moment)
+    except ValueError:
+        form = "yyyyMMddHHmmssSSS" if is_compact else "2024-01-31 or 2024-01-31T12:00:00Z"
+        raise InvalidInputError(
+            f"table URI {text!r}: expected a moment as {form} after '@', found {moment!r}"
+        ) from None
+    if found.tzinfo is None:
+        found = found.replace(tzinfo=UTC)
+    return (found - _EPOCH) // timedelta(milliseconds=1)
 
 
 def decode_location(text: str) -> str:
@@ -289,7 +300,9 @@ _DRIVE_BACKSLASH: Final = re.compile(r"[A-Za-z]:\\")
 _CLIMBING: Final = re.compile(r"(?:^|[/\\])(?:\.|%2[eE]){2}(?:[/\\]|%2[fF]|%5[cC]|$)")
 _AT_VERSION: Final = re.compile(r"(?P<uri>.+)@v(?P<version>\d{1,19})\Z", re.DOTALL)
 _AT_BRANCH: Final = re.compile(r"(?P<uri>.+)@(?P<branch>[A-Za-z_][A-Za-z0-9_-]{0,99})\Z", re.DOTALL)
-_AT_TIMESTAMP: Final = re.compile(r"(?P<uri>.+)@(?P<moment>\d{17})\Z", re.DOTALL)
+_AT_TIMESTAMP: Final = re.compile(
+    r"(?P<uri>.+)@(?P<moment>\d{17}|\d{4}-\d\d-\d\d(?:[T ][\d:.]+(?:Z|[+-][\d:]+)?)?)\Z", re.DOTALL
+)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 # The characters that RFC 2396 allows in a path, except letters, digits and the colon.
 _UNESCAPED: Final = "/-_.!~*'()@&=+$,;"

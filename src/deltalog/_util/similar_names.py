@@ -13,6 +13,8 @@ from inspect import signature
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn, TypeVar
 
+from deltalog._util.call_errors import UnknownNameError, WrongCallError, is_of_call
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
@@ -129,7 +131,8 @@ class SimilarNames:
             hint = f": use {other}" if other else similar_to(name, dir(kind))
             if not hint and not name.startswith("_"):
                 hint = f": use {self._otherwise}" if self._otherwise else _names_of(kind)
-            raise AttributeError(f"{self._called or kind.__name__} has no attribute {name!r}{hint}")
+            called = self._called or kind.__name__
+            raise UnknownNameError(f"{called} has no attribute {name!r}{hint}")
 
 
 class NoSequence:
@@ -159,8 +162,7 @@ class NoSequence:
 
         def __len__(self) -> NoReturn:
             """Raise an error that names the method that counts the rows."""
-            __tracebackhide__ = True  # IPython does not show this frame
-            raise TypeError(f"a {type(self).__name__} has no length: use {self._counted}")
+            raise WrongCallError(f"a {type(self).__name__} has no length: use {self._counted}")
 
         def __getitem__(self, key: object) -> NoReturn:
             """Raise an error that names the methods that return rows and columns."""
@@ -179,8 +181,7 @@ class NoSequence:
 
         def __enter__(self) -> NoReturn:
             """Raise an error: a `with` block would look like a transaction, which this is not."""
-            __tracebackhide__ = True  # IPython does not show this frame
-            raise TypeError(
+            raise WrongCallError(
                 f"a {type(self).__name__} is no context manager: nothing of it needs to be closed"
                 f"{self._block}"
             )
@@ -194,8 +195,8 @@ class NoSequence:
             raise _without_items(self)
 
 
-def _without_items(value: NoSequence) -> TypeError:
-    return TypeError(f"a {type(value).__name__} has no items: use {value._items}")  # noqa: SLF001  # of this module
+def _without_items(value: NoSequence) -> WrongCallError:
+    return WrongCallError(f"a {type(value).__name__} has no items: use {value._items}")  # noqa: SLF001  # of this module
 
 
 def suggests_arguments(kind: _Class) -> _Class:
@@ -217,16 +218,15 @@ def _suggesting(function: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return function(self, *args, **options)
         except TypeError as error:
-            if error.__traceback__ is not None and error.__traceback__.tb_next is not None:
-                raise  # the function itself has raised the error
+            if not is_of_call(error):
+                raise
             kind = self if isinstance(self, type) else type(self)
             wrong = _unknown(kind, function, options) or _surplus(function, args)
             # Python's own message contains the class that defines the method.
             method = "" if function.__name__ == "__init__" else f".{function.__name__}"
             wrong = wrong or str(error).partition("() ")[2]
-            if not wrong:
-                raise
-            raise TypeError(f"{kind.__name__}{method}() {wrong}") from None
+            message = f"{kind.__name__}{method}() {wrong}" if wrong else str(error)
+            raise WrongCallError(message) from None
 
     return called
 

@@ -8,6 +8,7 @@ only the name of the class with the code for the store; `storage.stores.filesyst
 from __future__ import annotations
 
 import enum
+import re
 from dataclasses import KW_ONLY, dataclass
 from typing import Final
 
@@ -58,6 +59,8 @@ class StoreKind:
         says_denied: names and codes of errors for invalid, expired or insufficient credentials.
         says_unconfigured: names of errors because no credentials were found.
         credentials: how users pass credentials.
+        hosts: a pattern of the hosts of the service in HTTP URLs. The group `bucket` is the bucket,
+            if it is part of the host.
         says_undecided: names and codes of errors for concurrent conditional puts, none of which was
             executed. The request may be sent again.
         is_native: whether the operating system can open the files by name.
@@ -90,6 +93,7 @@ class StoreKind:
     # Pickles of older releases contain the fields by position, so new fields are last.
     says_unconfigured: str = ""
     credentials: str = ""
+    hosts: str = ""
 
     # Compare only the names, because kinds are compared for every path.
     def __eq__(self, other: object) -> bool:
@@ -137,6 +141,7 @@ _ROWS: Final = (
         " PartialCredentialsError CredentialRetrievalError TokenRetrievalError"
         " UnauthorizedSSOTokenError SSOTokenLoadError InvalidAccessKeyError",
         says_unconfigured="NoCredentialsError PartialCredentialsError",
+        hosts=r"(?:(?P<bucket>.+)\.)?s3(?:[.-][a-z0-9-]+)*\.amazonaws\.com(?:\.cn)?",
         credentials="set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment or in "
         "storage_options, or AWS_PROFILE for a profile of ~/.aws; for a public bucket, pass "
         "storage_options={'AWS_SKIP_SIGNATURE': 'true'}",
@@ -155,6 +160,7 @@ _ROWS: Final = (
         option_prefixes=("google_",),
         says_denied="DefaultCredentialsError RefreshError",
         says_unconfigured="DefaultCredentialsError",
+        hosts=r"(?:(?P<bucket>.+)\.)?storage\.(?:googleapis|cloud\.google)\.com",
         credentials="set GOOGLE_APPLICATION_CREDENTIALS in the environment to the path of a key "
         "file, or pass storage_options={'GOOGLE_SERVICE_ACCOUNT': path}",
         can_sign=True,
@@ -229,3 +235,12 @@ def split_option(name: str) -> tuple[StoreKind | None, str]:
             if lower.startswith(prefix):
                 return kind, lower.removeprefix(prefix)
     return None, lower
+
+
+_RESOURCE: Final = re.compile(r"arn:aws[a-z-]*:(?P<scheme>[a-z0-9]+):::(?P<path>.+)")
+
+
+def url_of_resource(name: str) -> str:
+    """Return the URL of a resource name such as `arn:aws:s3:::bucket/table`, or an empty string."""
+    found = _RESOURCE.fullmatch(name)
+    return f"{found['scheme']}://{found['path']}" if found and found["scheme"] in KINDS else ""

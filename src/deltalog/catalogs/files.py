@@ -81,10 +81,13 @@ class FileCatalog(OffersTransactions):
     def list_schemas(self, within: Name = ()) -> list[Name]:
         """Return the schemas, which are the folders in the directory.
 
+        Raises:
+            InvalidInputError: the catalog is a local directory that does not exist.
+
         Cost: one listing.
         """
-        schemas = sorted((name,) for name in self._folders("") if _is_safe(name))
-        return [schema for schema in schemas if schema[: len(within)] == tuple(within)]
+        self.check_place()
+        return [schema for schema in self._schemas() if schema[: len(within)] == tuple(within)]
 
     def check_schema(self, schema: Name, attempt: str, spelled: Name) -> None:
         """Raise CatalogError if a local directory has no folder for a schema.
@@ -98,7 +101,7 @@ class FileCatalog(OffersTransactions):
         """
         folder = native_path(self._schema_store(schema), "")
         if folder is not None and not Path(folder).is_dir():
-            known = self.list_schemas()
+            known = self._schemas()
             names = ", ".join(map(shown_name, known[:_MOST_NAMES])) or "none"
             raise CatalogError(
                 f"cannot {attempt}: there is no schema {shown_name(schema)} in {self._root}: found "
@@ -109,10 +112,16 @@ class FileCatalog(OffersTransactions):
     def list_tables(self, schema: Name) -> list[Name]:
         """Return the tables of a schema, which are its folders that contain a log.
 
+        Raises:
+            InvalidInputError: the catalog is a local directory that does not exist.
+            CatalogError: the catalog is a local directory without this schema.
+
         Cost: one listing, and one further listing per folder.
         """
         check_parts(schema, 1, "a schema of a directory")
         _check_safe(schema)
+        self.check_place()
+        self.check_schema(schema, f"list the tables of {shown_name(schema)}", schema)
         names = [(*schema, name) for name in self._folders(schema[0]) if _is_safe(name)]
         return sorted(name for name in names if has_table(self._store(name)))
 
@@ -131,7 +140,7 @@ class FileCatalog(OffersTransactions):
                 f"cannot create schema {shown} with a comment, location or properties: in a "
                 "directory of tables, a schema is only a folder"
             )
-        if schema in self.list_schemas():
+        if schema in self._schemas():
             raise CatalogError(f"cannot create schema {shown}: it exists", status=409)
         if not is_local(store):
             raise InvalidInputError(
@@ -147,7 +156,7 @@ class FileCatalog(OffersTransactions):
             UnsafePathError: the folder of the schema or of a table is a link.
         """
         store, shown = self._schema_store(schema), shown_name(schema)
-        if schema not in self.list_schemas():
+        if schema not in self._schemas():
             raise CatalogError(f"cannot drop schema {shown}: it does not exist", status=404)
         tables = self.list_tables(schema)
         if tables and not cascade:
@@ -262,6 +271,9 @@ class FileCatalog(OffersTransactions):
 
     def __repr__(self) -> str:
         return f"FileCatalog({self._place.root!r})"
+
+    def _schemas(self) -> list[Name]:
+        return sorted((name,) for name in self._folders("") if _is_safe(name))
 
     def _folders(self, directory: str) -> list[str]:
         _, directories = self._place.list_level(directory)

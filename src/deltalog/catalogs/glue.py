@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Final
 from deltalog._util.clock import now_ms
 from deltalog._util.paths import decode_location
 from deltalog._util.similar_names import suggests_arguments
-from deltalog._util.store_kinds import KINDS
 from deltalog.catalogs.locations import check_location
 from deltalog.catalogs.protocol import (
     CatalogTable,
@@ -340,6 +339,7 @@ def _state(version: int, time_ms: int) -> dict[str, str]:
 # --- requests to AWS Glue, and its errors
 
 
+_UNCONFIGURED: Final = frozenset({"NoCredentialsError", "PartialCredentialsError"})
 _MISSING: Final = frozenset({"EntityNotFoundException"})
 _EXISTS: Final = frozenset({"AlreadyExistsException"})
 _DENIED: Final = frozenset(
@@ -491,7 +491,7 @@ class GlueRequests:
             secrets = [str(self._options[key]) for key in _SECRETS if self._options.get(key)]
             detail = printable(redact(f"{type(error).__name__}: {error}", secrets))
             text = f"cannot {what}: {detail}"
-            if says(error, KINDS["s3"].says_unconfigured.split()):
+            if says(error, _UNCONFIGURED):
                 text += (
                     "; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or AWS_PROFILE in the "
                     "environment, or pass GlueCatalog(client_options={…}), the arguments of "

@@ -329,7 +329,7 @@ class NamedTable:
         if not hasattr(self.catalog, "register"):  # faster than `isinstance` with a protocol
             expected = "a catalog, such as FileCatalog('directory')"
             raise wrong_argument("NamedTable", "catalog", self.catalog, expected)
-        check_type("NamedTable", "name", self.name, "tuple[str, ...]")
+        check_type("NamedTable", "name", self.name, "TableName")
 
     def is_delta_table(self) -> bool:
         """Whether the catalog contains a Delta table with this name."""

@@ -170,6 +170,54 @@ _VALUES: Final = (
 """Message of typer about a value → the message of deltalog."""
 
 
+_SQL: Final = "deltalog sql -t t=TABLE"
+COMMANDS_MEANT: Final = {
+    **dict.fromkeys(
+        ("describe", "desc", "detail", "details", "info", "stat", "metadata", "size", "inspect"),
+        "deltalog show TABLE shows the properties and columns of a table.",
+    ),
+    **dict.fromkeys(
+        ("ls", "list", "tables", "databases"),
+        "deltalog files TABLE lists the data files of a table, and deltalog sql --catalog "
+        "DIRECTORY 'SHOW TABLES IN schema' lists tables.",
+    ),
+    **dict.fromkeys(
+        ("cat", "read", "select", "print", "view", "tail", "less", "dump", "export", "query"),
+        f"deltalog head TABLE and deltalog scan TABLE print rows; {_SQL} 'SELECT …' queries them.",
+    ),
+    "delete": f"{_SQL} 'DELETE FROM t WHERE …' deletes rows.",  # noqa: S608  # it is shown
+    "update": f"{_SQL} 'UPDATE t SET … WHERE …' updates rows.",  # noqa: S608  # it is shown
+    **dict.fromkeys(
+        ("merge", "upsert"),
+        f"{_SQL} -t s=SOURCE 'MERGE INTO t USING s ON … WHEN …' merges rows.",
+    ),
+    **dict.fromkeys(
+        ("append", "insert", "load", "import", "ingest", "copy", "overwrite"),
+        "deltalog write TABLE FILE --mode append writes rows; the other mode is overwrite.",
+    ),
+    **dict.fromkeys(
+        ("create", "alter", "clone"), f"{_SQL} STATEMENT runs statements, such as ALTER TABLE t …"
+    ),
+    **dict.fromkeys(
+        ("drop", "rm", "remove"),
+        "Delete the directory of a table; deltalog sql --catalog CATALOG 'DROP TABLE …' drops a "
+        "table of a catalog.",
+    ),
+    **dict.fromkeys(("compact", "zorder", "z-order", "purge"), "Use deltalog optimize TABLE."),
+    **dict.fromkeys(("log", "versions", "commits"), "Use deltalog history TABLE."),
+    **dict.fromkeys(("rollback", "revert", "undo"), "Use deltalog restore TABLE VERSION."),
+    **dict.fromkeys(("fsck", "check", "verify", "validate"), "Use deltalog doctor TABLE."),
+    "repair": f"{_SQL} 'FSCK REPAIR TABLE t' removes missing files from the log.",
+    **dict.fromkeys(("changes", "cdc"), "Use deltalog cdf TABLE VERSION."),
+    **dict.fromkeys(("columns", "fields"), "Use deltalog schema TABLE."),
+    **dict.fromkeys(("rows", "wc", "length"), "Use deltalog count TABLE."),
+    **dict.fromkeys(("cleanup", "clean"), "Use deltalog vacuum TABLE."),
+    "version": "Use deltalog --version.",
+    "help": "Use deltalog --help.",
+}
+"""Command of other programs → what to use instead."""
+
+
 @contextmanager
 def plain_usage(options: Callable[[], set[str]]) -> Iterator[None]:
     """Change the messages of typer about options and values that are raised in a block.

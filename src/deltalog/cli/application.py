@@ -28,7 +28,7 @@ from deltalog._util.escaping import printable, printable_json, printable_lines
 from deltalog._util.json import dumps
 from deltalog._util.readable import counted, details, outcome, readable_size, readable_time
 from deltalog._util.version import __version__
-from deltalog.cli.advice import in_shell, options_of, plain_usage
+from deltalog.cli.advice import COMMANDS_MEANT, in_shell, options_of, plain_usage
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.expressions.string_forms import has_far_years
 from deltalog.schema.check import readable_moment, readable_rows, readable_tuples, readable_values
@@ -389,6 +389,13 @@ class _Commands(TyperGroup):
                     for name in names
                 )
         del ctx
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the command; an unknown one of another program gets advice."""
+        advice = None if args[0] in self.commands else COMMANDS_MEANT.get(args[0].lower())
+        if advice is not None:
+            ctx.fail(f"No such command {args[0]!r}. {advice}")
+        return super().resolve_command(ctx, args)
 
     def make_context(self, *args: Any, **extra: Any) -> Any:
         """Parse what is before the command."""

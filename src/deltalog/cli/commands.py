@@ -5,22 +5,15 @@ Each command calls a few methods of `DeltaTable`.
 
 from __future__ import annotations
 
-import re
-import shutil
-import sys
-from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
-from enum import StrEnum
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import pyarrow as pa
 import typer
 
 from deltalog._util.clock import utc_moment
-from deltalog._util.escaping import name_key, printable
+from deltalog._util.escaping import printable
 from deltalog._util.readable import FILE, changes_of_commit, counted, outcome, readable_parameters
 from deltalog.catalogs.table_uri import open_table_context
 from deltalog.cli.advice import in_shell
@@ -46,15 +39,11 @@ from deltalog.cli.application import (
     print_text,
     storage_options,
 )
-from deltalog.errors import AuditFailedError, InvalidInputError, TableNotFoundError
-from deltalog.schema import to_arrow_type
+from deltalog.errors import AuditFailedError, InvalidInputError
 from deltalog.schema.columns import schema_rows, schema_tree
-from deltalog.schema.types import DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ, PrimitiveType
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-
-    from deltalog.schema import DataType, StructType
 
 
 __all__ = ["app"]
@@ -470,194 +459,6 @@ def _tell(form: OutputFormat, text: str) -> None:
         typer.echo(text, err=True)
 
 
-class SourceKind(StrEnum):
-    """The formats of files that `deltalog write` reads."""
-
-    CSV = "csv"
-    JSON = "json"
-    PARQUET = "parquet"
-
-
-_KINDS: Final = {
-    "csv": SourceKind.CSV,
-    "json": SourceKind.JSON,
-    "jsonl": SourceKind.JSON,
-    "ndjson": SourceKind.JSON,
-    "parquet": SourceKind.PARQUET,
-}
-"""Suffix of a file's name → the format."""
-_ARROW_PREFIX: Final = re.compile(r"^.*?(?:input source '[^']*'|<Buffer>): |\bInvalid: ", re.DOTALL)
-"""What Arrow says before the reason why it cannot read a file."""
-
-
-class WriteMode(StrEnum):
-    """What `deltalog write` does if the table exists."""
-
-    ERROR = "error"
-    APPEND = "append"
-    OVERWRITE = "overwrite"
-    IGNORE = "ignore"
-
-
-class SchemaMode(StrEnum):
-    """How `deltalog write` changes the schema of an existing table."""
-
-    MERGE = "merge"
-    OVERWRITE = "overwrite"
-
-
-@command("write")
-def write(  # noqa: PLR0917  # callers need each parameter
-    table: Location,
-    file: Annotated[str, typer.Argument(help="A CSV, JSON or Parquet file. - reads stdin.")],
-    mode: Annotated[
-        WriteMode, typer.Option("--mode", "-m", help="What to do if the table exists.")
-    ] = WriteMode.ERROR,
-    partition_by: Annotated[
-        str | None, typer.Option("--partition-by", "-p", help="Columns, with commas.")
-    ] = None,
-    schema_mode: Annotated[
-        SchemaMode | None,
-        typer.Option("--schema-mode", help="Add new columns, or replace the schema."),
-    ] = None,
-    kind: Annotated[
-        SourceKind | None, typer.Option("--from", help="The file's format; default: its suffix.")
-    ] = None,
-    option: Options = None,
-    form: As = OutputFormat.TABLE,
-) -> None:
-    """Write the rows of a file to a new or an existing table.
-
-    A JSON file has one object per line.
-
-    Example: deltalog write flights delays.csv --mode append
-    """
-    from deltalog.table.write import write_by  # noqa: PLC0415  # only this command writes rows
-
-    if kind is None:
-        suffix = file.rpartition(".")[2].lower()
-        kind = _KINDS.get(suffix)
-        if kind is None:
-            raise InvalidInputError(
-                f"cannot write {file!r}: its format is unknown; add --from csv, json or parquet"
-            )
-    options: Any = {
-        "mode": mode.value,
-        "schema_mode": None if schema_mode is None else schema_mode.value,
-    }
-    with _rows_of(file, kind, _target(table, option, options)) as rows:
-        committed = write_by(
-            None,
-            table,
-            rows,
-            partition_by=None if partition_by is None else partition_by.split(","),
-            storage_options=storage_options(option),
-            **options,
-        )
-    if committed is None:  # the table exists, and the mode is ignore
-        version = open_table(table, option).version()
-        if form is OutputFormat.TABLE:
-            print_text(f"nothing written: the table exists, at version {version}")
-        else:
-            print_record({"version": version, "rows": 0}, form)
-        return
-    rows_written = int(committed.metrics.get("numOutputRows", 0))
-    if form is OutputFormat.TABLE:
-        print_text(f"{counted(rows_written, 'row')} written as version {committed.version}")
-    else:
-        print_record({"version": committed.version, "rows": rows_written}, form)
-
-
-def _target(table: str, option: list[str] | None, options: dict[str, Any]) -> StructType | None:
-    """Return the schema of an existing table, unless the write replaces it."""
-    if options["schema_mode"] == "overwrite":
-        return None
-    try:
-        return open_table(table, option).schema()
-    except TableNotFoundError:
-        return None
-
-
-@contextmanager
-def _rows_of(file: str, kind: SourceKind, target: StructType | None) -> Iterator[Any]:
-    """Yield the rows of a file, which are read in batches.
-
-    Args:
-        file: the path of the file; `-` is standard input.
-        kind: the format of the file.
-        target: the columns of the table to which the rows are written; None if it does not exist.
-
-    Raises:
-        InvalidInputError: the file does not exist, or is not of this format.
-    """
-    with TemporaryDirectory() as directory:
-        path = Path(file)
-        if file == "-":
-            path = Path(directory) / "stdin"
-            with path.open("wb") as copy:
-                shutil.copyfileobj(sys.stdin.buffer, copy)
-        if not path.exists():
-            raise InvalidInputError(f"cannot read {file!r}: there is no such file")
-        try:
-            found = _opened(path, kind, target)
-        except (pa.ArrowInvalid, OSError) as error:
-            raise _unreadable(file, kind, error) from error
-        try:
-            yield found
-        except pa.ArrowInvalid as error:
-            raise _unreadable(file, kind, error) from error
-
-
-def _opened(path: Path, kind: SourceKind, target: StructType | None) -> Any:
-    """Open a file. Its columns in the table are strings where Arrow's guess would change values.
-
-    Arrow would read "00705" as a number, and "2024-01-01" in JSON as a timestamp. The write
-    converts the strings to the types of the table.
-    """
-    import pyarrow.dataset as ds  # noqa: PLC0415, TID251  # reads a file of the user, only here
-
-    kinds: Any = ds  # its stubs lack the format of JSON
-    known = {} if target is None else {name_key(field.name): field.type for field in target}
-    if kind is SourceKind.PARQUET:
-        return kinds.dataset(path, format="parquet")
-    if kind is SourceKind.CSV:
-        from pyarrow import csv  # noqa: PLC0415  # only this function needs it
-
-        # Only an empty cell without quotes is NULL.
-        options = csv.ConvertOptions(
-            null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False
-        )
-        found = kinds.dataset(path, format=kinds.CsvFileFormat(convert_options=options))
-        options.column_types = {
-            name: pa.string() for name in found.schema.names if name_key(name) in known
-        }
-        return kinds.dataset(path, format=kinds.CsvFileFormat(convert_options=options))
-    from pyarrow import json  # noqa: PLC0415  # as above
-
-    found = kinds.dataset(path, format="json")
-    types = {name: _json_type(known.get(name_key(name))) for name in found.schema.names}
-    fields = [pa.field(name, one) for name, one in types.items() if one is not None]
-    if not fields:
-        return found
-    return json.open_json(path, parse_options=json.ParseOptions(explicit_schema=pa.schema(fields)))
-
-
-def _json_type(kind: DataType | None) -> Any:
-    """Return the type as which a column of JSON is read; None lets Arrow choose."""
-    if not isinstance(kind, PrimitiveType):
-        return None
-    if kind.is_decimal:
-        return to_arrow_type(kind)
-    return pa.string() if kind in {STRING, DATE, TIMESTAMP, TIMESTAMP_NTZ} else None
-
-
-def _unreadable(file: str, kind: SourceKind, error: Exception) -> InvalidInputError:
-    """Return an error with the reason only, without Arrow's description of what it did."""
-    reason = _ARROW_PREFIX.sub("", str(error)).strip().rstrip(".")
-    name = "standard input" if file == "-" else repr(file)
-    return InvalidInputError(f"cannot read {name} as {kind.value}: {reason}")
-
-
 @command("convert")
 def convert(
     table: Location,
@@ -668,7 +469,7 @@ def convert(
 
     The Delta table uses the existing data files.
     """
-    from deltalog.table.convert import convert_to_deltalake  # noqa: PLC0415  # as above
+    from deltalog.table.convert import convert_to_deltalake  # noqa: PLC0415  # only this command converts
 
     with bar("reading") as progress:
         convert_to_deltalake(table, storage_options=storage_options(option), progress=progress)

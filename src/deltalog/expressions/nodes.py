@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 from uuid import UUID
 
 from deltalog._util.argument_types import kind_of, wrong_argument
+from deltalog._util.call_errors import UnknownNameError, WrongCallError
 from deltalog._util.lazy_names import higher
 from deltalog._util.similar_names import SimilarNames, suggests_arguments
 from deltalog.errors import InvalidInputError
@@ -34,8 +35,8 @@ class Node:
     _facts: dict[str, Any]
 
     def __repr__(self) -> str:
-        """Format the node as the Python call that creates it."""
-        return _shown(self)
+        """Show the node as SQL, such as `<Expression id > 5>`."""
+        return f"<Expression {higher('shown_sql')(self)}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle all nodes as a flat list, so that deep trees need no recursion."""
@@ -87,7 +88,8 @@ def parts_of(expression: Node) -> tuple[str, ...]:
     return known
 
 
-def _shown(root: Node) -> str:
+def as_calls(root: Node) -> str:
+    """Return the Python calls that create a tree, with all its fields."""
     texts: list[str] = []
     waiting: list[tuple[bool, Any]] = [(False, root)]
     while waiting:
@@ -304,7 +306,7 @@ class Expression(Node, SimilarNames):
             __tracebackhide__ = True  # IPython does not show this frame
             name = f"{self.name}.{key}" if isinstance(self, Column) else f"info.{key}"
             use = f"col({name!r})" if isinstance(key, str) else "SQL, such as \"tags[0] = 'a'\""
-            raise TypeError(f"{type(self).__name__} has no item {key!r}: use {use}")
+            raise WrongCallError(f"{type(self).__name__} has no item {key!r}: use {use}")
 
     def equals_null_safe(self, other: object) -> Comparison:
         """Return `self <=> other` of SQL: NULL equals NULL, and the result is never NULL."""
@@ -572,7 +574,7 @@ class Columns:
         """Return a column whose name does not begin with an underscore."""
         __tracebackhide__ = True  # IPython does not show this frame
         if name.startswith("_"):
-            raise AttributeError(f"col has no attribute {name!r}: use col({name!r})")
+            raise UnknownNameError(f"col has no attribute {name!r}: use col({name!r})")
         return Column((name,))
 
     def __repr__(self) -> str:

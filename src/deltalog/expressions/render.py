@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     _PRIMARY,
 ) = range(1, 13)  # fmt: skip
 _BIT_OPERATORS: Final = {"|": _BIT_OR, "^": _BIT_XOR, "&": _BIT_AND}
-_SUFFIX: Final = re.compile(r"^(-?[\d.]+(?:E-?\d+)?)(?:BD|[A-Z])$", re.ASCII)
+_SUFFIX: Final = re.compile(r"^(-?[\d.]+(?:E-?\d+)?)(?:BD|E0|[A-Z])$", re.ASCII)
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 UNITS: Final = (
     "YEAR",

@@ -20,6 +20,7 @@ except ImportError as _error:
     raise ImportError("deltalog.ray needs Ray: pip install 'deltalog[ray]'") from _error
 
 from deltalog._util.argument_types import kind_of
+from deltalog._util.call_errors import WrongCallError
 from deltalog._util.similar_names import similar_argument
 from deltalog.errors import InvalidInputError, SchemaMismatchError
 from deltalog.expressions.arrow_filters import weaker_than_arrow_expression
@@ -110,7 +111,7 @@ def _check_options(given: Mapping[str, Any]) -> None:
     for name in given:
         if name not in known:
             hint = similar_argument(name, [*signature(read).parameters, *known])
-            raise TypeError(f"read() got an unexpected keyword argument {name!r}{hint}")
+            raise WrongCallError(f"read() got an unexpected keyword argument {name!r}{hint}")
 
 
 def write(

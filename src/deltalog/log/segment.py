@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from deltalog import errors
 from deltalog.log.names import BEGINNINGS, MAX_VERSION, LogFile, LogFileKind, parse_log_name
@@ -235,9 +235,13 @@ def build_segment(
     """
     latest = listing.latest_version
     if latest is None:
+        found = (
+            "no commit and no complete checkpoint in its _delta_log"
+            if listing.begins
+            else "no log there; check the location, and whether the table was deleted"
+        )
         missing = errors.TableNotFoundError(
-            f"cannot open {listing.table}: expected a Delta table, found no commit and no complete "
-            "checkpoint in its _delta_log"
+            f"cannot open {listing.table}: expected a Delta table, found {found}"
         )
         missing.log_begins = listing.begins
         raise missing
@@ -298,21 +302,26 @@ def _commits_after(
         reasons = "; ".join(unreadable.values())
         raise errors.CheckpointUnreadableError(
             f"{what}: commit {missing} is gone, and the checkpoint that replaces it is unusable "
-            f"({reasons})"
+            f"({reasons}){_FROM_BACKUP}"
         )
     if checkpoint is None and not any(at <= missing for at in listing.commits):
         first = min(listing.commits, default=None)
         begins = "there are no commits" if first is None else f"the commits begin at {first}"
         earliest = min((found.version for found in listing.checkpoints), default=None)
-        left = "" if earliest is None else f"; the earliest readable version is {earliest}"
+        left = (
+            _FROM_BACKUP if earliest is None else f"; the earliest readable version is {earliest}"
+        )
         raise errors.CheckpointMissingError(
             f"{what}: {begins}, and no complete checkpoint replaces earlier commits{left}"
         )
     since = "the start" if checkpoint is None else f"the checkpoint of version {checkpoint.version}"
     raise errors.LogGapError(
         f"{what}: expected every commit from {since} on, but commit {missing} is missing"
-        f"{readable_versions(listing, missing)}"
+        f"{_FROM_BACKUP}{readable_versions(listing, missing)}"
     )
+
+
+_FROM_BACKUP: Final = "; restore the lost files of _delta_log from a backup"
 
 
 def readable_versions(listing: LogListing, broken: int) -> str:

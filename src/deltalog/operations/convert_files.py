@@ -8,6 +8,7 @@ Protocol: Schema Serialization Format, Partition Value Serialization
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -81,19 +82,13 @@ def find_parquet_files(store: Store) -> list[FileInfo]:
 
     Raises:
         InvalidInputError: there are no Parquet files; or the sink's log names files that do not
-            exist in the directory; or the directory is an Iceberg table, whose files may contain
-            deleted rows or belong to old snapshots.
+            exist in the directory; or the directory is or contains tables, whose files may contain
+            deleted rows or belong to old versions.
 
     Cost: one listing, and reading the log of the sink.
     """
     listed = list(store.list_all(""))
-    iceberg = next((info.path for info in listed if _is_iceberg_metadata(info)), None)
-    if iceberg is not None:
-        raise InvalidInputError(
-            f"cannot convert {store.root}: expected a directory of Parquet files, found an "
-            f"Iceberg table with the metadata {iceberg}; convert it with source_format='iceberg' "
-            "(in SQL: iceberg.`location`)"
-        )
+    _check_no_tables(store, listed)
     found = sorted(
         (
             info
@@ -213,8 +208,54 @@ def table_schema(data: StructType, partitions: StructType) -> StructType:
     return StructType([*own, *partitions.fields])
 
 
-def _is_iceberg_metadata(info: FileInfo) -> bool:
-    return info.path == f"metadata/{info.name}" and info.name.endswith(".metadata.json")
+_FORMATS: Final = (
+    ("Delta", "/_delta_log/", re.compile(r"(?P<table>.+?)/_delta_log/")),
+    ("Hudi", ".hoodie/", re.compile(r"(?:(?P<table>.+?)/)?\.hoodie/")),
+    (
+        "Iceberg",
+        ".metadata.json",
+        re.compile(r"(?:(?P<table>.+)/)?metadata/[^/]+\.metadata\.json\Z"),
+    ),
+)
+"""Format of a table, a part of the path of a file that only such a table has, and its pattern."""
+_MOST_NAMED: Final = 3
+
+
+def _check_no_tables(store: Store, listed: Sequence[FileInfo]) -> None:
+    """Raise if the directory is a table of another format, or contains tables of any format."""
+    found = _tables_in(listed)
+    if not found:
+        return
+    text = f"cannot convert {store.root}: expected a directory of Parquet files, found"
+    kind, path = found.get("", ("", ""))
+    if kind == "Iceberg":
+        raise InvalidInputError(
+            f"{text} an Iceberg table with the metadata {path}; convert it with "
+            "source_format='iceberg' (in SQL: iceberg.`location`)"
+        )
+    if kind:
+        raise InvalidInputError(
+            f"{text} a {kind} table, whose files may contain deleted rows or belong to old "
+            "versions; read it with a library for this format, and write the rows to a new table"
+        )
+    names = [f"{name} ({kind})" for name, (kind, _) in sorted(found.items())[:_MOST_NAMED]]
+    more = "" if len(found) <= _MOST_NAMED else f" and {len(found) - _MOST_NAMED} more"
+    raise InvalidInputError(
+        f"{text} {counted(len(found), 'table')} in it: {', '.join(names)}{more}; their rows would "
+        "mix, and deleted rows would return. Convert only directories without tables, or first "
+        "move the tables out of the directory"
+    )
+
+
+def _tables_in(listed: Sequence[FileInfo]) -> dict[str, tuple[str, str]]:
+    """Return the directory of each table → its format, and the path of one of its files."""
+    found: dict[str, tuple[str, str]] = {}
+    for info in listed:
+        for kind, part, pattern in _FORMATS:
+            match = pattern.match(info.path) if part in info.path else None
+            if match is not None and not _is_hidden(match["table"] or ""):
+                found.setdefault(match["table"] or "", (kind, info.path))
+    return found
 
 
 def _is_hidden(path: str) -> bool:

@@ -10,9 +10,10 @@ Protocol: Vacuum Protocol Check. Other behaviour follows Delta Spark (requiremen
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import takewhile
+from itertools import accumulate, takewhile
 from math import isfinite
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self, cast
 
@@ -23,13 +24,14 @@ from deltalog._util.clock import now_ms as present_ms
 from deltalog._util.escaping import name_key
 from deltalog._util.json import JsonObject, dumps, loads
 from deltalog._util.kernels import compute
-from deltalog._util.paths import canonical_path, canonical_paths
+from deltalog._util.paths import LOG_DIRECTORY, canonical_path, canonical_paths
 from deltalog._util.readable import counted
 from deltalog.data.scan.plan import descriptor_of
 from deltalog.errors import DeltaError, InvalidInputError, MalformedLogError, ObjectNotFoundError
 from deltalog.log.branches import check_main, list_branches, on_branch
 from deltalog.log.context import MaintenanceOperation
 from deltalog.log.listing import list_log
+from deltalog.log.names import BEGINNINGS, parse_log_name
 from deltalog.log.reader import (
     VERSION_COLUMN,
     concat_commits,
@@ -206,7 +208,7 @@ def plan_vacuum(
         listed = inventory_files(inventory, store, configuration)
     else:
         listed = engine.list_files(store, configuration)
-    files = old_files(snapshot, listed, cutoff_ms=plan.cutoff_ms)
+    files = _outside_tables(old_files(snapshot, listed, cutoff_ms=plan.cutoff_ms), snapshot)
     return confirm_vacuum(_with_old_packs(replace(plan, files=files), snapshot), snapshot)
 
 
@@ -515,6 +517,41 @@ def old_files(snapshot: Snapshot, listed: pa.Table, *, cutoff_ms: int) -> pa.Tab
         reasons,
     ]
     return pa.Table.from_arrays(columns, schema=VACUUM_SCHEMA)
+
+
+def _outside_tables(files: pa.Table, snapshot: Snapshot) -> pa.Table:
+    """Return the files that are not in the directory of another table below the root.
+
+    Cost: one listing for each directory that has such files, but no file of the table, and is not
+    the directory of a partition.
+    """
+    found = _directories(files.column("path"))
+    if found:
+        live = canonical_paths(snapshot.files(["path"]).column("path"), snapshot.store.root)
+        found -= _directories(live)
+    tables = [directory for directory in sorted(found) if _is_table(snapshot.store, directory)]
+    if not tables:
+        return files
+    logger.info("vacuum of %s leaves out the tables %s in it", snapshot.store.root, tables)
+    inside = "|".join(map(re.escape, tables))
+    is_inside = compute.match_substring_regex(files.column("path"), f"^(?:{inside})/")
+    return files.filter(compute.invert(is_inside))
+
+
+def _directories(paths: Any) -> set[str]:
+    """Return all directories above files, except those of partitions."""
+    nearest: Any = compute.unique(compute.replace_substring_regex(paths, "/?[^/]*$", ""))
+    return {
+        above
+        for directory in nearest.to_pylist()
+        for above in accumulate(directory.split("/"), "{}/{}".format)
+        if above and "=" not in above.rpartition("/")[2]
+    }
+
+
+def _is_table(store: Store, directory: str) -> bool:
+    files = map(parse_log_name, store.list_from(f"{directory}/{LOG_DIRECTORY}", ""))
+    return any(file is not None and file.kind in BEGINNINGS for file in files)
 
 
 def removed_files(

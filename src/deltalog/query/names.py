@@ -162,9 +162,14 @@ def version_of(text: str) -> Version:
         digits = f"{_MOMENT.fullmatch(text) and text}000+0000"
         return datetime.strptime(digits, "%Y%m%d%H%M%S%f%z")
     except ValueError:
+        advice = (
+            "for a date or time, write table TIMESTAMP AS OF '2025-01-31'"
+            if text.isdecimal()
+            else f"for a branch, write table FOR BRANCH {text}, or `table@{text}` in backticks"
+        )
         raise InvalidInputError(
-            f"expected a version after @, such as v12 or 20250131123000000, found {text!r}; for a "
-            f"branch, write table FOR BRANCH {text}, or `table@{text}` in backticks"
+            "expected a version after @, such as v12 or 20250131123000000, found "
+            f"{text!r}; {advice}"
         ) from None
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from deltalog._util.argument_types import wrong_argument
 from deltalog._util.cached import FrozenDict, FrozenList
+from deltalog._util.call_errors import WrongCallError
 from deltalog._util.escaping import name_key, printable
 from deltalog._util.json import loads
 from deltalog._util.similar_names import suggests_arguments
@@ -409,7 +410,7 @@ class StructType(SchemaPart):
         def __getitem__(self, key: object) -> NoReturn:
             """Raise an error that names how to get a field."""
             instead = f"fields[{key}]" if isinstance(key, int) else f"fields_named({key!r})[0]"
-            raise TypeError(f"a {type(self).__name__} has no items: use {instead}, or names")
+            raise WrongCallError(f"a {type(self).__name__} has no items: use {instead}, or names")
 
     def json(self) -> dict[str, Any]:
         """Return the protocol's JSON as a dictionary."""

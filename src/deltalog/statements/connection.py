@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, cast
 import pyarrow.types as pt
 
 from deltalog._util.argument_types import checked_types, checks_types
+from deltalog._util.call_errors import WrongCallError
 from deltalog._util.readable import counted
 from deltalog._util.similar_names import SimilarNames, similar_to
 from deltalog.errors import (
@@ -429,7 +430,7 @@ def _takes_a_dictionary(function: _Function) -> _Function:
         for name in options:
             if name not in known:
                 hint = similar_to(name, known) or f": pass tables as connect({{{name!r}: table}})"
-                raise TypeError(f"connect() got an unexpected keyword argument {name!r}{hint}")
+                raise WrongCallError(f"connect() got an unexpected keyword argument {name!r}{hint}")
         return function(*args, **options)
 
     return cast("_Function", called)

@@ -151,7 +151,10 @@ class LocalSession:
             if named is not None:
                 return DeltaTable(named) if named.is_delta_table() else None
             store, at = open_table_store(name.location, self._storage_options, None)
-            return DeltaTable.if_any(utc_context(store)) if at is None else None
+            table = DeltaTable.if_any(utc_context(store))
+            if table is not None and at is not None:
+                table.load_as_version(at)
+            return table
         bare = replace(name, version=None)
         if name.key not in self._registered:
             return self._branch(bare) or self.namespaces.find(bare)

@@ -27,7 +27,7 @@ from deltalog._util.paths import (
     split_location,
     store_kind,
 )
-from deltalog._util.store_kinds import Address, StoreKind, kind_named
+from deltalog._util.store_kinds import Address, StoreKind, kind_named, url_of_resource
 from deltalog.errors import (
     AccessDeniedError,
     AlreadyExistsError,
@@ -487,13 +487,30 @@ def _check_spelled(location: str) -> None:
     if found is None or Path(location).exists():
         return
     kind = kind_named(found["scheme"])
-    if kind.is_native:
+    if expected := url_of_resource(location):
+        pass  # a name such as arn:aws:s3:::bucket/table
+    elif kind.is_native:
         expected = f"{kind.name}:///{found['rest'].lstrip('/')}, or a path without a scheme"
     elif kind.address is Address.UNKNOWN or found["sign"] == "://":
         return
     else:
         expected = f"{found['scheme']}://{found['rest'].lstrip('/')}"
     raise InvalidInputError(f"cannot open {location!r}: expected {expected}")
+
+
+def _check_bucket(location: str, kind: StoreKind, authority: str, inner: str) -> None:
+    """Raise if a URL has no bucket, or has the host of the service instead of a bucket."""
+    found = re.fullmatch(kind.hosts, authority) if kind.hosts else None
+    if found is not None:
+        expected = "/".join(part for part in (found["bucket"], inner) if part) or "bucket/table"
+    elif kind.address is Address.BUCKET and ":///" in location and not inner:
+        expected = f"bucket/{authority}"
+    else:
+        return
+    raise InvalidInputError(
+        f"cannot open {redact(location)!r}: the name of the bucket follows {kind.name}://; "
+        f"expected {kind.name}://{redact(expected)}"
+    )
 
 
 def _root_and_base(location: str, filesystem: Any) -> tuple[str, str]:
@@ -517,6 +534,7 @@ def _root_and_base(location: str, filesystem: Any) -> tuple[str, str]:
             f"cannot open {location!r}: expected a URL with a bucket, such as "
             f"{kind.name}://bucket/table"
         )
+    _check_bucket(location, kind, authority, inner)
     if kind.address in {Address.BUCKET, Address.ACCOUNT} and has_login(location):
         # The file systems of these kinds use the whole authority as the bucket, and would show the
         # keys in error messages.

@@ -25,6 +25,7 @@ from deltalog._util.kernels import TRUE, compute
 from deltalog._util.readable import counted
 from deltalog._util.similar_names import SimilarNames
 from deltalog.data.write.map_columns import with_map_columns
+from deltalog.data.write.same_keys import with_same_keys
 from deltalog.data.write.source import open_batches
 from deltalog.errors import CommitFailedError, InternalError, InvalidInputError, StorageError
 from deltalog.expressions.comparing import keys as collation_keys
@@ -233,9 +234,9 @@ class Appender(SimilarNames):
 
     def _table_of(self, data: object) -> pa.Table:
         """Copy all rows of `data`, because the caller may change `data` afterwards."""
-        return open_batches(
-            with_map_columns(data, self._table.snapshot.configuration.schema)
-        ).read_all()
+        schema = self._table.snapshot.configuration.schema
+        rows = with_same_keys(data, schema) if self._key else data
+        return open_batches(with_map_columns(rows, schema)).read_all()
 
     def flush(self) -> None:
         """Commit all queued rows without waiting for more; return after all their futures are done.

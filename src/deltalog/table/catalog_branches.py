@@ -14,6 +14,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from deltalog._util.argument_types import checks_types
+from deltalog._util.call_errors import UnknownKeyError
 from deltalog._util.similar_names import SimilarNames, similar_to
 from deltalog.catalogs.protocol import Name, shown_name
 from deltalog.errors import DeltaError, InvalidInputError, TransactionIncompleteError
@@ -100,7 +101,7 @@ class CatalogBranch(SimilarNames):
         similar = [name for name in self.tables if name.endswith(f".{asked}")]
         hint = f": did you mean {similar[0]!r}?" if similar else similar_to(asked, self.tables)
         hint = hint or f": its tables are {', '.join(map(repr, self.tables))}"
-        raise KeyError(f"the branch {self._name!r} has no table {asked!r}{hint}")
+        raise UnknownKeyError(f"the branch {self._name!r} has no table {asked!r}{hint}")
 
     def publish(
         self,

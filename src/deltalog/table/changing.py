@@ -515,6 +515,7 @@ class ChangeableTable(ReadableTable):
 
         Args:
             source: rows of any type that `write_deltalake` accepts; they may be larger than memory.
+                Dicts must all have the same keys.
             predicate: the condition for a match of a source row and a table row, as a Spark SQL
                 string or an expression.
             source_alias: additional name of the source in SQL; `source` is always a name.
@@ -574,7 +575,7 @@ class ChangeableTable(ReadableTable):
 
         Args:
             data: rows of any type that `write_deltalake` accepts. Values are converted to the
-                table's types as in a write.
+                table's types as in a write. Dicts must all have the same keys.
             key: the columns that identify a row.
             null_safe: whether NULL keys match each other. Otherwise rows with a NULL key are always
                 inserted.

@@ -111,8 +111,9 @@ def convert_to_deltalake(  # noqa: PLR0913, PLR0917  # deltalake's parameters, a
     Raises:
         TableExistsError: a Delta table already exists, and the mode is `error`.
         SchemaMismatchError: files have different types for the same column.
-        InvalidInputError: there are no Parquet files, a path lacks a partition column, or the
-            Iceberg table uses a feature that Delta lacks, such as default values.
+        InvalidInputError: there are no Parquet files, the directory contains tables, a path lacks a
+            partition column, or the Iceberg table uses a feature that Delta lacks, such as default
+            values.
 
     Cost: one listing, and reading all footers. With statistics, also reading the columns that have
     statistics. For an Iceberg table: its metadata instead of the listing, all files with row-level

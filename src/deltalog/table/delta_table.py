@@ -10,6 +10,7 @@ from abc import ABCMeta
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
 
 from deltalog._util.argument_types import checks_types
+from deltalog._util.call_errors import UnknownNameError
 from deltalog._util.readable import counted
 from deltalog._util.similar_names import suggests_arguments
 from deltalog.catalogs import table_uri as locations
@@ -55,7 +56,7 @@ class _NamesOfTheClass(ABCMeta):
         def __getattr__(cls, name: str) -> NoReturn:
             """Raise the error of an object with the same unknown attribute."""
             __tracebackhide__ = True  # IPython does not show this frame
-            raise AttributeError(arguments.explain_missing(name, dir(cls)))
+            raise UnknownNameError(arguments.explain_missing(name, dir(cls)))
 
 
 @checks_types
@@ -92,10 +93,10 @@ class DeltaTable(MaintainableTable, metaclass=_NamesOfTheClass):
       and the total number of parts. If it raises, the operation stops and deletes its new files.
 
     Args:
-        table_uri: path or URL (`file:///a%20b` is `/a b`). `table@v3` and
-            `table@20240131120000000` select a version or a timestamp, unless a directory has
-            exactly this name. `uc://catalog.schema.table` is a table of the Unity Catalog that the
-            environment configures. A `Store`, or a `NamedTable` of any catalog, is also accepted.
+        table_uri: path or URL (`file:///a%20b` is `/a b`). `table@v3` and `table@2024-01-31`
+            select a version or a timestamp, unless a directory has exactly this name.
+            `uc://catalog.schema.table` is a table of the Unity Catalog that the environment
+            configures. A `Store`, or a `NamedTable` of any catalog, is also accepted.
         version: the version to load; None means the latest.
         storage_options: options with the names of the cloud SDKs, of deltalake or of fsspec; or a
             function that returns new options when credentials expire.
@@ -319,4 +320,4 @@ class DeltaTable(MaintainableTable, metaclass=_NamesOfTheClass):
         def __getattr__(self, name: str) -> NoReturn:
             """Raise an error that suggests deltalake's new name, or a similar name."""
             __tracebackhide__ = True  # IPython does not show this frame
-            raise AttributeError(arguments.explain_missing(name, dir(type(self))))
+            raise UnknownNameError(arguments.explain_missing(name, dir(type(self))))

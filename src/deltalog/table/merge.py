@@ -15,6 +15,7 @@ from deltalog._util.cards import card, folding, grid, plain
 from deltalog._util.readable import counted
 from deltalog._util.similar_names import SimilarNames, suggests_arguments
 from deltalog.data.write.map_columns import with_map_columns
+from deltalog.data.write.same_keys import with_same_keys
 from deltalog.data.write.source import is_rereadable
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import Expression
@@ -49,14 +50,15 @@ def check_source(source: Any, schema: StructType) -> Any:
     """Return the source of a merge, with values of maps as in the schema of the table.
 
     Raises:
-        InvalidInputError: the source is the location of a table.
+        InvalidInputError: the source is the location of a table, or a row lacks a key of another
+            row.
     """
     if isinstance(source, str | PurePath):
         raise InvalidInputError(
             f"cannot merge rows of {str(source)!r}: expected rows, found a location; pass "
             f"DeltaTable({str(source)!r}) for the rows of a table"
         )
-    return with_map_columns(source, schema)
+    return with_map_columns(with_same_keys(source, schema), schema)
 
 
 _MEANT: Final = {

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from deltalog._util.argument_types import checks_types
 from deltalog._util.cached import name_methods_after
+from deltalog._util.call_errors import UnknownNameError
 from deltalog._util.similar_names import similar_to
 from deltalog.errors import InvalidInputError
 from deltalog.operations.alter import SetDomainMetadata
@@ -307,7 +308,7 @@ class TableTransaction(StagedOperations):
                 hint = ": use append(data) or overwrite(data)"
             if name in {"commit", "execute", "rollback", "abort"}:
                 hint = ": `with table.transaction() as tx:` commits at its end, unless it raises"
-            raise AttributeError(f"the transaction has no attribute {name!r}{hint}")
+            raise UnknownNameError(f"the transaction has no attribute {name!r}{hint}")
 
     def __enter__(self) -> Self:
         """Begin a transaction on the latest version."""

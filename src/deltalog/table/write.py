@@ -12,6 +12,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, TypeVar, Unpack
 
 from deltalog._util.argument_types import check_type, kind_of
+from deltalog._util.call_errors import WrongCallError
 from deltalog._util.escaping import name_key
 from deltalog._util.similar_names import similar_to
 from deltalog.catalogs.table_uri import named_table, open_table_context
@@ -116,7 +117,7 @@ def _showing_arguments(function: _Function) -> _Function:
     def called(*args: Any, **options: Any) -> Any:
         __tracebackhide__ = True  # IPython does not show this frame
         if len(args) > _NUM_POSITIONAL:
-            raise TypeError(
+            raise WrongCallError(
                 f"{function.__name__}() takes {_NUM_POSITIONAL} positional arguments (location, "
                 f"data), found {len(args)}; write the names of the others, such as mode='append'"
             )
@@ -218,7 +219,7 @@ def _check_arguments(given: Mapping[str, object]) -> None:
     known = WriteArguments.__annotations__
     for name in given.keys() - known.keys():
         hint = f": {_OTHER_NAMES[name]}" if name in _OTHER_NAMES else similar_to(name, known)
-        raise TypeError(f"write_deltalake() got an unexpected keyword argument {name!r}{hint}")
+        raise WrongCallError(f"write_deltalake() got an unexpected keyword argument {name!r}{hint}")
     for name, value in given.items():
         check_type("write_deltalake", name, value, known[name].__forward_arg__)
 

@@ -49,6 +49,22 @@ def test_operators_build_what_sql_says(built: Expression, sql: str) -> None:
     assert to_sql(built) == sql
 
 
+@pytest.mark.parametrize(
+    ("built", "shown"),
+    [
+        (col("a") > 5, "a > 5"),
+        ((col("a") > 5) & col("b").is_null(), "a > 5 AND b IS NULL"),
+        (col("info.city") == "x", "info.city = 'x'"),
+        (col("`a b`"), "`a b`"),
+        (col("a") > 1.5, "a > 1.5"),
+        (col("a") > 1e300, "a > 1E300"),
+        (~col("a").is_in([1, 2]), "a NOT IN (1, 2)"),
+    ],
+)
+def test_an_expression_is_shown_as_sql(built: Expression, shown: str) -> None:
+    assert repr(built) == str(built) == f"<Expression {shown}>"
+
+
 def test_a_column_is_an_attribute_too() -> None:
     assert col.id.same_as(col("id"))
     assert (col.amount > 5).same_as(parse_sql("amount > 5"))

@@ -110,3 +110,11 @@ def test_what_was_written_is_read(fields: Struct) -> None:
     data = thrift.write_struct(fields)
     assert thrift.read_struct(data) == (fields, len(data))
     assert thrift.pass_struct(data, 0) == len(data)
+
+
+@pytest.mark.parametrize("kind", [thrift.BYTE, thrift.DOUBLE, thrift.TRUE, thrift.BINARY])
+def test_a_list_with_a_wrong_length_takes_no_time(kind: int) -> None:
+    stated = 2**62  # a loop over so many elements would not end
+    data = bytes([1 << 4 | thrift.LIST]) + thrift.list_head(kind, stated) + bytes(10)
+    with pytest.raises(IndexError):
+        thrift.pass_struct(data, 0)

@@ -357,7 +357,7 @@ def test_every_method_with_arguments_is_tried(kind: type) -> None:
         (lambda _: NamedTable(catalog=_any("lake"), name=("s", "t")), "such as FileCatalog("),
         (
             lambda _: NamedTable(catalog=FileCatalog("lake"), name=_any("s.t")),
-            "name='s.t': expected a tuple of names, such as",
+            "name='s.t': expected a tuple of names, here ('s', 't')",
         ),
         (lambda _: QueryBuilder().register("t", _any("path")), "such as DeltaTable('location')"),
         (

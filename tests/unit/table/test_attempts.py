@@ -295,7 +295,7 @@ def test_missing_credentials_say_where_they_are_searched(
 
 def test_a_file_in_the_place_of_a_directory_is_named(tmp_path: Path) -> None:
     (tmp_path / "f").write_text("x")
-    with pytest.raises(DeltaError, match="the location, or a directory above it, is a file"):
+    with pytest.raises(DeltaError, match="f is a file, and a table is a directory"):
         write_deltalake(tmp_path / "f", pa.table({"a": [1]}))
 
 

@@ -22,6 +22,7 @@ import pyarrow.dataset as ds  # noqa: TID251  # only this module imports it, on 
 import pyarrow.fs as pafs
 import pyarrow.types as pt
 
+from deltalog._util.call_errors import UnknownNameError, WrongCallError
 from deltalog._util.kernels import compute
 from deltalog._util.similar_names import similar_to
 from deltalog.data.scan.native import PYARROW, plan_native
@@ -99,7 +100,7 @@ class DeltaDataset(ds.FileSystemDataset):
     def __getattribute__(self, name: str) -> Any:
         """Return an attribute; raise AttributeError for attributes of datasets of files."""
         if name in _OF_FILES:
-            raise AttributeError(
+            raise UnknownNameError(
                 f"a DeltaDataset has no attribute {name!r}, because it is not a list of files"
             )
         return super().__getattribute__(name)
@@ -428,7 +429,7 @@ def _check_scan(filter_: object, options: Mapping[str, object]) -> None:
         if name not in _HINTS:
             meant = "filter" if name in {"filters", "predicate", "where"} else ""
             hint = f": did you mean {meant!r}?" if meant else similar_to(name, _OPTIONS)
-            raise TypeError(f"a scan got an unexpected keyword argument {name!r}{hint}")
+            raise WrongCallError(f"a scan got an unexpected keyword argument {name!r}{hint}")
     if filter_ is not None and not isinstance(filter_, ds.Expression):
         raise InvalidInputError(
             f"cannot filter a dataset by {filter_!r}: expected an expression of pyarrow, such as "

@@ -62,7 +62,7 @@ from deltalog.storage.store import native_path
 from deltalog.storage.stores.local_files import Recent, is_settled, local_state
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Mapping, Sequence
 
     from deltalog.data.scan.plan import Scan
     from deltalog.protocol.deletion_vectors import DeletionBitmap
@@ -283,12 +283,13 @@ def plan_native(scan: Scan, engine: NativeEngine, *, has_filter: bool = True) ->
     are_marked = [one is not None and one["storageType"] is not None for one in vectors]
     verdicts = _verdicts(scan, engine, stored)
     reasons = Counter(one for one in verdicts if isinstance(one, str))
-    members: dict[tuple[int, bool], list[int]] = {}
+    members: dict[tuple[Hashable, bool], list[int]] = {}
     for number, (one, verdict, is_marked) in enumerate(
         zip(stored, verdicts, are_marked, strict=True)
     ):
         if not isinstance(verdict, str):
-            members.setdefault((id(one.schema), is_marked), []).append(number)
+            facts = one.schema.key if has_filter else one.schema.key[:2]
+            members.setdefault((facts, is_marked), []).append(number)
     if len(members) > _MOST_GROUPS:
         reason = f"files of {len(members)} different schemas are too many for one query"
         return NativePlan(scan, engine, num_rest=files.num_rows, reasons=(reason,))
@@ -462,11 +463,13 @@ class _StoredSchema:
         is_rebased: whether the files have dates or timestamps of the hybrid calendar.
         untrusted: the names of columns with bounds that engines may misread (`_has_wrong_bounds`);
             None if the bounds were not read.
+        key: equal for equal facts; the last part is `untrusted`.
     """
 
     schema: pa.Schema
     is_rebased: bool
     untrusted: frozenset[str] | None
+    key: tuple[bytes, bool, frozenset[str] | None]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -600,7 +603,7 @@ def _shared_schema(
     key = schema.serialize().to_pybytes(), is_rebased, untrusted
     if len(_SCHEMAS) >= _MOST_SCHEMAS:
         _SCHEMAS.clear()
-    return _SCHEMAS.setdefault(key, _StoredSchema(schema, is_rebased, untrusted))
+    return _SCHEMAS.setdefault(key, _StoredSchema(schema, is_rebased, untrusted, key))
 
 
 def _stored_columns(

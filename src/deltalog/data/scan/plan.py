@@ -412,7 +412,7 @@ def find_keys(
 
     Cost: see `lookup.look_up`.
     """
-    if spec.predicate is None or not _has_key(snapshot):
+    if spec.predicate is None or not has_key(snapshot):
         return None
     try:
         from deltalog.data.keys.lookup import look_up  # noqa: PLC0415  # needs NumPy
@@ -429,12 +429,13 @@ def find_pruned_keys(
 
     Cost: nothing without a key, not even the list of these files; otherwise see `find_keys`.
     """
-    if not _has_key(snapshot):
+    if not has_key(snapshot):
         return None
     return find_keys(snapshot, spec, pruned.files(TASK_COLUMNS), keys=keys)
 
 
-def _has_key(snapshot: Snapshot) -> bool:
+def has_key(snapshot: Snapshot) -> bool:
+    """Return whether a version has a key index, which needs the predicate of a scan."""
     try:
         return snapshot.configuration.properties.key_index_columns is not None
     except InvalidMetadataError as error:

@@ -38,7 +38,7 @@ import pyarrow.types as pt
 from deltalog._util.kernels import compute, pc
 from deltalog._util.small_arrays import no_rows
 from deltalog.data.scan.native import FEW_ROWS, POLARS, directory_columns, plan_native
-from deltalog.data.scan.plan import plan_scan
+from deltalog.data.scan.plan import has_key, plan_scan
 from deltalog.data.scan.rows import require_library
 from deltalog.errors import DeltaError
 from deltalog.expressions import columns as columns_of
@@ -128,7 +128,7 @@ class PolarsDataset:
         is_counted = projection == [] and filter_columns is None and limit is None
         names = schema.names if projection is None else projection or schema.names[:1]
         predicate = None
-        if pyarrow_predicate is not None:
+        if pyarrow_predicate is not None and self._should_prune():
             predicate = pruning_predicate(pyarrow_predicate, self.snapshot)
         scan = plan_scan(
             self.snapshot,
@@ -144,6 +144,17 @@ class PolarsDataset:
         has_filter = filter_columns is not None
         found = files_frame(plan_native(scan, POLARS, has_filter=has_filter), has_filter=has_filter)
         return (_rows(scan, is_empty=projection == []) if found is None else found), _KEY
+
+    def _should_prune(self) -> bool:
+        """Whether to exclude files by their statistics in the log.
+
+        Polars excludes row groups by the statistics in footers, which takes less time for a few
+        files than translating its filter. A key index needs the filter.
+        """
+        return self.snapshot.num_files > _FEW_FILES or has_key(self.snapshot)
+
+
+_FEW_FILES: Final = 4
 
 
 # Polars passes the key of an earlier answer; each answer is new, so one key is enough.

@@ -128,8 +128,10 @@ def _read_local(
             tasks = chain([task], tasks)
             break
         with meter.measuring():
-            pieces_of_task = read_pieces(task)
-        for batches in pieces_of_task:
+            file = _open(task)
+        for piece in file.pieces():  # many if the index does not fit the file
+            with meter.measuring():
+                batches = piece.read()
             yield from batches
     most = _FEW_FILES if files_ahead else 1
     some = list(islice(tasks, most + 1))

@@ -8,6 +8,7 @@ Protocol: Snapshots, Action Reconciliation
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
@@ -349,7 +350,7 @@ class Snapshot:
                     protocol=self.protocol if protocol is None else protocol,
                     metadata=self.metadata if metadata is None else metadata,
                 )
-        newest = _open(context)
+        newest = self._open_newest(context)
         # A new id alone is no error, because CREATE OR REPLACE changes the id within the same log.
         if same_table and newest.metadata.id != self.metadata.id and not self.is_in_place():
             raise TableNotFoundError(
@@ -358,6 +359,19 @@ class Snapshot:
                 f"{newest.metadata.id!r}; nothing was changed; open the table again"
             )
         return newest
+
+    def _open_newest(self, context: TableContext) -> Snapshot:
+        try:
+            return _open(context)
+        except TableNotFoundError as error:
+            if error.log_begins:
+                raise
+            found, _ = _found(self.store)
+            raise TableNotFoundError(
+                f"cannot continue from version {self.version} of {self.store.root}: the table was "
+                f"deleted after it was opened; found {found}. Nothing was changed; write_deltalake "
+                "or DeltaTable.create makes a new table"
+            ) from None
 
     def is_in_place(self) -> bool:
         """Return whether the log still contains this version. Cost: one request."""
@@ -627,7 +641,8 @@ def check_new_location(store: Store) -> None:
         store: store of the new table.
 
     Raises:
-        InvalidInputError: the location belongs to another table, or is the name of a shared table.
+        InvalidInputError: the location belongs to another table, or is the name of a shared table,
+            or a local file has the name of the directory or of a parent directory.
 
     Cost: nothing, unless a directory of the location has such a name; then a listing for each.
     """
@@ -636,6 +651,7 @@ def check_new_location(store: Store) -> None:
             f"cannot create a table at {store.root}: it is the name of a shared table, which is "
             "read-only; deltalog.sharing.SharedTable reads it"
         )
+    _check_no_file(store)
     names = store.root.rstrip("/").split("/")
     for number, (before, name) in enumerate(pairwise(names), 1):
         above = "/".join(names[:number])
@@ -658,7 +674,27 @@ def check_new_location(store: Store) -> None:
         )
 
 
+def _check_no_file(store: Store) -> None:
+    """Raise if a local file has the name of the table's directory, or of one above it."""
+    local = native_path(store, "")
+    if local is None:
+        return
+    path = Path(local)
+    with suppress(OSError):
+        above = next((place for place in (path, *path.parents) if place.exists()), path)
+        if above.is_file():
+            raise InvalidInputError(
+                f"cannot create a table at {store.root}: {above} is a file, and a table is a "
+                "directory; choose another location"
+            )
+
+
 _SHOWN: Final = 3
+_YEAR: Final = len("2024")
+_VARIABLE: Final = re.compile(r"\$\{?[A-Za-z_]\w*\}?|%[A-Za-z_]\w*%")
+_WILDCARD: Final = re.compile(r"[*?\[{]")
+_ODD: Final = re.compile(r"(?:\A|/)\s|\s(?:/|\Z)|[$*?\[{\x00-\x1f]")
+"""Names in a location that are shown in quotes: with blanks at an end, or with signs of a shell."""
 _MOST_PARTITION_COLUMNS: Final = 5
 _PARQUET: Final = (".parquet", ".parq")
 # Directory that another table format creates in a table's directory → its owner in the message.
@@ -677,7 +713,8 @@ def absent_table(store: Store) -> TableNotFoundError:
     found, advice = _found(store)
     if ".share#" in store.root:
         advice = "deltalog.sharing.SharedTable opens a table of a share"
-    text = f"cannot open {store.root}: expected a Delta table, found {found}"
+    shown = repr(store.root) if _ODD.search(store.root) else store.root
+    text = f"cannot open {shown}: expected a Delta table, found {found}"
     return TableNotFoundError(f"{text}; {advice}" if advice else text)
 
 
@@ -726,8 +763,24 @@ def _found_in_directory(store: Store) -> tuple[str, str]:
         return "an empty directory", "write_deltalake or DeltaTable.create makes a table in it"
     bare, at, version = store.root.rpartition("@")
     if at and version.isdecimal() and _has_table_at(store, bare):
-        return "nothing there", f"a version is written with v, as in {bare}@v{int(version)}"
-    return "nothing there", "check the location; write_deltalake makes a new table"
+        advice = f"a version is written with v, as in {bare}@v{int(version)}"
+        is_date = len(version) >= _YEAR
+        return "nothing there", advice + f", and a date as in {bare}@2024-01-31" * is_date
+    return "nothing there", _advice_on(store.root)
+
+
+def _advice_on(root: str) -> str:
+    """Return what to do about a location where nothing is."""
+    if any(name != name.strip() for name in root.split("/")):
+        return "a name in the location begins or ends with a blank; remove it"
+    if found := _VARIABLE.search(root):
+        return (
+            f"variables such as {found[0]} are not replaced in a location; "
+            "os.path.expandvars(location) replaces them"
+        )
+    if _WILDCARD.search(root):
+        return "a location has no wildcards; open each table by its own location"
+    return "check the location; write_deltalake makes a new table"
 
 
 def _holds_parquet(store: Store, files: Sequence[str], directories: Sequence[str]) -> bool:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, Self, TypeVar, overload
 
+from deltalog._util.call_errors import UnknownNameError
 from deltalog.errors import InvalidInputError, InvalidMetadataError
 
 if TYPE_CHECKING:
@@ -565,14 +566,14 @@ class TableProperties:
             public = [one for one in dir(type(self)) if not one.startswith("_")]
             close = [] if name.startswith("_") else get_close_matches(name, public, n=1)
             hint = f": did you mean {close[0]!r}?" if close else ""
-            raise AttributeError(f"there is no table property {name!r}{hint}")
+            raise UnknownNameError(f"there is no table property {name!r}{hint}")
 
     def __repr__(self) -> str:
         return f"TableProperties({dict(self.configuration)!r})"
 
     def _repr_html_(self) -> str:
         """Return the notebook card: the properties that are set, then other defaults."""
-        from deltalog._util.cards import card, folding, grid  # noqa: PLC0415  # needed only in notebooks
+        from deltalog._util.cards import card, folding, grid, plain  # noqa: PLC0415  # needed only in notebooks
 
         known = {key: one for one in PROPERTIES.values() for key in (one.key, *one.aliases)}
         given = [
@@ -587,7 +588,9 @@ class TableProperties:
         ]
         return card(
             "Table properties",
-            folding(f"{len(given)} set", grid(given, ("property", "value", "default", "meaning"))),
+            folding(f"{len(given)} set", grid(given, ("property", "value", "default", "meaning")))
+            if given
+            else plain("no property is set"),
             folding("defaults", grid(rest, ("property", "value", "meaning")), is_open=False),
         )
 

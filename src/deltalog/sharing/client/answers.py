@@ -65,15 +65,15 @@ class VersionHead:
     size_bytes: int | None = None
     num_files: int | None = None
 
-    def __call__(self, *_args: object, **_options: object) -> NoReturn:
+    def __call__(self, num_rows: object = 5, *_args: object, **_options: object) -> NoReturn:
         """Refuse a call: `DeltaTable.head()` returns rows, but `SharedTable.head` is this object.
 
         Raises:
             InvalidInputError: always.
         """
         raise InvalidInputError(
-            "cannot call SharedTable.head: it is the version, protocol and metadata of a table; "
-            "scan(limit=5) returns rows"
+            "cannot call SharedTable.head: it is no method, but the version, protocol and metadata "
+            f"of the table; scan(limit={num_rows}) reads its first rows"
         )
 
     @property

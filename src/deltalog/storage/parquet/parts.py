@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq  # noqa: TID251  # allowed in this package
 import pyarrow.types as pt
 
-from deltalog._util.paths import join
+from deltalog._util.paths import LOG_DIRECTORY, join
 from deltalog._util.small_arrays import small_array
 from deltalog.errors import (
     DataFileMissingError,
@@ -219,8 +219,11 @@ def guarded(store: Store, path: str, act: Callable[[], _Result]) -> _Result:
 
 
 def _unreadable(store: Store, path: str, error: Exception) -> DataFileUnreadableError:
+    is_of_log = path.startswith(f"{LOG_DIRECTORY}/")  # the reader of the log gives its own advice
+    advice = "" if is_of_log else f"; {DataFileUnreadableError.ADVICE}"
+    reason = f"{type(error).__name__}: {error}"
     return DataFileUnreadableError(
-        f"cannot read {join(store.root, path)!r} as Parquet: {type(error).__name__}: {error}"
+        f"cannot read {join(store.root, path)!r} as Parquet: {reason}{advice}"
     )
 
 

@@ -286,6 +286,8 @@ def _pass_list(data: bytes, position: int) -> int:
         length, position = varint(data, position)
     if kind in BOOLEANS:  # in a list, each boolean is one byte
         return position + length
+    if kind in _SIZES:  # the length may be wrong, so there must be no loop that reads no byte
+        return position + length * _SIZES[kind]
     if kind in INTEGERS:
         for _ in range(length):
             while data[position] > 127:

@@ -15,9 +15,11 @@ from weakref import WeakValueDictionary
 
 import pyarrow as pa
 
+from deltalog._util.call_errors import UnknownNameError
 from deltalog._util.kernels import exact_sum
 from deltalog._util.readable import amount, counted, details, outcome, readable_size, repaired
 from deltalog.errors import DeltaError
+from deltalog.log.branches import branch_of, named_root
 from deltalog.protocol.features import logical_clustering_columns
 
 if TYPE_CHECKING:
@@ -54,7 +56,7 @@ class ShownFacts(dict[str, Any]):
             """Raise an error that says how to get a value."""
             __tracebackhide__ = True  # IPython does not show this frame
             close = name if name in self else next(iter(get_close_matches(name, self, 1)), "name")
-            raise AttributeError(
+            raise UnknownNameError(
                 f"a {type(self).__name__} has no attribute {name!r}: it is a dictionary, use "
                 f"[{close!r}]"
             )
@@ -287,7 +289,8 @@ def _facts(snapshot: Snapshot) -> dict[str, str]:
     protocol, configuration = snapshot.protocol, snapshot.configuration
     facts = {
         "description": snapshot.metadata.description or "",
-        "location": snapshot.store.root,
+        "location": named_root(snapshot.store),
+        "branch": _branch(snapshot),
         "version": f"{snapshot.version} ({_moment(snapshot.commit_timestamp_ms)})",
         "rows": _num_rows(snapshot),
         "files": f"{snapshot.num_files:,}, {readable_size(total_size_bytes(snapshot))}",
@@ -298,6 +301,15 @@ def _facts(snapshot: Snapshot) -> dict[str, str]:
         "properties": ", ".join(f"{k}={v}" for k, v in snapshot.metadata.configuration.items()),
     }
     return {name: text for name, text in facts.items() if text}
+
+
+def _branch(snapshot: Snapshot) -> str:
+    """Return the name of a branch, the version at which it starts, and its end; "" for main."""
+    found = branch_of(snapshot.store)
+    if found is None:
+        return ""
+    expiry = "" if found.expires_ms is None else f"; expires {_moment(found.expires_ms)}"
+    return f"{found.name}, from version {found.base_version} of main{expiry}"
 
 
 def _num_rows(snapshot: Snapshot) -> str:

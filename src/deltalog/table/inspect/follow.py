@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, Self, TypeVar
 
 import pyarrow as pa
 
+from deltalog._util.call_errors import WrongCallError
 from deltalog._util.clock import Clock, Moment, SystemClock
 from deltalog._util.json import dumps, loads
 from deltalog._util.kernels import compute
@@ -616,8 +617,7 @@ class Steps(Iterator[StepT]):
 
         def __getitem__(self, key: object) -> NoReturn:
             """Raise an error that says how to get one step."""
-            __tracebackhide__ = True  # IPython does not show this frame
-            raise TypeError(
+            raise WrongCallError(
                 "steps have no positions, because each is read once: use next(steps, None) for the "
                 "next step, or list(steps) for all"
             )

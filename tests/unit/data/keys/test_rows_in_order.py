@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from deltalog import DeltaTable, write_deltalake
 from deltalog._util.clock import WaitMeter
-from deltalog.data.scan import reader
+from deltalog.data.scan import pieces, reader
 from deltalog.data.scan.pieces import Piece
 
 NUM_FILES = 8
@@ -108,3 +110,24 @@ def test_files_with_many_indexed_rows_are_read_by_several_threads(
     assert table.scan(predicate=f"id IN ({ids})").to_table().num_rows == 40 * NUM_FILES
     assert threads
     assert not any(threads)
+
+
+def test_a_file_that_does_not_fit_the_index_is_read_in_pieces(
+    tmp_path: Path, threads: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_deltalake(tmp_path, pa.table({"id": range(100)}))
+    table = DeltaTable(tmp_path)
+    table.alter.set_key_index(["id"])
+    table.optimize.key_index()
+    (file,) = tmp_path.glob("*.parquet")
+    pq.write_table(pa.table({"id": range(200)}), file, row_group_size=50)
+    monkeypatch.setattr(reader, "WaitMeter", Working)
+    monkeypatch.setattr(pieces, "_PIECE_ROWS", 50)
+    threads.clear()
+    # Also row groups without the id, because the statistics do not matter without a predicate.
+    (task,) = table.scan(predicate="id = 7").tasks()
+    assert task.indexed is not None
+    batches = reader.read_tasks([replace(task, spec=replace(task.spec, predicate=None))])
+    assert next(batches).num_rows == 50
+    assert len(threads) == 1  # the memory of one piece
+    assert sum(batch.num_rows for batch in batches) == 150

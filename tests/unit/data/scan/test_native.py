@@ -492,6 +492,17 @@ def test_a_replaced_file_is_planned_anew(tmp_path: Path) -> None:
     assert group.columns == (StoredColumn("id", is_same=False),)
 
 
+def test_groups_do_not_depend_on_earlier_plans(tmp_path: Path) -> None:
+    scan = scan_of(tmp_path, [("s", "string")], {"s": ["a", "b"]}, {"s": ["c"]})
+    for name in ("part-0.parquet", "part-1.parquet"):
+        os.utime(tmp_path / name, (1_700_000_000, 1_700_000_000))
+    assert sizes(plan_native(scan, POLARS)) == [2]
+    os.utime(tmp_path / "part-1.parquet", (1_600_000_000, 1_600_000_000))
+    # The bounds of only one of the files are known now.
+    assert sizes(plan_native(scan, POLARS, has_filter=False)) == [2]
+    assert sizes(plan_native(scan, POLARS)) == [2]
+
+
 def test_bounds_are_only_read_if_the_engine_may_compare_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import evaluate, resolve
+from deltalog.expressions.nodes import as_calls
 from deltalog.protocol.features.rule_sql import in_words_of_spark, is_of_delta_rs, parse_rule
 from deltalog.schema import Field, StructType, VariantType
 
@@ -30,7 +31,7 @@ MOMENT = dt.datetime(2024, 1, 1, 0, 0, 0, 500000)  # noqa: DTZ001  # it has none
 
 
 def _read(text: str) -> str:
-    return repr(parse_rule(text, SCHEMA))
+    return as_calls(parse_rule(text, SCHEMA))
 
 
 @pytest.mark.parametrize(

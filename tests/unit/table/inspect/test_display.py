@@ -7,6 +7,7 @@ import json
 import pickle
 import re
 import sys
+from datetime import timedelta
 from html.parser import HTMLParser
 from pathlib import Path
 from types import ModuleType
@@ -330,6 +331,30 @@ def test_values_of_a_card_are_as_people_read_them() -> None:
     assert "30 rows" in page
     assert rows.count(["<b>"]) == 20
     assert "<b>" not in page
+
+
+def test_the_card_of_a_branch_says_so(tmp_path: Path) -> None:
+    write_deltalake(tmp_path / "t", [{"id": 1}])
+    write_deltalake(tmp_path / "t", [{"id": 2}], mode="append")
+    table = DeltaTable(tmp_path / "t")
+    draft = table.branch("nightly")
+    cells = _Cells(draft._repr_html_()).rows
+    assert ["branch", "nightly, from version 1 of main"] in cells
+    assert ["location", f"{tmp_path / 't'}@nightly"] in cells
+    assert not any(row[:1] == ["branch"] for row in _Cells(table._repr_html_()).rows)
+    soon = table.branch("soon", expires_after=timedelta(days=1))
+    assert (
+        "; expires 2"
+        in next(row for row in _Cells(soon._repr_html_()).rows if row[0] == "branch")[1]
+    )
+
+
+def test_a_table_without_properties_shows_only_defaults(tmp_path: Path) -> None:
+    write_deltalake(tmp_path / "t", [{"id": 1}])
+    page = DeltaTable(tmp_path / "t").properties._repr_html_()
+    assert "no property is set" in page
+    assert "0 set" not in page
+    assert ["delta.appendOnly", "false", "Refuse to delete or change rows."] in _Cells(page).rows
 
 
 def test_properties_show_what_is_set_and_what_holds_by_default(tmp_path: Path) -> None:

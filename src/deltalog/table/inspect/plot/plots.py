@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import pyarrow as pa
 
+from deltalog._util.call_errors import WrongCallError
 from deltalog._util.kernels import arrow, compute, pc
 from deltalog._util.readable import FILE, counted
 from deltalog._util.similar_names import SimilarNames
@@ -60,7 +61,7 @@ class TablePlots(SimilarNames):
 
     def __call__(self, *_: object, **__: object) -> NoReturn:
         """Raise an error that names the pictures."""
-        raise TypeError(f"a table has several plots: call one of {self._names()}")
+        raise WrongCallError(f"a table has several plots: call one of {self._names()}")
 
     def _names(self) -> str:
         return ", ".join(name for name in vars(TablePlots) if not name.startswith("_"))

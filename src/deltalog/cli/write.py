@@ -1,0 +1,350 @@
+"""`deltalog write`: write the rows of a file to a table.
+
+This module opens CSV, JSON and Parquet files, and explains what is wrong with a file.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import pyarrow as pa
+import typer
+
+from deltalog._util.escaping import name_key
+from deltalog._util.readable import counted
+from deltalog.cli.application import (
+    As,
+    Location,
+    Options,
+    OutputFormat,
+    command,
+    open_table,
+    print_record,
+    print_text,
+    storage_options,
+)
+from deltalog.errors import InvalidInputError, TableNotFoundError
+from deltalog.schema import to_arrow_type
+from deltalog.schema.types import DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ, PrimitiveType
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from deltalog.schema import DataType, StructType
+
+
+class SourceKind(StrEnum):
+    """The formats of files that `deltalog write` reads."""
+
+    CSV = "csv"
+    JSON = "json"
+    PARQUET = "parquet"
+
+
+class WriteMode(StrEnum):
+    """What `deltalog write` does if the table exists."""
+
+    ERROR = "error"
+    APPEND = "append"
+    OVERWRITE = "overwrite"
+    IGNORE = "ignore"
+
+
+class SchemaMode(StrEnum):
+    """How `deltalog write` changes the schema of an existing table."""
+
+    MERGE = "merge"
+    OVERWRITE = "overwrite"
+
+
+@command("write")
+def write(  # noqa: PLR0917  # callers need each parameter
+    table: Location,
+    file: Annotated[str, typer.Argument(help="A CSV, JSON or Parquet file. - reads stdin.")],
+    mode: Annotated[
+        WriteMode, typer.Option("--mode", "-m", help="What to do if the table exists.")
+    ] = WriteMode.ERROR,
+    partition_by: Annotated[
+        str | None, typer.Option("--partition-by", "-p", help="Columns, with commas.")
+    ] = None,
+    schema_mode: Annotated[
+        SchemaMode | None,
+        typer.Option("--schema-mode", help="Add new columns, or replace the schema."),
+    ] = None,
+    kind: Annotated[
+        SourceKind | None, typer.Option("--from", help="The file's format; default: its suffix.")
+    ] = None,
+    delimiter: Annotated[
+        str | None,
+        typer.Option(
+            "--delimiter",
+            "-d",
+            metavar="<sign>",
+            help="What separates the values of a CSV file, such as ; or tab; default: a comma.",
+        ),
+    ] = None,
+    option: Options = None,
+    form: As = OutputFormat.TABLE,
+) -> None:
+    """Write the rows of a file to a new or an existing table.
+
+    A JSON file has one object per line.
+
+    Example: deltalog write flights delays.csv --mode append
+    """
+    from deltalog.table.write import write_by  # noqa: PLC0415  # only this command writes rows
+
+    _check_order(table, file)
+    source = RowsFile.of(file, kind, delimiter)
+    options: Any = {
+        "mode": mode.value,
+        "schema_mode": None if schema_mode is None else schema_mode.value,
+    }
+    with source.rows(_target(table, option, options)) as rows:
+        committed = write_by(
+            None,
+            table,
+            rows,
+            partition_by=None if partition_by is None else partition_by.split(","),
+            storage_options=storage_options(option),
+            **options,
+        )
+    if committed is None:  # the table exists, and the mode is ignore
+        version = open_table(table, option).version()
+        if form is OutputFormat.TABLE:
+            print_text(f"nothing written: the table exists, at version {version}")
+        else:
+            print_record({"version": version, "rows": 0}, form)
+        return
+    rows_written = int(committed.metrics.get("numOutputRows", 0))
+    if form is OutputFormat.TABLE:
+        print_text(f"{counted(rows_written, 'row')} written as version {committed.version}")
+    else:
+        print_record({"version": committed.version, "rows": rows_written}, form)
+
+
+def _check_order(table: str, file: str) -> None:
+    """Raise if the file is given before the table."""
+    is_source = _suffix(table) in _SUFFIXES and Path(table).is_file()
+    if is_source and file != "-" and not Path(file).is_file():
+        raise InvalidInputError(
+            f"cannot write to {table!r}: it is a file. The table is the first argument: "
+            f"deltalog write {file} {table}"
+        )
+
+
+def _target(table: str, option: list[str] | None, options: dict[str, Any]) -> StructType | None:
+    """Return the schema of an existing table, unless the write replaces it."""
+    if options["schema_mode"] == "overwrite":
+        return None
+    try:
+        return open_table(table, option).schema()
+    except TableNotFoundError:
+        return None
+
+
+# --- the file with the rows
+
+
+_TAB: Final = "\t"
+_SUFFIXES: Final = {
+    "csv": (SourceKind.CSV, ","),
+    "tsv": (SourceKind.CSV, _TAB),
+    "json": (SourceKind.JSON, ""),
+    "jsonl": (SourceKind.JSON, ""),
+    "ndjson": (SourceKind.JSON, ""),
+    "parquet": (SourceKind.PARQUET, ""),
+}
+"""Suffix of a file's name → the format, and what separates the values of a row."""
+_BY_PANDAS: Final = "write its sheet to a CSV file, or read it with pandas.read_excel in Python"
+_OTHERWISE: Final = {
+    **dict.fromkeys(("xlsx", "xlsm", "xls", "ods"), _BY_PANDAS),
+    **dict.fromkeys(
+        ("gz", "bz2", "xz", "zst"),
+        "decompress it, as in gunzip -c FILE | deltalog write TABLE - --from csv",
+    ),
+    **dict.fromkeys(
+        ("arrow", "arrows", "feather", "ipc", "orc", "avro"),
+        "read it in Python, and pass the rows to write_deltalake",
+    ),
+}
+"""Suffix of a file that this command does not read → what to do."""
+_SEPARATORS: Final = {";": "';'", _TAB: "tab", "|": "'|'"}
+"""What may separate values instead of commas → how to write it in a shell."""
+_HEADER_BYTES: Final = 1 << 16
+_ARROW_PREFIX: Final = re.compile(r"^.*?(?:input source '[^']*'|<Buffer>): |\bInvalid: ", re.DOTALL)
+"""What Arrow says before the reason why it cannot read a file."""
+
+
+def _suffix(file: str) -> str:
+    return file.rpartition(".")[2].lower()
+
+
+class RowsFile:
+    """A file of rows, or standard input.
+
+    Args:
+        file: the path of the file; `-` is standard input.
+        kind: the format of the file.
+        delimiter: what separates the values of a CSV file; None means a comma, if no other sign is
+            likely.
+    """
+
+    def __init__(self, file: str, kind: SourceKind, delimiter: str | None) -> None:
+        self._file = file
+        self._kind = kind
+        self._delimiter = delimiter
+
+    @classmethod
+    def of(cls, file: str, kind: SourceKind | None, delimiter: str | None) -> RowsFile:
+        """Return the file with its format, which its suffix tells if it is not given.
+
+        Raises:
+            InvalidInputError: the format is unknown, or the delimiter is not one character.
+        """
+        suffix = _suffix(file)
+        known, usual = _SUFFIXES.get(suffix, (None, ""))
+        if kind is None and known is None:
+            advice = "its format is unknown; add --from csv, json or parquet"
+            if suffix in _OTHERWISE:
+                advice = f"files of the format {suffix} are not supported; {_OTHERWISE[suffix]}"
+            raise InvalidInputError(f"cannot write {file!r}: {advice}")
+        chosen = kind or known or SourceKind.CSV
+        if delimiter is not None:
+            if chosen is not SourceKind.CSV:
+                raise InvalidInputError(
+                    f"cannot read {file!r} as {chosen.value} with --delimiter: only CSV files have "
+                    "delimiters"
+                )
+            delimiter = {"tab": _TAB, r"\t": _TAB}.get(delimiter.lower(), delimiter)
+            if len(delimiter) != 1 or not delimiter.isascii():
+                raise InvalidInputError(
+                    f"cannot use --delimiter {delimiter!r}: expected one ASCII character, or tab"
+                )
+        elif usual == _TAB:
+            delimiter = usual
+        return cls(file, chosen, delimiter)
+
+    @contextmanager
+    def rows(self, target: StructType | None) -> Iterator[Any]:
+        """Yield the rows of the file, which are read in batches.
+
+        Args:
+            target: the columns of the table to which the rows are written; None if it does not
+                exist.
+
+        Raises:
+            InvalidInputError: the file does not exist, or is not of this format.
+        """
+        with TemporaryDirectory() as directory:
+            path = Path(self._file)
+            if self._file == "-":
+                path = Path(directory) / "stdin"
+                with path.open("wb") as copy:
+                    shutil.copyfileobj(sys.stdin.buffer, copy)
+            if not path.exists():
+                raise InvalidInputError(f"cannot read {self._file!r}: there is no such file")
+            try:
+                found = self._opened(path, target)
+            except (pa.ArrowInvalid, OSError) as error:
+                raise self._unreadable(error) from error
+            try:
+                yield found
+            except pa.ArrowInvalid as error:
+                raise self._unreadable(error) from error
+
+    def _opened(self, path: Path, target: StructType | None) -> Any:
+        """Open a file. Its columns in the table are strings if Arrow's types would change values.
+
+        Arrow would read "00705" as a number, and "2024-01-01" in JSON as a timestamp. The write
+        converts the strings to the types of the table.
+        """
+        import pyarrow.dataset as ds  # noqa: PLC0415, TID251  # reads a file of the user, only here
+
+        known = {} if target is None else {name_key(field.name): field.type for field in target}
+        match self._kind:
+            case SourceKind.PARQUET:
+                return ds.dataset(path, format="parquet")
+            case SourceKind.CSV:
+                return self._opened_csv(path, known, ds)
+            case SourceKind.JSON:
+                return self._opened_json(path, known, ds)
+
+    def _opened_csv(self, path: Path, known: dict[str, DataType], kinds: Any) -> Any:
+        from pyarrow import csv  # noqa: PLC0415  # only this function needs it
+
+        if self._delimiter is None:
+            self._check_delimiter(path)
+        # Only an empty cell without quotes is NULL.
+        options = csv.ConvertOptions(
+            null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False
+        )
+        parse = csv.ParseOptions(delimiter=self._delimiter or ",")
+        form = {"parse_options": parse, "convert_options": options}
+        found = kinds.dataset(path, format=kinds.CsvFileFormat(**form))
+        options.column_types = {
+            name: pa.string() for name in found.schema.names if name_key(name) in known
+        }
+        return kinds.dataset(path, format=kinds.CsvFileFormat(**form))
+
+    def _check_delimiter(self, path: Path) -> None:
+        """Raise if the first line has no comma, but another sign that separates values."""
+        line = _beginning(path).partition("\n")[0].rstrip("\r")
+        if not line.replace(_TAB, "").isprintable():
+            return  # compressed, or no text
+        bare = re.sub(r'"[^"]*"', "", line)
+        sign = next((sign for sign in _SEPARATORS if sign in bare), None)
+        if sign is not None and "," not in bare:
+            raise InvalidInputError(
+                f"cannot read {self._name} as csv: its first line {line[:60]!r} has no comma; add "
+                f"--delimiter {_SEPARATORS[sign]}, or --delimiter , if it is one column"
+            )
+
+    def _opened_json(self, path: Path, known: dict[str, DataType], kinds: Any) -> Any:
+        from pyarrow import json  # noqa: PLC0415  # only this function needs it
+
+        if _beginning(path).lstrip().startswith("["):
+            raise InvalidInputError(
+                f"cannot read {self._name} as json: expected one object per line, found an array; "
+                "jq -c '.[]' FILE prints one item per line"
+            )
+        found = kinds.dataset(path, format="json")
+        types = {name: _json_type(known.get(name_key(name))) for name in found.schema.names}
+        fields = [pa.field(name, one) for name, one in types.items() if one is not None]
+        if not fields:
+            return found
+        options = json.ParseOptions(explicit_schema=pa.schema(fields))
+        return json.open_json(path, parse_options=options)
+
+    @property
+    def _name(self) -> str:
+        return "standard input" if self._file == "-" else repr(self._file)
+
+    def _unreadable(self, error: Exception) -> InvalidInputError:
+        """Return an error with the reason only, without Arrow's description of what it did."""
+        reason = _ARROW_PREFIX.sub("", str(error)).strip().rstrip(".")
+        return InvalidInputError(f"cannot read {self._name} as {self._kind.value}: {reason}")
+
+
+def _beginning(path: Path) -> str:
+    """Return the beginning of a file, without a byte-order mark; empty for a directory."""
+    if not path.is_file():
+        return ""
+    with path.open("rb") as file:
+        return file.read(_HEADER_BYTES).decode("utf-8-sig", "replace")
+
+
+def _json_type(kind: DataType | None) -> Any:
+    """Return the type as which a column of JSON is read; None lets Arrow choose."""
+    if not isinstance(kind, PrimitiveType):
+        return None
+    if kind.is_decimal:
+        return to_arrow_type(kind)
+    return pa.string() if kind in {STRING, DATE, TIMESTAMP, TIMESTAMP_NTZ} else None
