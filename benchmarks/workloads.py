@@ -462,7 +462,7 @@ WORKLOADS = (
         other_table="keyed_large_plain",
         why=(
             "the keys are in 1,000 pages of 200 files, which are read to compare them. In a warm "
-            "process, that takes 0.33 to 0.38 s of processor time, nearly all of it in Python, so "
+            "process, that takes 0.24 to 0.29 s of processor time, nearly all of it in Python, so "
             "a second core hardly helps"
         ),
     ),
