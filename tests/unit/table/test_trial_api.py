@@ -104,10 +104,10 @@ def test_a_table_is_no_context_manager(table: DeltaTable) -> None:
         (lambda t: t.alter.add_columns([_foreign_field()]), "a Field of deltalake"),
         (lambda _: Field("x", "int"), "cannot make a type of 'int': did you mean 'integer'"),
         (lambda _: _any(Field)("x", 5), "5, an int: expected a type"),
-        (lambda _: _any(FileCatalog("/tmp")).list_tables("s"), r"such as \('s',\)"),  # noqa: S108  # not read
+        (lambda _: _any(FileCatalog("/tmp")).list_tables("s"), r"here \('s',\)"),  # noqa: S108  # not read
         (
             lambda _: _any(NamedTable)(catalog=FileCatalog("/tmp"), name="s.t"),  # noqa: S108  # not read
-            r"such as \('s', 't'\)",
+            r"here \('s', 't'\)",
         ),
         (
             lambda t: t.merge({"x": [1]}, "source.id = target.id").when_matched_delete().execute(),
