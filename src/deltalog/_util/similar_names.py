@@ -39,7 +39,8 @@ _SYNONYMS: Final = {
     **dict.fromkeys(("select", "cols", "column"), ("columns",)),
     **dict.fromkeys(("set", "values", "assignments"), ("updates", "new_values")),
     **dict.fromkeys(
-        ("timestamp", "as_of", "asOf", "versionAsOf", "snapshot"), ("version", "target")
+        ("timestamp", "as_of", "asOf", "versionAsOf", "version_as_of", "snapshot"),
+        ("version", "target"),
     ),
     **dict.fromkeys(("alias", "as_"), ("target_alias",)),
     **dict.fromkeys(("options", "storageOptions"), ("storage_options",)),

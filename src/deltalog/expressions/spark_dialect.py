@@ -53,6 +53,16 @@ _MESSAGES: Final = {
 }
 
 
+_METHODS: Final = {
+    **dict.fromkeys(("isin", "is_in"), "write column IN (1, 2)"),
+    **dict.fromkeys(("isnull", "is_null", "isna"), "write column IS NULL"),
+    **dict.fromkeys(("isnotnull", "is_not_null", "notnull", "notna"), "write column IS NOT NULL"),
+    "between": "write column BETWEEN 1 AND 2",
+    "like": "write column LIKE 'a%'",
+}
+"""Methods of columns in Python → their SQL."""
+
+
 class SparkValues(SparkParser):
     """The grammar of one operand of a comparison."""
 
@@ -311,10 +321,10 @@ class SparkValues(SparkParser):
         if kwargs.get("anonymous") and self._next.token_type is TokenType.L_PAREN:
             name = self._curr.text
             self._advance()
-            self.raise_error(
-                "functions of a schema or catalog cannot be used here; a method of Python is a "
-                f"function, as in {name}(column)"
+            meant = _METHODS.get(
+                name.lower(), f"a method of Python is a function, as in {name}(column)"
             )
+            self.raise_error(f"functions of a schema or catalog cannot be used here; {meant}")
         return super()._parse_function(*args, **kwargs)
 
     def _parse_bracket_key_value(self, *_: Any, **__: Any) -> Expr | None:

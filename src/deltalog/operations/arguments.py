@@ -109,6 +109,12 @@ _MEANT: Final = {
     "copy": "clone(location)",
     **dict.fromkeys(("show", "display"), "head(), or print(table.to_polars())"),
     **dict.fromkeys(("alias", "as_"), "merge(…, target_alias=…), or the name of a table in sql()"),
+    "to_dask": "to_pyarrow_dataset(), or deltalog.dask.read(table)",
+    "to_ray": "to_pyarrow_dataset(), or deltalog.ray.read(table)",
+    "to_spark": "to_pandas(), or on Spark deltalog.spark.read(spark, location)",
+    "to_datafusion": "to_pyarrow_dataset(), which DataFusion registers",
+    **dict.fromkeys(("to_numpy", "to_torch", "to_ibis"), "to_pandas() or to_pyarrow_table()"),
+    **dict.fromkeys(("cleanup", "clean"), "cleanup_metadata() for the log, vacuum() for files"),
     **dict.fromkeys(
         ("as_of", "asOf", "at", "at_version", "version_as_of", "versionAsOf", "time_travel"),
         "DeltaTable(location, version=…) or load_as_version(version)",

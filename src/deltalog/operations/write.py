@@ -207,6 +207,12 @@ class Write(Operation[RowsWritten]):
             return self._replace_where(transaction, engine, rows, predicate)
         if self.dynamic:
             return self._replace_partitions(transaction, engine, rows)
+        # An empty list means no rows. Other data may have been read before, or lost its columns.
+        if not rows.schema.names and schema.names and not isinstance(self.data, list | tuple):
+            raise InvalidInputError(
+                f"cannot overwrite {transaction.store.root}: the data has no columns, as an "
+                "iterator that was already read; DeltaTable.delete() removes all rows"
+            )
         return self._replace_all(transaction, engine, rows)
 
     def _condition(self, transaction: PendingTransaction) -> Expression | None:

@@ -82,6 +82,11 @@ def register(
             but the jar is missing.
     """
     _check_name(name)
+    given: object = spark
+    if not hasattr(given, "conf"):
+        raise InvalidInputError(
+            f"cannot register the formats of deltalog: expected a SparkSession, found {given!r}"
+        )
     check_catalog(spark, spark.conf.getAll)
     try:
         spark.dataSource.register(_NAMED[name])

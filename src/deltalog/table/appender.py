@@ -40,7 +40,7 @@ from deltalog.schema.types import STRING
 from deltalog.transaction.properties import USUAL, CommitOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Generator, Sequence
 
     from deltalog.data.write.options import WriterProperties
     from deltalog.data.write.source import Rows
@@ -88,6 +88,10 @@ class _Answer(Future[int]):
     def result(self, timeout: float | None = None) -> int:
         self._is_read = True
         return super().result(timeout)
+
+    def __await__(self) -> Generator[Any, None, int]:
+        """Wait in a coroutine; `append_async` does the same."""
+        return asyncio.wrap_future(self).__await__()
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
         self._is_read = True

@@ -101,7 +101,8 @@ class DeltaDataset(ds.FileSystemDataset):
         """Return an attribute; raise AttributeError for attributes of datasets of files."""
         if name in _OF_FILES:
             raise UnknownNameError(
-                f"a DeltaDataset has no attribute {name!r}, because it is not a list of files"
+                f"a DeltaDataset has no attribute {name!r}, because it is not a list of files; "
+                "DeltaTable.file_uris() lists the files"
             )
         return super().__getattribute__(name)
 

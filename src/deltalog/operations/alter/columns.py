@@ -319,7 +319,12 @@ class DropColumns(Alteration):
             raise InvalidInputError("there are no columns to drop")
         before = transaction.configuration
         for column in self.columns:
-            _path_of(transaction, column, "drop")
+            path = _path_of(transaction, column, "drop")
+            if len(path) == 1 and path[0] in before.partition_columns:
+                raise InvalidInputError(
+                    f"cannot drop the column {path[0]!r} of {transaction.store.root}: it is a "
+                    "partition column; write the other columns to a new table"
+                )
         _check_mapped(transaction, "drop")
         schema, properties = before.schema, dict(before.metadata.configuration)
         names: list[str] = []

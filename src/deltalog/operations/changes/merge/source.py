@@ -398,9 +398,12 @@ class Names:
         keys = [name_key(alias) for alias, _ in given if alias is not None]
         if len(set(keys)) < len(keys):
             raise InvalidInputError(f"source and target cannot both be called {source_alias!r}")
-        for alias, side in given:
-            if alias is not None:
-                self._aliases[name_key(alias.strip("`"))] = side
+        named = {name_key(alias.strip("`")): side for alias, side in given if alias is not None}
+        # If an alias is the other side's own name, that name would mean both sides.
+        if named.get(TARGET) == SOURCE or named.get(SOURCE) == TARGET:
+            self._aliases.clear()
+            _check_named(source_alias, target_alias)
+        self._aliases |= named
         self._shown = {SOURCE: source_alias or SOURCE, TARGET: target_alias or TARGET}
 
     def parse(self, sql: str | Expression, sides: Collection[str] = BOTH) -> Expression:
@@ -510,3 +513,17 @@ def sides_of(paths: Collection[tuple[str, ...]]) -> set[str]:
 def without_side(expression: Expression) -> Expression:
     """Remove the side's name from the columns of an expression that reads only one side."""
     return map_columns(expression, lambda column: Column(column.path[1:]))
+
+
+def _check_named(source_alias: str | None, target_alias: str | None) -> None:
+    """Raise if the alias of one side is the name of the other side, which has no alias."""
+    if source_alias is None or target_alias is None:
+        own, side, other = (
+            (source_alias, "source", "target")
+            if target_alias is None
+            else (target_alias, "target", "source")
+        )
+        raise InvalidInputError(
+            f"cannot call the {side} {own!r}: this is the name of the {other}; pass "
+            f"{other}_alias, too, or choose another {side}_alias"
+        )
