@@ -15,6 +15,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import Token, TokenType
 
+from deltalog._util.escaping import name_key
 from deltalog.expressions.spark_tokens import NAME, NAMES, SparkTokenizer, advice_at, error_at
 from deltalog.expressions.sql_constants import NO_UNIT, unit_of
 from deltalog.schema.types import STRING
@@ -322,7 +323,7 @@ class SparkValues(SparkParser):
             name = self._curr.text
             self._advance()
             meant = _METHODS.get(
-                name.lower(), f"a method of Python is a function, as in {name}(column)"
+                name_key(name), f"a method of Python is a function, as in {name}(column)"
             )
             self.raise_error(f"functions of a schema or catalog cannot be used here; {meant}")
         return super()._parse_function(*args, **kwargs)
