@@ -28,7 +28,7 @@ from deltalog.errors import (
 from deltalog.integrations import daft as deltalog_daft
 from deltalog.integrations.daft import _DaftSource, _DeltaTask
 from deltalog.integrations.tasks import Sent, VersionRead
-from deltalog.operations.changes.apply import WriteJob
+from deltalog.operations.changes.task_writes import WriteJob
 from deltalog.storage import open_store
 from deltalog.testing import CountingStore
 from tests.support.corpora import Entry, readable_entries

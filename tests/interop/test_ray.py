@@ -278,7 +278,7 @@ class _Context:
 
 def _job_of(path: str) -> Any:
     from deltalog.integrations.tasks import Sent
-    from deltalog.operations.changes.apply import WriteJob
+    from deltalog.operations.changes.task_writes import WriteJob
 
     return Sent(WriteJob(spec=DeltaTable(path).write_spec()))
 

@@ -16,8 +16,8 @@ from deltalog.data.write.options import WriterProperties
 from deltalog.errors import ConstraintViolationError
 from deltalog.log.context import utc_context
 from deltalog.log.snapshot import load_snapshot
-from deltalog.operations.changes.apply import WriteJob
 from deltalog.operations.changes.file_options import FileOptions
+from deltalog.operations.changes.task_writes import WriteJob
 from deltalog.spark.engine.rows import SparkRows, are_settings_fit
 from deltalog.storage import open_store
 from deltalog.testing import CountingStore

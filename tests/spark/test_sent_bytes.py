@@ -18,9 +18,9 @@ from deltalog.errors import ObjectNotFoundError
 from deltalog.integrations.tasks import Sent, share_by_number
 from deltalog.log.context import utc_context
 from deltalog.log.snapshot.splits import cut_snapshot
-from deltalog.operations.changes.apply import WriteJob
 from deltalog.operations.changes.bins import Bin, BinGroup
 from deltalog.operations.changes.file_options import FileOptions
+from deltalog.operations.changes.task_writes import WriteJob
 from deltalog.operations.engine import SeenTable
 from deltalog.protocol.deletion_vectors import DeletionBitmap, inline_descriptor
 from deltalog.spark.engine.engine import SparkEngine, delete_task, groups_of, list_task

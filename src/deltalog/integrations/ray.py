@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from ray.data import Dataset
 
     from deltalog.integrations.tasks import Report, Source, Version
-    from deltalog.operations.changes.apply import WriteJob
+    from deltalog.operations.changes.task_writes import WriteJob
     from deltalog.storage.fsspec_store import StorageOptions
     from deltalog.table.write import WriteArguments
 

@@ -38,7 +38,7 @@ from deltalog.expressions.substrait import as_meant
 from deltalog.log.checkpoints.writer import CheckpointLayout, write_v2_top
 from deltalog.log.snapshot.splits import SHARE_BYTES, cut_snapshot, holds_more_files
 from deltalog.operations import arguments
-from deltalog.operations.changes.apply import WriteJob, balanced, no_files, write_part
+from deltalog.operations.changes.apply import balanced
 from deltalog.operations.changes.bins import BinGroup, BinTask
 from deltalog.operations.changes.shards import (
     ShardedChange,
@@ -47,6 +47,7 @@ from deltalog.operations.changes.shards import (
     delete_new_files,
     discarded,
 )
+from deltalog.operations.changes.task_writes import WriteJob, no_files, write_part
 from deltalog.operations.engine import LocalEngine, RowSource, SeenTable
 from deltalog.schema.columns import naming_the_attempt
 from deltalog.storage.options import pickled_for_tasks

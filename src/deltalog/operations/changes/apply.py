@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from itertools import accumulate, chain
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, Self
 
 import pyarrow as pa
@@ -24,17 +24,15 @@ from deltalog.data.scan.plan import check_row_ids, make_numbered_tasks
 from deltalog.data.scan.prune import prune
 from deltalog.data.scan.reader import ScanTask, read_tasks
 from deltalog.data.scan.task import Allowance, read_spec
-from deltalog.data.write.changes import ChangeWriter, write_where
-from deltalog.data.write.files import FileWriter, write_files
+from deltalog.data.write.changes import ChangeWriter
+from deltalog.data.write.files import FileWriter
 from deltalog.data.write.open_files import random_prefix
 from deltalog.errors import InternalError, InvalidInputError
 from deltalog.operations.changes import kept_groups
-from deltalog.operations.changes.external_sort import write_optimized
 from deltalog.operations.changes.kept_groups import KeptGroups
 from deltalog.operations.changes.request import FileCounts
 from deltalog.protocol.actions.arrow import FILE_SCHEMA
 from deltalog.protocol.deletion_vectors import DeletionBitmap, inline_descriptor
-from deltalog.protocol.features.identity_columns import identity_columns
 from deltalog.schema.conform import conform
 from deltalog.schema.metadata_columns import FILE_NUMBER, ROW_COMMIT_VERSION, ROW_ID, ROW_INDEX
 from deltalog.storage.parquet.facts import FetchedFooters
@@ -42,10 +40,8 @@ from deltalog.storage.parquet.reader import read_footer
 from deltalog.transaction.masks import Masks, write_masks
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
-    from deltalog.data.write.options import WriteSpec
-    from deltalog.data.write.written import WrittenFiles
     from deltalog.expressions import Expression
     from deltalog.log.snapshot import Snapshot
     from deltalog.protocol.configuration import TableConfiguration
@@ -843,69 +839,3 @@ def complete_counts(
         read_footer(snapshot.store, decode_path(path)).num_rows if rows is None else rows
         for path, rows in zip(paths, counts, strict=True)
     )
-
-
-# --- The part of a distributed write that runs in a task
-
-
-RANGE: Final = 1 << 30
-"""The number of identity values that are reserved for each task.
-
-Values that a task does not use are never assigned.
-"""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WriteJob:
-    """The arguments of a task that writes rows.
-
-    Args:
-        spec: describes the table and how files are written.
-        predicate: a condition that every row must match.
-        tells_changes: whether to also write change data files.
-        gathers: whether the task sorts its rows by partition, to write fewer files; None follows
-            the table's property for optimized writes.
-    """
-
-    spec: WriteSpec
-    predicate: Expression | None = None
-    tells_changes: bool = False
-    gathers: bool | None = None
-
-
-def write_part(job: WriteJob, batches: Iterable[pa.RecordBatch], *, place: int) -> WrittenFiles:
-    """Write the rows of one task.
-
-    Args:
-        job: arguments of the write.
-        batches: batches with the same schema.
-        place: number of the task, from 0, which defines its range of identity values.
-
-    Raises:
-        SchemaMismatchError, ConstraintViolationError: the rows do not match the table's schema or
-            constraints, or the predicate. New files are deleted.
-        StorageError: the store failed; the task may be repeated.
-    """
-    reader = iter(batches)
-    first = next((batch for batch in reader if batch.num_rows), None)
-    if first is None:
-        return no_files(job.spec)
-    rows = pa.RecordBatchReader.from_batches(first.schema, chain([first], reader))
-    spec = job.spec
-    if place and (starts := identity_starts(spec, place)):
-        spec = replace(spec, identity_starts=starts)
-    if job.predicate is not None:
-        return write_where(spec, rows, job.predicate, tells_changes=job.tells_changes)
-    gathers = spec.configuration.optimizes_writes if job.gathers is None else job.gathers
-    return (write_optimized if gathers else write_files)(spec, rows)
-
-
-def no_files(spec: WriteSpec) -> WrittenFiles:
-    """Return the result of a write without rows."""
-    return FileWriter(spec).finish()
-
-
-def identity_starts(spec: WriteSpec, place: int) -> dict[str, int]:
-    """Return the first value of each identity column for a task."""
-    columns = identity_columns(spec.configuration.schema)
-    return {one.name: one.next_value + place * RANGE * one.step for one in columns}

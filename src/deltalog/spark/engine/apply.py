@@ -34,10 +34,10 @@ from deltalog.operations.changes.apply import (
     explain_choice,
     explain_decisions,
     file_counts,
-    no_files,
     stage_files,
 )
 from deltalog.operations.changes.request import Action, ChangeMetrics, RowCounts, When
+from deltalog.operations.changes.task_writes import no_files
 from deltalog.protocol.actions.arrow import FILE_SCHEMA
 from deltalog.protocol.deletion_vectors import DeletionBitmap
 from deltalog.schema import metadata_columns

@@ -22,11 +22,12 @@ from deltalog.data.scan.prune import judge
 from deltalog.data.write.open_files import discard_job, new_job
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.log.snapshot.splits import holds_more_files
-from deltalog.operations.changes.apply import WriteJob, balanced
+from deltalog.operations.changes.apply import balanced
 from deltalog.operations.changes.assign import check_identities
 from deltalog.operations.changes.bins import BinGroup, BinTask
 from deltalog.operations.changes.local import LocalChange
 from deltalog.operations.changes.request import Action, logged_condition
+from deltalog.operations.changes.task_writes import WriteJob
 from deltalog.operations.engine import (
     LocalEngine,
     SeenTable,

@@ -27,10 +27,10 @@ from deltalog.data.write.files import FileWriter
 from deltalog.data.write.fit import Fit
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import Expression, col, to_sql
-from deltalog.operations.changes.apply import identity_starts
 from deltalog.operations.changes.assign import canonical_path
 from deltalog.operations.changes.kept_groups import write_copied
 from deltalog.operations.changes.request import Action
+from deltalog.operations.changes.task_writes import identity_starts
 from deltalog.protocol.deletion_vectors import DeletionBitmap, inline_descriptor
 from deltalog.protocol.features.declarations import generation_expressions
 from deltalog.protocol.features.identity_columns import identity_columns

@@ -23,7 +23,7 @@ from deltalog.data.write.open_files import discard_job, new_job
 from deltalog.data.write.options import DEFAULT_TARGET_FILE_SIZE_BYTES, WriteSpec, codec_of
 from deltalog.data.write.written import WrittenFiles
 from deltalog.errors import StorageError
-from deltalog.operations.changes.apply import WriteJob, no_files, write_part
+from deltalog.operations.changes.task_writes import WriteJob, no_files, write_part
 from deltalog.protocol.column_mapping import Mode
 from deltalog.schema import PrimitiveType, StructType, UnknownType, VariantType, to_arrow_schema
 from deltalog.schema.collations import has_collations

@@ -27,8 +27,8 @@ from deltalog.expressions import TextRules
 from deltalog.log.listing import has_table
 from deltalog.log.snapshot import Snapshot, check_new_location, load_snapshot
 from deltalog.operations.arguments import as_condition
-from deltalog.operations.changes.apply import WriteJob, no_files
 from deltalog.operations.changes.request import ChangeMetrics, RowCounts
+from deltalog.operations.changes.task_writes import WriteJob, no_files
 from deltalog.operations.engine import Engine, LocalEngine, RowSource
 from deltalog.operations.execute import EngineMaintenance, make_table, stage
 from deltalog.operations.write import RowsWritten, Write

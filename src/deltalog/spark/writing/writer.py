@@ -20,7 +20,7 @@ from deltalog._util.readable import counted
 from deltalog.data.write.open_files import discard_job, new_job
 from deltalog.errors import DeltaError, SchemaMismatchError
 from deltalog.expressions import to_sql
-from deltalog.operations.changes.apply import no_files
+from deltalog.operations.changes.task_writes import no_files
 from deltalog.spark.engine.row_tasks import as_type_of, checked_values
 from deltalog.spark.engine.rows import write_task, written_by
 from deltalog.spark.session.known_settings import task_settings

@@ -26,7 +26,7 @@ from deltalog.integrations.tasks import (
     reported,
     write_rows,
 )
-from deltalog.operations.changes.apply import WriteJob
+from deltalog.operations.changes.task_writes import WriteJob
 from deltalog.storage import open_store
 from deltalog.storage.store import Store
 from tests.support.engines import ids_of
