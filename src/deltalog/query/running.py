@@ -105,6 +105,9 @@ _PROBE: Final = "pi"
 _PROBED: Final = re.compile(
     rf"'{_PROBE}\(STRUCT\(k(\d+) \w+\)(?:, )?(.*)\)'\. You might", re.DOTALL
 )
+_QUOTED: Final = """'[^']*'|"[^"]*\""""
+_PARAMETER: Final = re.compile(rf"{_QUOTED}|(\bIN )?\$(\w+)")
+_IN_PARAMETER: Final = re.compile(rf"{_QUOTED}|\bIN \(\$(\w+)\)")
 
 
 _Key = tuple[str, tuple[Part, ...], tuple[tuple[str, str, str], ...]]
@@ -286,12 +289,8 @@ class _Run:
 
         while True:
             sql = self._with_lists(prefix + self._rendered(text))
-            given = {
-                name: self._given(sql, name, value) for name, value in self.parameters.items()
-                if re.search(rf"\${re.escape(name)}\b", sql)
-            }  # fmt: skip
             try:
-                return connection.sql(sql, params=given or None)
+                return connection.sql(sql, params=self._given(sql) or None)
             except duckdb.BinderException as error:
                 probed = _PROBED.search(str(error))
                 if probed is not None:
@@ -301,20 +300,23 @@ class _Run:
                 elif not has_no_columns(error) or not self._crosses(connection):
                     raise
 
-    @staticmethod
-    def _given(sql: str, name: str, value: object) -> object:
-        """Return a parameter as DuckDB takes it; after IN, a set becomes a list, too."""
-        items = values_of(value)
-        if items is None or re.search(rf"\bIN \${re.escape(name)}\b", sql) is None:
-            return _plain(value)
-        return list(map(_plain, items))
+    def _given(self, sql: str) -> dict[str, object]:
+        """Return the parameters of a query as DuckDB takes them; a set after IN becomes a list."""
+        uses = [found.groups() for found in _PARAMETER.finditer(sql)]
+        after_in = {name for is_in, name in uses if is_in}
+        given: dict[str, object] = {}
+        for name in self.parameters.keys() & {name for _, name in uses}:
+            value = self.parameters[name]
+            items = values_of(value) if name in after_in else None
+            given[name] = _plain(value) if items is None else list(map(_plain, items))
+        return given
 
     def _with_lists(self, sql: str) -> str:
         """Write `IN $x` for `IN ($x)` if a parameter is a list, so that DuckDB tests its values."""
-        for name, value in self.parameters.items():
-            if values_of(value) is not None:
-                sql = re.sub(rf"\bIN \((\${re.escape(name)})\)", r"IN \1", sql)
-        return sql
+        lists = {name for name, value in self.parameters.items() if values_of(value) is not None}
+        return _IN_PARAMETER.sub(
+            lambda found: f"IN ${found[1]}" if found[1] in lists else found[0], sql
+        )
 
     def _decide(self, connection: Any, number: int, types: Sequence[str]) -> None:
         """Choose the replacement of a part. `types` are DuckDB's types of its inputs."""

@@ -102,6 +102,12 @@ def test_lists_as_parameters_of_statements(tmp_path: Path, text: str) -> None:
     assert DeltaTable(tmp_path).sql(f"SELECT id FROM this WHERE {text}", {"x": [2]}).to_pylist()
 
 
+def test_a_string_that_looks_like_a_parameter(table: DeltaTable) -> None:
+    query = "SELECT id, 'IN ($x)' AS a, 'it''s $y, IN $x' AS b FROM t WHERE id IN (:x) AND 1 = :y"
+    found = deltalog.sql(query, {"x": {3}, "y": 1, "z": 2}, t=table)
+    assert found.to_pylist() == [{"id": 3, "a": "IN ($x)", "b": "it's $y, IN $x"}]
+
+
 def test_one_value_as_a_parameter_of_in(table: DeltaTable) -> None:
     assert table.count("id IN (?, ?)", parameters=[1, 2]) == 2
     assert table.count("id IN (?)", parameters=[1]) == 1
