@@ -216,21 +216,25 @@ def readable_parameters(parameters: object) -> dict[str, str]:
     return {name: one for name, one in found.items() if one}
 
 
-def _readable_parameter(value: object) -> str:
-    """Return a parameter without the quotes and brackets of JSON."""
+def _readable_parameter(value: object, levels: int = 8) -> str:
+    """Return a parameter without the quotes and brackets of JSON, of at most so many levels."""
+    if not levels:
+        return "…"
     if isinstance(value, str) and value.startswith(("[", "{")):
         try:
             value = loads(value)
         except DeltaError:  # another writer's own form
             return str(value)
     if isinstance(value, list):
-        return ", ".join(map(_readable_parameter, value))
+        return ", ".join(_readable_parameter(one, levels - 1) for one in value)
     if not isinstance(value, Mapping):
         return value if isinstance(value, str) else dumps(value).decode()
     if "actionType" in value:  # a clause of MERGE
         condition = value.get("predicate")
         return f"{value['actionType']} if {condition}" if condition else str(value["actionType"])
-    return ", ".join(f"{name}={_readable_parameter(one)}" for name, one in value.items())
+    return ", ".join(
+        f"{name}={_readable_parameter(one, levels - 1)}" for name, one in value.items()
+    )
 
 
 def changes_of_commit(metrics: object) -> str:

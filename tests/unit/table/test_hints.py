@@ -68,6 +68,9 @@ def test_attributes_of_parts(table: DeltaTable) -> None:
     ("key", "hint"),
     [
         ("delta.nonsense", r"'delta\.nonsense'$"),
+        ("delta.advanced", r"'delta\.advanced'$"),
+        ("delta.logRetention", r"did you mean 'delta\.logRetentionDuration'\?"),
+        ("delta.retention", r"did you mean 'delta\.deletedFileRetentionDuration'\?"),
         ("delta.appendonly2", r"did you mean 'delta\.appendOnly'\?"),
         ("delta.enableChangeDataFed", r"did you mean 'delta\.enableChangeDataFeed'\?"),
     ],

@@ -671,17 +671,20 @@ def canonical_key(key: str) -> str:
     # Without the prefix, which would make all names similar.
     short = {known.partition(".")[2]: known for known in _BY_FOLDED}
     wanted = folded.partition(".")[2]
-    meant = next((known for part, known in _MEANT.items() if part in wanted), None)
-    close = [meant] if meant else difflib.get_close_matches(wanted, short, n=1)
+    close = [_MEANT[wanted]] if wanted in _MEANT else difflib.get_close_matches(wanted, short, n=1)
     hint = f"; did you mean {_BY_FOLDED[short[close[0]]]!r}?" if close else ""
     raise InvalidInputError(f"there is no table property {key!r}{hint}")
 
 
 _MEANT: Final = {
-    "cdf": "enablechangedatafeed", "cdc": "enablechangedatafeed", "dv": "enabledeletionvectors",
-    "retention": "deletedfileretentionduration", "targetfilesize": "targetfilesize",
-}  # fmt: skip
-"""Parts of names that users guess → the folded name of a property, without `delta.`."""
+    **dict.fromkeys(("cdf", "cdc", "enablecdf", "enablecdc"), "enablechangedatafeed"),
+    **dict.fromkeys(("dv", "dvs", "enabledv", "enabledvs"), "enabledeletionvectors"),
+    **dict.fromkeys(
+        ("retention", "retentionduration", "retentionhours", "vacuumretention"),
+        "deletedfileretentionduration",
+    ),
+}
+"""Names that users guess → the name of a property, both folded and without `delta.`."""
 
 
 def key_without_prefix(key: str) -> str | None:

@@ -55,6 +55,14 @@ def test_the_card_escapes_what_commits_say() -> None:
     assert page.count("&lt;script&gt;") == 3
 
 
+def test_the_card_of_parameters_that_are_nested_deeply() -> None:
+    deep = "[" * 900 + "]" * 900
+    row = {"version": 0, "timestamp": 0, "operationParameters": {"p": deep, "q": '{"a": ["b"]}'}}
+    page = CommitHistory([row])._repr_html_()
+    assert "…" in page
+    assert "a=b" in page
+
+
 def test_the_card_shows_numbers_of_rows_and_folds_the_other_metrics() -> None:
     metrics = {"numOutputRows": "2", "numCopiedRows": "0", "executionTimeMs": "19"}
     row = {"version": 0, "timestamp": 0, "operation": "WRITE", "operationMetrics": metrics}
