@@ -17,7 +17,7 @@ from os import PathLike
 from types import FunctionType
 from typing import Any, Final, SupportsIndex, TypeVar
 
-from deltalog._util.call_errors import WrongCallError, is_of_call
+from deltalog._util.call_errors import called_with
 from deltalog.errors import InvalidInputError
 
 _Class = TypeVar("_Class", bound=type)
@@ -44,12 +44,7 @@ def _checked_method(function: Callable[..., Any]) -> Callable[..., Any]:
         __tracebackhide__ = True  # IPython does not show this frame
         if args or options:
             check_types(function, type(self), args, options)
-        try:
-            return function(self, *args, **options)
-        except TypeError as error:
-            if not is_of_call(error):
-                raise
-            raise WrongCallError(*error.args) from None
+        return called_with(function, self, *args, **options)
 
     return called
 
@@ -62,12 +57,7 @@ def _checked_static(kind: type, method: Any) -> Any:
     def called(*args: Any, **options: Any) -> Any:
         __tracebackhide__ = True  # IPython does not show this frame
         check_types(function, kind, args[first:], options)
-        try:
-            return function(*args, **options)
-        except TypeError as error:
-            if not is_of_call(error):
-                raise
-            raise WrongCallError(*error.args) from None
+        return called_with(function, *args, **options)
 
     return type(method)(called)
 
@@ -88,12 +78,7 @@ def checked_types(function: _Function) -> _Function:
     def called(*args: Any, **options: Any) -> Any:
         __tracebackhide__ = True  # IPython does not show this frame
         check_types(function, None, args, options)
-        try:
-            return function(*args, **options)
-        except TypeError as error:
-            if not is_of_call(error):
-                raise
-            raise WrongCallError(*error.args) from None
+        return called_with(function, *args, **options)
 
     return called  # type: ignore[return-value]  # of the same signature
 

@@ -10,9 +10,12 @@ Protocol: none
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from deltalog.errors import frames_up_to_call, notebook_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 class _EndsAtCall(BaseException):
@@ -57,6 +60,17 @@ class UnknownKeyError(_EndsAtCall, KeyError):
     """A collection has no such key."""
 
     _plain = KeyError
+
+
+def called_with(function: Callable[..., Any], /, *args: Any, **options: Any) -> Any:
+    """Call a function; raise `WrongCallError` if it has no such arguments."""
+    __tracebackhide__ = True  # IPython does not show this frame
+    try:
+        return function(*args, **options)
+    except TypeError as error:
+        if not is_of_call(error):
+            raise
+        raise WrongCallError(*error.args) from None
 
 
 def is_of_call(error: TypeError) -> bool:

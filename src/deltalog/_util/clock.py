@@ -55,6 +55,20 @@ def utc_moment(moment_ms: int) -> datetime:
     return datetime.fromtimestamp(moment_ms / 1000, UTC)
 
 
+def compact_moment(digits: str) -> datetime:
+    """Return the datetime for `yyyyMMddHHmmssSSS` in UTC.
+
+    Raises:
+        ValueError: the string has another form.
+    """
+    if len(digits) != _COMPACT_DIGITS or not digits.isdecimal():
+        raise ValueError(f"{digits!r} does not have {_COMPACT_DIGITS} digits")
+    return datetime.strptime(f"{digits}000+0000", "%Y%m%d%H%M%S%f%z")
+
+
+_COMPACT_DIGITS: Final = len("yyyyMMddHHmmssSSS")
+
+
 @dataclass(frozen=True, slots=True)
 class Moment:
     """A point in time, in milliseconds since 1970, UTC; it may be out of Python's range."""

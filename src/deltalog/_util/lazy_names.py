@@ -93,18 +93,14 @@ def names_on_demand(
     """
     namespace = vars(sys.modules[package])
     module_of = {name: module for module, names in origins.items() for name in names}
+    refuse = explain_names(package, [*module_of, *modules], meant)
 
     def load(name: str) -> Any:
         """Load a public name from its module."""
         if name in modules:
             return import_module(f"{package}.{name}")
         if name not in module_of:
-            from deltalog._util.call_errors import UnknownNameError  # noqa: PLC0415  # only for errors
-            from deltalog._util.similar_names import similar_to  # noqa: PLC0415  # the same
-
-            other = (meant or {}).get(name)
-            hint = f": use {other}" if other else similar_to(name, [*module_of, *modules])
-            raise UnknownNameError(f"module {package!r} has no attribute {name!r}{hint}")
+            refuse(name)
         value = namespace[name] = getattr(import_module(module_of[name]), name)
         return value
 

@@ -23,6 +23,7 @@ from urllib.parse import quote, unquote
 
 import pyarrow as pa
 
+from deltalog._util.clock import compact_moment
 from deltalog._util.kernels import FALSE, compute, pc
 from deltalog._util.small_arrays import small_scalar
 from deltalog._util.store_kinds import Address, StoreKind, kind_named
@@ -242,10 +243,7 @@ def _as_ms(moment: str, text: str) -> int:
     """Return the time after `@` as milliseconds since 1970."""
     is_compact = moment.isdecimal()
     try:
-        if is_compact:
-            found = datetime.strptime(f"{moment}000+0000", "%Y%m%d%H%M%S%f%z")
-        else:
-            found = datetime.fromisoformat(moment)
+        found = compact_moment(moment) if is_compact else datetime.fromisoformat(moment)
     except ValueError:
         form = "yyyyMMddHHmmssSSS" if is_compact else "2024-01-31 or 2024-01-31T12:00:00Z"
         raise InvalidInputError(

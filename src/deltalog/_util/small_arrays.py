@@ -65,7 +65,7 @@ def _made(values: Sequence[Any], kind: Any) -> pa.Array[Any] | None:
     if pt.is_struct(kind):
         return _structs(values, kind) if types <= {dict} else None
     if pt.is_string(kind):
-        return _joined(_encoded(values), kind) if types <= {str} and _is_valid(values) else None
+        return _strings(values, kind) if types <= {str} else None
     if pt.is_binary(kind):
         return _joined(values, kind) if types <= {bytes} else None
     if pt.is_boolean(kind):
@@ -91,17 +91,12 @@ def _structs(values: Sequence[Any], kind: Any) -> pa.Array[Any] | None:
     return pa.Array.from_buffers(kind, len(values), [_validity(values)], children=made)
 
 
-def _encoded(values: Sequence[Any]) -> list[bytes | None]:
-    return [None if value is None else value.encode() for value in values]
-
-
-def _is_valid(values: Sequence[Any]) -> bool:
-    """Whether all strings can be encoded; `pa.array` refuses lone surrogates."""
+def _strings(values: Sequence[Any], kind: Any) -> pa.Array[Any] | None:
     try:
-        "".join(value for value in values if value is not None).encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+        encoded = [None if value is None else value.encode() for value in values]
+    except UnicodeEncodeError:  # a lone surrogate, which `pa.array` refuses
+        return None
+    return _joined(encoded, kind)
 
 
 def _joined(parts: Sequence[bytes | None], kind: Any) -> pa.Array[Any] | None:

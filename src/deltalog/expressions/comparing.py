@@ -97,9 +97,8 @@ def _with_nan(operator: str, left: Datum, right: Datum, found: Any) -> Datum:
     # Swap the masks for > and >=, so that these operators share the code of < and <=.
     if operator in {">", ">="}:
         left_nan, right_nan = right_nan, left_nan
-    no = FALSE
-    left_nan = no if left_nan is None else left_nan
-    right_nan = no if right_nan is None else right_nan
+    left_nan = FALSE if left_nan is None else left_nan
+    right_nan = FALSE if right_nan is None else right_nan
     both = pc.and_kleene(left_nan, right_nan)
     match operator:
         case "=":

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from deltalog._util.clock import now_ms, utc_moment
+from deltalog._util.clock import compact_moment, now_ms, utc_moment
 from deltalog._util.escaping import path_key
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import Literal, evaluate, parse_sql, resolve
@@ -35,7 +35,6 @@ PATH_KINDS: Final = frozenset({"delta", "deltalog", "parquet", "iceberg"})
 _ONE_ROW: Final = pa.RecordBatch.from_arrays([pa.nulls(1)], names=["one"])
 _PART: Final = re.compile(r"`(?:[^`]|``)+`|[^`.]+")
 _NAME: Final = re.compile(rf"(?:{_PART.pattern})(?:\.(?:{_PART.pattern}))*")
-_MOMENT: Final = re.compile(r"[0-9]{17}")
 Version = int | datetime | str
 VERSION_WORDS: Final = {
     **dict.fromkeys(
@@ -159,8 +158,7 @@ def version_of(text: str) -> Version:
     if text[:1] in {"v", "V"} and text[1:].isdecimal():
         return int(text[1:])
     try:
-        digits = f"{_MOMENT.fullmatch(text) and text}000+0000"
-        return datetime.strptime(digits, "%Y%m%d%H%M%S%f%z")
+        return compact_moment(text)
     except ValueError:
         advice = (
             "for a date or time, write table TIMESTAMP AS OF '2025-01-31'"
