@@ -17,8 +17,8 @@ from deltalog._util.escaping import name_key
 from deltalog._util.kernels import exact_sum, pc
 from deltalog.data.write.files import write_parts
 from deltalog.data.write.fit import check_index
-from deltalog.data.write.map_columns import with_map_columns
 from deltalog.data.write.source import is_rereadable
+from deltalog.data.write.typed_values import with_typed_values
 from deltalog.data.write.written import WrittenFiles
 from deltalog.errors import InvalidInputError, SchemaMismatchError
 from deltalog.operations.arguments import as_condition, check_given
@@ -196,7 +196,7 @@ class Write(Operation[RowsWritten]):
         """
         known = transaction.snapshot is not None and self.schema_mode != "overwrite"
         schema = transaction.configuration.schema
-        rows = engine.open_rows(with_map_columns(self.data, schema) if known else self.data)
+        rows = engine.open_rows(with_typed_values(self.data, schema) if known else self.data)
         predicate = self._condition(transaction)
         replaces = self.mode == "overwrite" and transaction.snapshot is not None
         if not replaces:

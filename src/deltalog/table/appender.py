@@ -24,9 +24,9 @@ from deltalog._util.clock import Stopwatch
 from deltalog._util.kernels import TRUE, compute
 from deltalog._util.readable import counted
 from deltalog._util.similar_names import SimilarNames
-from deltalog.data.write.map_columns import with_map_columns
 from deltalog.data.write.same_keys import with_same_keys
 from deltalog.data.write.source import open_batches
+from deltalog.data.write.typed_values import with_typed_values
 from deltalog.errors import CommitFailedError, InternalError, InvalidInputError, StorageError
 from deltalog.expressions.comparing import keys as collation_keys
 from deltalog.operations.changes.file_options import FileOptions
@@ -240,7 +240,7 @@ class Appender(SimilarNames):
         """Copy all rows of `data`, because the caller may change `data` afterwards."""
         schema = self._table.snapshot.configuration.schema
         rows = with_same_keys(data, schema) if self._key else data
-        return open_batches(with_map_columns(rows, schema)).read_all()
+        return open_batches(with_typed_values(rows, schema)).read_all()
 
     def flush(self) -> None:
         """Commit all queued rows without waiting for more; return after all their futures are done.

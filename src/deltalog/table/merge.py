@@ -14,9 +14,9 @@ from deltalog._util.argument_types import checks_types
 from deltalog._util.cards import card, folding, grid, plain
 from deltalog._util.readable import counted
 from deltalog._util.similar_names import SimilarNames, suggests_arguments
-from deltalog.data.write.map_columns import with_map_columns
 from deltalog.data.write.same_keys import with_same_keys
 from deltalog.data.write.source import is_rereadable
+from deltalog.data.write.typed_values import with_typed_values
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import Expression
 from deltalog.expressions.render import shown_sql
@@ -58,7 +58,7 @@ def check_source(source: Any, schema: StructType) -> Any:
             f"cannot merge rows of {str(source)!r}: expected rows, found a location; pass "
             f"DeltaTable({str(source)!r}) for the rows of a table"
         )
-    return with_map_columns(with_same_keys(source, schema), schema)
+    return with_typed_values(with_same_keys(source, schema), schema)
 
 
 _MEANT: Final = {

@@ -16,10 +16,10 @@ import pyarrow as pa
 from deltalog._util.kernels import Array
 from deltalog.data.write.encode import Layout
 from deltalog.data.write.enforce import Enforcer
-from deltalog.data.write.map_columns import with_map_columns
 from deltalog.data.write.open_files import FilePlan, FinishedFile, Values
 from deltalog.data.write.rows_to_files import RowsToFiles, WriteLimits
 from deltalog.data.write.source import open_batches
+from deltalog.data.write.typed_values import with_typed_values
 from deltalog.data.write.written import WrittenFiles, rules_of
 from deltalog.errors import InternalError, InvalidMetadataError
 from deltalog.protocol.actions import AddFile
@@ -52,7 +52,7 @@ def write_files(spec: WriteSpec, data: object) -> WrittenFiles:
     Cost: one pass over the data; memory for a few row groups; one request per file on object
         stores.
     """
-    reader = open_batches(with_map_columns(data, spec.configuration.schema))
+    reader = open_batches(with_typed_values(data, spec.configuration.schema))
     with FileWriter(spec) as writer:
         if not reader.schema.names:
             # an empty list has no columns to check

@@ -1,6 +1,7 @@
-"""Python values for columns of maps, as Arrow maps.
+"""Python values as Arrow values of a table's types, where Arrow would choose other types.
 
-Without a type, Arrow makes a struct of a dict, and a list of lists of pairs.
+Without a type, Arrow makes a struct of a dict, and a list of lists of pairs; a table may have a
+column of maps. A UUID may be stored as bytes or as a string.
 
 Protocol: none
 """
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from deltalog.schema import StructType
 
 
-def with_map_columns(data: Any, schema: StructType) -> Any:
+def with_typed_values(data: Any, schema: StructType) -> Any:
     """Return rows whose Python values have the types of a table's columns with maps or UUIDs.
 
     A binary column stores the 16 bytes of a UUID; other columns and new tables store its string.
@@ -38,8 +39,13 @@ def with_map_columns(data: Any, schema: StructType) -> Any:
     Raises:
         InvalidInputError: see `table_of_rows` and `table_of_columns`.
 
-    Cost: none if the table has no map and no binary column.
+    Cost: none for Arrow data, and if the table has no map and no binary column.
     """
+    own = type(data)
+    is_frame = own.__module__.partition(".")[0] == "pandas" and own.__name__ == "DataFrame"
+    is_rows = isinstance(data, list | tuple) and data and as_mapping(data[0]) is not None
+    if not (is_frame or is_rows or isinstance(data, Mapping)):
+        return data
     kinds = {
         name_key(field.name): kind
         for field in schema
@@ -52,13 +58,11 @@ def with_map_columns(data: Any, schema: StructType) -> Any:
     }
     if not kinds:
         return data
-    if type(data).__module__.partition(".")[0] == "pandas" and type(data).__name__ == "DataFrame":
+    if is_frame:
         return _frame(data, kinds)
-    if isinstance(data, Mapping):
-        return table_of_columns({name: _typed(name, data[name], kinds) for name in data})
-    if isinstance(data, list | tuple) and data and as_mapping(data[0]) is not None:
+    if is_rows:
         return table_of_rows(data, lambda name, values: _typed(name, values, kinds))
-    return data
+    return table_of_columns({name: _typed(name, data[name], kinds) for name in data})
 
 
 def _frame(frame: Any, kinds: Mapping[str, Any]) -> Any:
