@@ -18,7 +18,7 @@ from deltalog._util.cached import cached_property
 from deltalog._util.kernels import Array, arrow, compute
 from deltalog.data.scan.plan import make_numbered_tasks
 from deltalog.data.scan.reader import ScanTask, read_tasks
-from deltalog.data.scan.task import read_spec
+from deltalog.data.scan.task import ReadSpec, read_spec
 from deltalog.expressions import Expression, Literal, columns, type_of
 from deltalog.expressions.literals import from_scalar
 from deltalog.expressions.nodes import And, Collate, Column, Comparison, In, IsNull, Or
@@ -244,27 +244,31 @@ class MatchFinder:
         # rows, and costs more than it saves.
         has_index = self.reach.keys is not None
         spares = self.candidates.is_pruned or candidates.num_rows == 1 or has_index
-        spec, alone = (
-            read_spec(
-                self._snapshot,
-                columns=self._plan.target_columns,
-                hidden=(ROW_INDEX,),
-                predicate=predicate,
-            )
-            for predicate in (
-                self.reach.row_predicate if spares else self.reach.always,
-                self.reach.always,
-            )
-        )
         tasks = make_numbered_tasks(
-            self._snapshot, spec, candidates, footers=self._footers, keys=self.reach.keys
+            self._snapshot,
+            self._spec(self.reach.row_predicate if spares else self.reach.always),
+            candidates,
+            footers=self._footers,
+            keys=self.reach.keys,
         )
+        if not has_index:
+            yield from tasks
+            return
+        alone = self._spec(self.reach.always)
         for task in tasks:
             if task.indexed is None:
                 yield task
             else:  # the pairs of a few rows are compared anyway
                 alone = replace(alone, output=task.spec.output)
                 yield replace(task, spec=alone)
+
+    def _spec(self, predicate: Expression | None) -> ReadSpec:
+        return read_spec(
+            self._snapshot,
+            columns=self._plan.target_columns,
+            hidden=(ROW_INDEX,),
+            predicate=predicate,
+        )
 
 
 def _joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
