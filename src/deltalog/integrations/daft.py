@@ -68,7 +68,7 @@ _TASK_BYTES: Final = 64 * 1024 * 1024
 _BATCH_ROWS: Final = 1024 * 1024
 
 
-def read(  # all are options of the caller
+def read(
     source: Source,
     *,
     columns: Sequence[str] | None = None,

@@ -56,7 +56,7 @@ _MEMORY_OF_BYTE: Final = 4
 _SAMPLE_ROWS: Final = 1024
 
 
-def read(  # all are options of the caller
+def read(
     source: Source,
     *,
     columns: Sequence[str] | None = None,

@@ -618,8 +618,8 @@ def left_for_predicate(parameters: Any, predicate: object, updates: Any) -> Any:
     """
     if isinstance(parameters, Mapping):
         return None if predicate is None and updates else parameters
-    texts = [one for one in (updates or {}).values() if isinstance(one, str)]
-    return parameters and parameters[sum(map(_num_positional, texts)) :]
+    given = [one for one in (updates or {}).values() if isinstance(one, str)]
+    return parameters and parameters[sum(map(_num_positional, given)) :]
 
 
 def _num_positional(sql: str) -> int:

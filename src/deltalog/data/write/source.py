@@ -318,8 +318,8 @@ def _table_of_pandas(frame: Any) -> pa.Table:
             check_moments(name, frame.iloc[:, place], table.schema.field(name).type)
             if has_uuids(table.schema.field(name).type):
                 values = list(map(with_uuids_as_text, frame.iloc[:, place]))
-                texts = pa.array(values, from_pandas=True)
-                table = table.set_column(place, name, texts)
+                strings = pa.array(values, from_pandas=True)
+                table = table.set_column(place, name, strings)
     return table
 
 

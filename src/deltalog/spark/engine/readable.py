@@ -27,7 +27,7 @@ _PLAN: Final = re.compile(r"(?:; line \d+ pos \d+)?;?\n+[+'*!]?'?[A-Z]\w+ .*", r
 """The plan after a message of Spark's analysis, which contains deltalog's own columns."""
 _CALL: Final = re.compile(r"\n== DataFrame ==\n.*? was called from\n\S*deltalog\S*\n?")
 """The place in deltalog's code that made an expression, in messages of Spark."""
-_TEXTS: Final = ("_desc", "_message")
+_MESSAGE_ATTRIBUTES: Final = ("_desc", "_message")
 """The attributes with the messages of errors of a classic and of a remote session."""
 
 
@@ -41,7 +41,7 @@ def readable_errors(attempt: str) -> Iterator[None]:
     try:
         yield
     except PySparkException as error:
-        for name in _TEXTS:
+        for name in _MESSAGE_ATTRIBUTES:
             text = getattr(error, name, None)
             if isinstance(text, str):
                 setattr(error, name, readable(text, attempt))
