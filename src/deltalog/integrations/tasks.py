@@ -182,7 +182,7 @@ class VersionRead:
         snapshot = table.snapshot
         chosen = arguments.as_columns(columns)
         asked = list(table.schema().names if chosen is None else chosen)
-        with naming_the_attempt(f"read {table.table_uri}"):
+        with naming_the_attempt("read", table.table_uri):
             condition = arguments.as_condition(
                 table.schema(), *predicates, session=snapshot.context.session, parameters=parameters
             )

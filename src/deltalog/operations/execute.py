@@ -129,7 +129,7 @@ def _staged(
     with shown(progress, operation.doing) as tell:
         transaction.progress = ProgressCount(tell)
         root = transaction.store.root
-        with naming_the_attempt(f"run {operation.name} on {root}", root):
+        with naming_the_attempt(f"run {operation.name} on", root):
             outcome = operation.stage(transaction, engine)
     transaction.add_metrics(outcome.metrics())
     return outcome

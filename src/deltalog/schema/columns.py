@@ -56,27 +56,26 @@ def find_field(schema: StructType, path: str | Path) -> Field:
 
 
 @contextmanager
-def naming_the_attempt(attempt: str, table: str | None = None) -> Iterator[None]:
-    """Add what was attempted to errors about unknown columns and values in the block.
+def naming_the_attempt(attempt: str, table: str) -> Iterator[None]:
+    """Add what was attempted to errors about arguments and values in the block.
 
     Args:
-        attempt: the operation and the table, such as `scan /data/t`.
-        table: the location of the table, if all errors of arguments that do not contain it shall
-            say what was attempted.
+        attempt: the operation, such as `scan` or `create a table at`.
+        table: the location of the table. Errors that contain it already stay as they are.
     """
     try:
         yield
     except (ConstraintViolationError, SchemaMismatchError) as error:
-        if table is None or not error.args[0].startswith(_OF_DATA):
+        if not error.args[0].startswith(_OF_DATA):
             raise
         rest = error.args[0].removeprefix(_OF_DATA)
         raise error.with_message(f"cannot write the data to {table}: {rest}") from error.__cause__
     except InvalidInputError as error:
         message = error.args[0]
-        is_bare = table is not None and type(error) is InvalidInputError and table not in message
+        is_bare = type(error) is InvalidInputError and table not in message
         if not is_bare and not message.startswith(_BARE):
             raise
-        raise error.with_message(f"cannot {attempt}: {message}") from error.__cause__
+        raise error.with_message(f"cannot {attempt} {table}: {message}") from error.__cause__
 
 
 _BARE: Final = ("there is no column", "cannot cast ", "cannot compare ")

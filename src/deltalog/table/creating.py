@@ -177,7 +177,7 @@ def create_table(
     schema = definition.schema
     if schema is None and source is not None:
         schema = from_arrow_schema(source.schema)
-    with naming_the_attempt(f"create a table at {store.root}", store.root):
+    with naming_the_attempt("create a table at", store.root):
         wanted = definition.configured(schema, place.new)
     clusters = definition.cluster_by
     made = Replace(wanted, clusters) if exists else Create(clusters)

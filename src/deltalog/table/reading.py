@@ -214,7 +214,7 @@ class ReadableTable(NoSequence):
         from deltalog.data.scan.plan import plan_scan
 
         chosen, most = arguments.as_columns(columns), arguments.as_limit(limit)
-        with naming_the_attempt(f"scan {self.table_uri}", self.table_uri):
+        with naming_the_attempt("scan", self.table_uri):
             condition = arguments.as_condition(
                 self.schema(), predicate, session=self._session, parameters=parameters
             )
@@ -295,7 +295,7 @@ class ReadableTable(NoSequence):
         from deltalog.data.scan.dataset import DeltaDataset  # this import takes half a second
 
         arguments.warn_of_deprecated(partitions=partitions)
-        with naming_the_attempt(f"make a dataset of {self.table_uri}", self.table_uri):
+        with naming_the_attempt("make a dataset of", self.table_uri):
             schema = arguments.as_arrow_schema(schema, self.schema(), as_large_types=as_large_types)
             schema = arguments.with_dictionaries(schema, self.schema(), parquet_read_options)
             predicate = self._pruning(partitions, file_pruning_predicate, parameters=parameters)
@@ -386,7 +386,7 @@ class ReadableTable(NoSequence):
         from deltalog.data.scan.polars_files import lazy_frame
 
         chosen = arguments.as_columns(columns)
-        with naming_the_attempt(f"read {self.table_uri}", self.table_uri):
+        with naming_the_attempt("read", self.table_uri):
             condition = arguments.as_condition(
                 self.schema(), filters, session=self._session, parameters=parameters
             )
@@ -500,7 +500,7 @@ class ReadableTable(NoSequence):
         start, end = arguments.as_range(first, last, newest=self.version())
         from deltalog.data.scan.changes import open_changes
 
-        with naming_the_attempt(f"read the changes of {self.table_uri}", self.table_uri):
+        with naming_the_attempt("read the changes of", self.table_uri):
             return open_changes(
                 self._snapshot,
                 start=start,
@@ -530,7 +530,7 @@ class ReadableTable(NoSequence):
         chosen = arguments.as_columns(columns)
         from deltalog.data.scan.plan import plan_scan
 
-        with naming_the_attempt(f"read {self.table_uri}", self.table_uri):
+        with naming_the_attempt("read", self.table_uri):
             # Only `filters` may be SQL.
             predicate = arguments.as_condition(
                 self.schema(), blank, filters, session=session, parameters=parameters
@@ -557,7 +557,7 @@ class ReadableTable(NoSequence):
         Cost: reads from the log the paths, and the statistics of the columns in the predicate.
         """
         arguments.warn_of_deprecated(partition_filters=partition_filters)
-        with naming_the_attempt(f"list the files of {self.table_uri}", self.table_uri):
+        with naming_the_attempt("list the files of", self.table_uri):
             predicate = self._pruning(
                 partition_filters, file_pruning_predicate, parameters=parameters
             )
@@ -575,7 +575,7 @@ class ReadableTable(NoSequence):
     ) -> list[dict[str, str | None]]:
         """Return the partitions that may contain a matching row, with values as in the log."""
         arguments.warn_of_deprecated(partition_filters=partition_filters)
-        with naming_the_attempt(f"list the partitions of {self.table_uri}", self.table_uri):
+        with naming_the_attempt("list the partitions of", self.table_uri):
             predicate = self._pruning(
                 partition_filters, file_pruning_predicate, parameters=parameters
             )
@@ -647,7 +647,7 @@ class ReadableTable(NoSequence):
         first = self._load(self._snapshot.context, before)
         last = self._snapshot if after is None else self._load(self._snapshot.context, after)
         versions = f"versions {first.version} and {last.version}"
-        with naming_the_attempt(f"compare {versions} of {self.table_uri}", self.table_uri):
+        with naming_the_attempt(f"compare {versions} of", self.table_uri):
             return diff_snapshots(
                 first,
                 last,

@@ -351,7 +351,7 @@ def _create(
     columns = write.partition_by or ()
     check_index(rows.schema, (), f"create a table at {context.store.root}")
     schema = _schema_of(rows, context.store)
-    with naming_the_attempt(f"create a table at {context.store.root}", context.store.root):
+    with naming_the_attempt("create a table at", context.store.root):
         wanted = new_table_with_defaults(
             schema, place=place, configuration=configuration, partition_columns=columns, **described
         )

@@ -159,7 +159,7 @@ class DeltaDataset(ds.FileSystemDataset):
     def _unknown_field(self, name: str) -> pa.ArrowInvalid | None:
         """Return pyarrow's error about an unknown column, with the table and similar columns."""
         try:
-            with naming_the_attempt(f"read {self._snapshot.store.root}"):
+            with naming_the_attempt("read", self._snapshot.store.root):
                 find_field(self._snapshot.configuration.schema, (name,))
         except InvalidInputError as error:
             return pa.ArrowInvalid(str(error))

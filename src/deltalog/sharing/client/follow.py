@@ -151,7 +151,7 @@ class SharedFollower:
         Cost: one request for the latest version, at most once per `version_interval_s`; one for
             each range of versions.
         """
-        with naming_the_attempt(f"follow {self._name}"):
+        with naming_the_attempt("follow", self._name):
             if self._offset.is_starting_version:
                 return self._starting_rows()
             while (last := self._last_of_range()) is not None:

@@ -295,7 +295,7 @@ class SharedTable(SimilarNames, NoSequence):
         from deltalog.data.scan.dataset import DeltaDataset  # noqa: PLC0415  # slow to import
 
         snapshot = self.snapshot
-        with naming_the_attempt(f"make a dataset of {self.table_uri}"):
+        with naming_the_attempt("make a dataset of", self.table_uri):
             schema = as_arrow_schema(schema, self.schema(), as_large_types=as_large_types)
             predicate = self._pruning(partitions, file_pruning_predicate)
         return DeltaDataset(snapshot, predicate=predicate, schema=schema)
@@ -350,7 +350,7 @@ class SharedTable(SimilarNames, NoSequence):
         """
         if not lazy:
             return self._scan(columns, [filters]).to_polars()
-        with naming_the_attempt(f"read {self.table_uri}"):
+        with naming_the_attempt("read", self.table_uri):
             condition = self._pruning(None, filters)
             return lazy_frame(self.snapshot, columns=as_columns(columns), predicate=condition)
 
@@ -390,7 +390,7 @@ class SharedTable(SimilarNames, NoSequence):
         end = as_version(ending_version=ending_version, ending_timestamp=ending_timestamp)
         names = as_columns(columns)
         shown = self._shown.head
-        attempt = naming_the_attempt(f"read the changes of {self.table_uri}")
+        attempt = naming_the_attempt("read the changes of", self.table_uri)
         # The server returns an error for a range that begins after the latest version.
         if allow_out_of_range:
             latest = self.latest_version()
@@ -450,7 +450,7 @@ class SharedTable(SimilarNames, NoSequence):
         file_pruning_predicate: Any = None,
     ) -> list[str]:
         """Return the URIs (table URI and file id) of the files that may contain a matching row."""
-        with naming_the_attempt(f"list the files of {self.table_uri}"):
+        with naming_the_attempt("list the files of", self.table_uri):
             predicate = self._pruning(partition_filters, file_pruning_predicate)
         return file_uris(self.snapshot, predicate)
 
@@ -458,7 +458,7 @@ class SharedTable(SimilarNames, NoSequence):
         self, partition_filters: Sequence[Any] | None = None
     ) -> list[dict[str, str | None]]:
         """Return the partitions that may have a matching row; values are strings, as in the log."""
-        with naming_the_attempt(f"list the partitions of {self.table_uri}"):
+        with naming_the_attempt("list the partitions of", self.table_uri):
             predicate = self._pruning(partition_filters)
         return partitions(self.snapshot, predicate)
 
@@ -512,7 +512,7 @@ class SharedTable(SimilarNames, NoSequence):
             parameters=parameters,
             session=SqlSession(now=utc_moment(now_ms()), time_zone=self._shown.time_zone),
         )
-        with naming_the_attempt(f"read {self.table_uri}"):
+        with naming_the_attempt("read", self.table_uri):
             snapshot = self._shown.snapshot_for(wanted, limit=limit, at=at, json_hint=json_hint)
             scan = plan_scan(
                 snapshot,

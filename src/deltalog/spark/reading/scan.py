@@ -105,7 +105,7 @@ class SparkScan:
     def select(self, *columns: str) -> SparkScan:
         """Return a copy of the scan that returns only these columns."""
         schema = self.snapshot.configuration.schema
-        with naming_the_attempt(f"scan {self.snapshot.store.root}"):
+        with naming_the_attempt("scan", self.snapshot.store.root):
             found = tuple(self._top_level(schema, name) for name in as_columns(columns) or ())
         return replace(self, columns=found)
 
@@ -122,7 +122,7 @@ class SparkScan:
                 Spark column prunes no files.
         """
         schema = self.snapshot.configuration.schema
-        with naming_the_attempt(f"scan {self.snapshot.store.root}"):
+        with naming_the_attempt("scan", self.snapshot.store.root):
             more = as_spark_condition(condition, schema, self.snapshot.context.session)
         return replace(self, conditions=(*self.conditions, more))
 

@@ -403,7 +403,7 @@ class Follower(SimilarNames):
         return self._known
 
     def _read_spec(self, view: Snapshot) -> ReadSpec:
-        with naming_the_attempt(f"follow {self._root}", self._root):
+        with naming_the_attempt("follow", self._root):
             if self._options.changes:
                 return self._changes_spec(view)
             return read_spec(

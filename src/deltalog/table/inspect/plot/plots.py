@@ -126,7 +126,7 @@ class TablePlots(SimilarNames):
         """
         names = [columns] if isinstance(columns, str) else arguments.as_columns(columns)
         check_rows_readable(self._snapshot)
-        with naming_the_attempt(f"plot the clustering of {self._snapshot.store.root}"):
+        with naming_the_attempt("plot the clustering of", self._snapshot.store.root):
             data = clustering(self._snapshot, names)
         return Plot(
             title=f"Overlap of {counted(self._snapshot.num_files, FILE)} of {self._title}",
