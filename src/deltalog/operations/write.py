@@ -17,7 +17,7 @@ from deltalog._util.escaping import name_key
 from deltalog._util.kernels import exact_sum, pc
 from deltalog.data.write.files import write_parts
 from deltalog.data.write.fit import check_index
-from deltalog.data.write.source import is_rereadable
+from deltalog.data.write.source import Rereadable, is_rereadable
 from deltalog.data.write.typed_values import with_typed_values
 from deltalog.data.write.written import WrittenFiles
 from deltalog.errors import InvalidInputError, SchemaMismatchError
@@ -207,8 +207,10 @@ class Write(Operation[RowsWritten]):
             return self._replace_where(transaction, engine, rows, predicate)
         if self.dynamic:
             return self._replace_partitions(transaction, engine, rows)
-        # An empty list means no rows. Other data may have been read before, or lost its columns.
-        if not rows.schema.names and schema.names and not isinstance(self.data, list | tuple):
+        # An empty list means no rows, and engines such as Ray forget the columns of empty results.
+        # Other data may have been read before, or lost its columns.
+        may_lack_columns = isinstance(self.data, list | tuple | Rereadable)
+        if not rows.schema.names and schema.names and not may_lack_columns:
             raise InvalidInputError(
                 f"cannot overwrite {transaction.store.root}: the data has no columns, as an "
                 "iterator that was already read; DeltaTable.delete() removes all rows"
