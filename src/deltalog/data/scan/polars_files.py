@@ -24,13 +24,14 @@ import operator
 import re
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, partial
 from itertools import zip_longest
 from operator import itemgetter
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 import pyarrow.types as pt
@@ -98,7 +99,10 @@ class PolarsDataset:
 
     def schema(self) -> Any:
         """Return the schema as a `polars.Schema`."""
-        return _polars_schema(plan_scan(self.snapshot).schema)
+        known = _known(self.snapshot)
+        if known.schema is None:
+            known.schema = _polars_schema(plan_scan(self.snapshot).schema)
+        return known.schema
 
     def to_dataset_scan(
         self,
@@ -121,8 +125,9 @@ class PolarsDataset:
         Raises:
             DeltaError: see `Scan.to_batches`, and `plan_native`.
 
-        Cost: see `plan_native`. A query that only counts rows reads no file if the log states the
-            number of rows.
+        Cost: see `plan_native`, once for the same columns, if no file is excluded and no row is
+            deleted. A query that only counts rows reads no file if the log states the number of
+            rows.
         """
         schema = self.snapshot.configuration.schema
         is_counted = projection == [] and filter_columns is None and limit is None
@@ -130,20 +135,31 @@ class PolarsDataset:
         predicate = None
         if pyarrow_predicate is not None and self._should_prune():
             predicate = pruning_predicate(pyarrow_predicate, self.snapshot)
+        is_filtered = filter_columns is not None
+        most_rows = None if is_filtered else limit
+        key = (tuple(names), is_filtered)
+        is_whole = predicate is None and most_rows is None and not is_counted
+        found = _known(self.snapshot).frames.get(key) if is_whole else None
+        if found is not None:
+            return found, _KEY
         scan = plan_scan(
-            self.snapshot,
-            columns=names,
-            predicate=predicate,
-            limit=limit if filter_columns is None else None,
-            is_resolved=True,
+            self.snapshot, columns=names, predicate=predicate, limit=most_rows, is_resolved=True
         )
         if is_counted:
             return _counted(scan), _KEY
         if scan.limit is not None and scan.limit <= FEW_ROWS:
             return _rows(scan, is_empty=projection == []), _KEY  # the first file may have enough
-        has_filter = filter_columns is not None
-        found = files_frame(plan_native(scan, POLARS, has_filter=has_filter), has_filter=has_filter)
-        return (_rows(scan, is_empty=projection == []) if found is None else found), _KEY
+        plan = plan_native(scan, POLARS, has_filter=is_filtered)
+        found = files_frame(plan, has_filter=is_filtered)
+        if found is None:
+            return _rows(scan, is_empty=projection == []), _KEY
+        if (
+            is_whole
+            and plan.num_files <= _MOST_KNOWN_FILES
+            and not any(group.vectors for group in plan.groups)
+        ):
+            _known(self.snapshot).keep(key, found)
+        return found, _KEY
 
     def _should_prune(self) -> bool:
         """Whether to exclude files by their statistics in the log.
@@ -159,6 +175,35 @@ _FEW_FILES: Final = 4
 
 # Polars passes the key of an earlier answer; each answer is new, so one key is enough.
 _KEY: Final = "deltalog"
+
+
+@dataclass(slots=True)
+class _Known:
+    """What was found for a version; the same queries of a session do not find it again.
+
+    Args:
+        schema: the schema as a `polars.Schema`.
+        frames: scans of all files, by the columns and whether a filter follows. They must not refer
+            to the snapshot, which they would keep in memory.
+    """
+
+    schema: Any = None
+    frames: dict[tuple[tuple[str, ...], bool], pl.LazyFrame] = field(default_factory=dict)
+
+    def keep(self, key: tuple[tuple[str, ...], bool], frame: pl.LazyFrame) -> None:
+        """Keep a scan."""
+        if len(self.frames) >= _MOST_KNOWN:
+            self.frames = {}
+        self.frames[key] = frame
+
+
+_MOST_KNOWN: Final = 64
+_MOST_KNOWN_FILES: Final = 1000
+_known_by_snapshot: WeakKeyDictionary[Snapshot, _Known] = WeakKeyDictionary()
+
+
+def _known(snapshot: Snapshot) -> _Known:
+    return _known_by_snapshot.setdefault(snapshot, _Known())
 
 
 def has_datasets() -> bool:
