@@ -62,7 +62,7 @@ from deltalog.storage.store import native_path
 from deltalog.storage.stores.local_files import Recent, is_settled, local_state
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
     from deltalog.data.scan.plan import Scan
     from deltalog.protocol.deletion_vectors import DeletionBitmap
@@ -533,6 +533,14 @@ def _held(store: Store, paths: Sequence[str], *, has_filter: bool) -> list[Store
             return None
         found.append(known)
     return found
+
+
+def are_unchanged(files: Iterable[StoredFile]) -> bool:
+    """Return whether files are still those whose footers were read. Looks at each file."""
+    try:
+        return all(_FILES.get(local_state(file.path)) is file for file in files)
+    except OSError:
+        return False
 
 
 def _stored(store: Store, path: str, *, has_filter: bool) -> StoredFile:

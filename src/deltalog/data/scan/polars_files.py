@@ -24,13 +24,13 @@ import operator
 import re
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache, partial
 from itertools import zip_longest
 from operator import itemgetter
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from weakref import WeakKeyDictionary
 
 import pyarrow as pa
@@ -38,7 +38,13 @@ import pyarrow.types as pt
 
 from deltalog._util.kernels import compute, pc
 from deltalog._util.small_arrays import no_rows
-from deltalog.data.scan.native import FEW_ROWS, POLARS, directory_columns, plan_native
+from deltalog.data.scan.native import (
+    FEW_ROWS,
+    POLARS,
+    are_unchanged,
+    directory_columns,
+    plan_native,
+)
 from deltalog.data.scan.plan import has_key, plan_scan
 from deltalog.data.scan.rows import require_library
 from deltalog.errors import DeltaError
@@ -99,10 +105,10 @@ class PolarsDataset:
 
     def schema(self) -> Any:
         """Return the schema as a `polars.Schema`."""
-        known = _known(self.snapshot)
-        if known.schema is None:
-            known.schema = _polars_schema(plan_scan(self.snapshot).schema)
-        return known.schema
+        planned = _planned_of(self.snapshot)
+        if planned.schema is None:
+            planned.schema = _polars_schema(plan_scan(self.snapshot).schema)
+        return planned.schema
 
     def to_dataset_scan(
         self,
@@ -125,9 +131,8 @@ class PolarsDataset:
         Raises:
             DeltaError: see `Scan.to_batches`, and `plan_native`.
 
-        Cost: see `plan_native`, once for the same columns, if no file is excluded and no row is
-            deleted. A query that only counts rows reads no file if the log states the number of
-            rows.
+        Cost: see `plan_native`; a plan of a few whole files is used again. A query that only
+            counts rows reads no file if the log states the number of rows.
         """
         schema = self.snapshot.configuration.schema
         is_counted = projection == [] and filter_columns is None and limit is None
@@ -139,7 +144,7 @@ class PolarsDataset:
         most_rows = None if is_filtered else limit
         key = (tuple(names), is_filtered)
         is_whole = predicate is None and most_rows is None and not is_counted
-        found = _known(self.snapshot).frames.get(key) if is_whole else None
+        found = _planned_of(self.snapshot).frame(key) if is_whole else None
         if found is not None:
             return found, _KEY
         scan = plan_scan(
@@ -153,12 +158,8 @@ class PolarsDataset:
         found = files_frame(plan, has_filter=is_filtered)
         if found is None:
             return _rows(scan, is_empty=projection == []), _KEY
-        if (
-            is_whole
-            and plan.num_files <= _MOST_KNOWN_FILES
-            and not any(group.vectors for group in plan.groups)
-        ):
-            _known(self.snapshot).keep(key, found)
+        if is_whole:
+            _planned_of(self.snapshot).keep(key, plan, found)
         return found, _KEY
 
     def _should_prune(self) -> bool:
@@ -177,33 +178,49 @@ _FEW_FILES: Final = 4
 _KEY: Final = "deltalog"
 
 
-@dataclass(slots=True)
-class _Known:
-    """What was found for a version; the same queries of a session do not find it again.
+_Key: TypeAlias = "tuple[tuple[str, ...], bool]"
 
-    Args:
-        schema: the schema as a `polars.Schema`.
-        frames: scans of all files, by the columns and whether a filter follows. They must not refer
-            to the snapshot, which they would keep in memory.
+
+class _Planned:
+    """What was found for a version, so that further queries of a session do not find it again.
+
+    Attributes:
+        schema: the schema as a `polars.Schema`; None if it is unknown.
     """
 
-    schema: Any = None
-    frames: dict[tuple[tuple[str, ...], bool], pl.LazyFrame] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self.schema: Any = None
+        self._frames: dict[_Key, tuple[pl.LazyFrame, tuple[StoredFile, ...]]] = {}
 
-    def keep(self, key: tuple[tuple[str, ...], bool], frame: pl.LazyFrame) -> None:
-        """Keep a scan."""
-        if len(self.frames) >= _MOST_KNOWN:
-            self.frames = {}
-        self.frames[key] = frame
+    def frame(self, key: _Key) -> pl.LazyFrame | None:
+        """Return the scan of all files, if it was kept and no file has changed.
+
+        Args:
+            key: the columns, and whether the query filters the rows.
+        """
+        frame, files = self._frames.get(key, (None, ()))
+        return frame if frame is not None and are_unchanged(files) else None
+
+    def keep(self, key: _Key, plan: NativePlan, frame: pl.LazyFrame) -> None:
+        """Keep the scan of a few files.
+
+        A scan with deletion vectors is not kept: it refers to the snapshot, which would stay in
+        memory.
+        """
+        are_few = plan.num_files <= _MOST_KEPT_FILES
+        if are_few and not any(group.vectors for group in plan.groups):
+            if len(self._frames) >= _MOST_KEPT:
+                self._frames = {}
+            self._frames[key] = frame, tuple(file for group in plan.groups for file in group.files)
 
 
-_MOST_KNOWN: Final = 64
-_MOST_KNOWN_FILES: Final = 1000
-_known_by_snapshot: WeakKeyDictionary[Snapshot, _Known] = WeakKeyDictionary()
+_MOST_KEPT: Final = 64
+_MOST_KEPT_FILES: Final = 64
+_PLANNED: Final[WeakKeyDictionary[Snapshot, _Planned]] = WeakKeyDictionary()
 
 
-def _known(snapshot: Snapshot) -> _Known:
-    return _known_by_snapshot.setdefault(snapshot, _Known())
+def _planned_of(snapshot: Snapshot) -> _Planned:
+    return _PLANNED.setdefault(snapshot, _Planned())
 
 
 def has_datasets() -> bool:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
+import gc
+import os
 import pickle
+import weakref
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -232,6 +235,30 @@ def test_files_with_other_ids_are_read_by_deltalog(tmp_path: Path) -> None:
     pq.write_table(rows.cast(pa.schema(numbered)), file)
     assert not reads_itself(table)
     assert table.to_polars(lazy=True).collect().rows() == [(1, "a", "x/y")]
+
+
+def test_a_plan_of_the_same_columns_is_used_again(tmp_path: Path) -> None:
+    vectors = {"delta.enableDeletionVectors": "true"}
+    write_deltalake(str(tmp_path), {"id": [1, 2], "s": ["a", "b"]}, configuration=vectors)
+    for file in tmp_path.glob("*.parquet"):
+        os.utime(file, (0, 0))  # a file that has just changed may change again in the same tick
+    table = DeltaTable(str(tmp_path))
+
+    def planned(**query: Any) -> pl.LazyFrame:
+        return PolarsDataset(table.snapshot).to_dataset_scan(**query)[0]
+
+    assert planned(projection=["id"]) is planned(projection=["id"])
+    assert planned() is planned(projection=["id", "s"])
+    assert planned(projection=["s", "id"]).collect_schema().names() == ["s", "id"]
+    assert planned(projection=["id"], filter_columns=["id"]) is not planned(projection=["id"])
+    assert planned(projection=["id"], limit=10**6) is not planned(projection=["id"])
+    assert table.to_polars(lazy=True).select("id").collect().rows() == [(1,), (2,)]
+    known = weakref.ref(table.snapshot)
+    table.delete("id = 1")
+    gc.collect()
+    assert known() is None
+    assert planned(projection=["id"]) is not planned(projection=["id"])
+    assert table.to_polars(lazy=True).collect().rows() == [(2, "b")]
 
 
 def test_int96_is_read_by_deltalog(tmp_path: Path) -> None:
