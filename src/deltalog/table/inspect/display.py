@@ -181,7 +181,7 @@ def _value(name: str, value: Any) -> object:
 
 
 def _number(name: str, value: float) -> str:
-    if name.lower() in {"createdat", "lastmodified"}:
+    if name.lower() in {"createdat", "lastmodified", "timestamp"}:
         return _moment(int(value))
     return amount(name, value)
 

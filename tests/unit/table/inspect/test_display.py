@@ -318,8 +318,10 @@ def test_values_of_a_card_are_as_people_read_them() -> None:
         "names": list("abc") * 10,
         "files": pa.table({"path": ["<b>"] * 30}),
     }
+    facts["timestamp"] = 1_700_000_000_000
     page = ShownFacts(facts, title="<i>")._repr_html_()
     rows = _Cells(page).rows
+    assert ["timestamp", "2023-11-14 22:13:20Z"] in rows
     assert ["execution_time_ms", "12.3 s"] in rows
     assert ["scan_time_ms", "8 ms"] in rows
     assert ["num_rows", "1,234,567"] in rows
