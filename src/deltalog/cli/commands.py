@@ -374,7 +374,7 @@ def doctor(
 
 
 @command("optimize")
-def optimize(
+def optimize(  # noqa: PLR0917  # callers need each parameter
     table: Location,
     option: Options = None,
     z_order: Annotated[
