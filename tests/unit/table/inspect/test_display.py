@@ -465,3 +465,11 @@ def test_a_scan_whose_file_is_gone_has_a_card_with_the_reason(tmp_path: Path) ->
     page = scan._repr_html_()
     assert "rows cannot be shown" in page
     assert "there is no such file" in page
+
+
+def test_properties_are_in_the_order_of_their_names(tmp_path: Path) -> None:
+    given = {"b": "1", "delta.appendOnly": "false", "a": "2"}
+    write_deltalake(tmp_path, {"id": [1]}, configuration=given)
+    table = DeltaTable(tmp_path)
+    assert list(table.detail()["properties"]) == ["a", "b", "delta.appendOnly"]
+    assert "a=2, b=1, delta.appendOnly=false" in table._repr_html_()
