@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sqlglot import exp
 
 from deltalog._util.escaping import name_key
+from deltalog.expressions.render import quote_name
 from deltalog.query.native import quoted_string
 from deltalog.query.parse import MAX_LEVEL
 from deltalog.query.query_trees import WRITTEN, mark_named
@@ -138,7 +139,8 @@ def _next_level(cte: exp.CTE) -> str:
     """Return the level of a new row, which is an error if a limit is exceeded."""
     most = cte.meta.get(MAX_LEVEL, MAX_LEVELS)
     level, before, count = (_OF_LAST[one] for one in (_LEVEL, _BEFORE, _COUNT))
-    too_deep, too_long = _too_deep(cte.alias, most), _too_long(cte.alias)
+    name = cte.alias if cte.alias.isidentifier() else quote_name(cte.alias)
+    too_deep, too_long = _too_deep(name, most), _too_long(name)
     return (
         f"CASE WHEN {level} >= {most} THEN error({quoted_string(too_deep)})"
         f" WHEN {before} + {count} > {MAX_ROWS} THEN error({quoted_string(too_long)})"

@@ -137,3 +137,9 @@ def test_a_recursion_in_a_subquery_has_the_limit() -> None:
 def test_the_limit_holds_in_each_form_of_a_recursion(recursion: str) -> None:
     with pytest.raises(InvalidInputError, match="100 levels"):
         _rows(f"WITH RECURSIVE r(n) AS {recursion} SELECT * FROM r")
+
+
+def test_the_error_quotes_a_name_as_the_query_must() -> None:
+    query = "WITH RECURSIVE `my r`(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM `my r`)"
+    with pytest.raises(InvalidInputError, match="WITH RECURSIVE `my r` MAX RECURSION LEVEL"):
+        _rows(f"{query} SELECT max(n) FROM `my r`")
