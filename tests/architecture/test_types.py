@@ -38,6 +38,7 @@ ELSEWHERE = {
     "_util/argument_types.py": ({"float"}, "an annotation of Python"),
     "_util/similar_names.py": ({"timestamp"}, "an argument of other libraries, for errors"),
     "table/inspect/description.py": ({"timestamp"}, "the moment of a commit, a column"),
+    "table/inspect/display.py": ({"timestamp"}, "the moment of a commit, in its history"),
     "table/inspect/plot/plots.py": ({"timestamp"}, "the moment of a commit, in its history"),
     "schema/types.py": (
         {name for name, row in PRIMITIVES.items() if row.is_ordered or not row.is_declared},

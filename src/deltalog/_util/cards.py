@@ -33,6 +33,8 @@ _MOST_CHARACTERS: Final = 200
 _TIME: Final = re.compile(r"[+-]?\d{4,}-\d\d-\d\d \d\d:\d\d:\d\d[.\d]*Z?")
 _MOMENTS: Final = frozenset({"created_ms", "expires_ms"})
 """Fields that are a time and not a duration."""
+_INNER_TABLE: Final = '<table style="margin:0">'
+_INNER_ROW: Final = '<tr style="background:transparent">'
 _SHEET: Final = "color:inherit;background:transparent;color-scheme:light dark"
 
 
@@ -68,7 +70,9 @@ def grid(
     head = "".join(f'<th style="{_HEAD}">{_text(name)}</th>' for name in names)
     lines = [f"<tr>{head}</tr>"] if names else []
     lines += [
-        "<tr>" + "".join(f'<td style="{_style(cell)}">{_text(cell)}</td>' for cell in row) + "</tr>"
+        "<tr>"
+        + "".join(f'<td style="{_style(cell)}">{_inner(_text(cell))}</td>' for cell in row)
+        + "</tr>"
         for row in rows
     ]
     return CardPiece(f"<table>{''.join(lines)}</table>")
@@ -152,6 +156,11 @@ def _style(cell: object) -> str:
     text = str(cell)
     is_short = len(text) <= _MOST_IN_ONE_LINE and "\n" not in text
     return _ONE_LINE if is_short or _TIME.fullmatch(text) is not None else _LONG
+
+
+def _inner(text: str) -> str:
+    """Return the content of a cell. A table in it has neither stripes nor margins of its own."""
+    return text.replace("<table>", _INNER_TABLE).replace("<tr>", _INNER_ROW)
 
 
 def _text(cell: object) -> str:

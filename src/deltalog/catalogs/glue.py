@@ -365,6 +365,7 @@ _BUSY: Final = frozenset(
         "ConnectionClosedError",
     }
 )
+_UNREACHED: Final = frozenset({"EndpointConnectionError", "ConnectTimeoutError"})
 _SECRETS: Final = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token")
 # The members of an entry that `get_table` returns and that `update_table` accepts.
 _INPUT: Final = (
@@ -490,13 +491,18 @@ class GlueRequests:
         except Exception as error:  # noqa: BLE001  # every error is converted
             secrets = [str(self._options[key]) for key in _SECRETS if self._options.get(key)]
             detail = printable(redact(f"{type(error).__name__}: {error}", secrets))
-            text = f"cannot {what}: {detail}"
+            place = getattr(getattr(self._client, "meta", None), "endpoint_url", "") or "AWS Glue"
+            text = f"cannot {what} at {place}: {detail}"
             if says(error, _UNCONFIGURED):
                 text += (
                     "; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or AWS_PROFILE in the "
                     "environment, or pass GlueCatalog(client_options={…}), the arguments of "
                     "boto3.client"
                 )
+            elif says(error, _DENIED):
+                text += "; check that the AWS keys are valid, and may use Glue in this region"
+            elif says(error, _UNREACHED):
+                text += "; check the region, and that this machine can reach the address"
             if says(error, _MISSING):
                 raise TableNotFoundError(text) from None
             if says(error, _EXISTS):

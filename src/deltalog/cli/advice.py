@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from contextlib import contextmanager
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final
 
 import typer
@@ -143,6 +144,9 @@ _MEANT: Final = {
     "--z-order-by": "--z-order",
     "--partition-columns": "--partition-by",
     "--partitions": "--partition-by",
+    "--partition": "--partition-by",
+    "--partition-filter": "--where",
+    "--partition-filters": "--where",
     "--merge-schema": "--schema-mode",
     "--storage-option": "--option",
     "--storage-options": "--option",
@@ -150,18 +154,59 @@ _MEANT: Final = {
 }
 """Option of other programs → the option of deltalog, for the commands that have it."""
 _OTHERWISE: Final = {
-    "--dry-run": ("--delete", "without --delete, the command only lists files"),
+    "--partition": ("--where", 'use --where, as in --where "month = 1"'),
+    "--yes": ("--delete", "the command does not ask; --delete deletes the files"),
+    "-y": ("--delete", "the command does not ask; --delete deletes the files"),
+    "--no-dry-run": ("--delete", "use --delete"),
     "--append": ("--mode", "use --mode append"),
     "--overwrite": ("--mode", "use --mode overwrite"),
 }
 """Option of other programs → an option of the command, and what to do instead."""
+_SQL: Final = "deltalog sql -t t=TABLE"
+_STATEMENT: Final = "give the statement without an option, as in deltalog sql 'SELECT 1'"
+_VERSION: Final = "the version is an argument, as in deltalog restore TABLE 3"
+_RANGE: Final = "versions are arguments, as in deltalog {0} TABLE 3 5"
+_OF_COMMANDS: Final[dict[str, dict[str, str]]] = {
+    "sql": {
+        **dict.fromkeys(("--query", "--execute", "-e", "--command", "-q", "--sql"), _STATEMENT),
+        **dict.fromkeys(("--limit", "-n"), "write LIMIT n in the statement"),
+        "--dry-run": "EXPLAIN and the statement show the plan, and change nothing",
+    },
+    "restore": dict.fromkeys(("--version", "--to", "--timestamp", "--as-of", "--at"), _VERSION),
+    "cdf": dict.fromkeys(
+        ("--start", "--end", "--from", "--to", "--starting-version", "--ending-version"),
+        _RANGE.format("cdf"),
+    ),
+    "diff": dict.fromkeys(("--from", "--to", "--before", "--after"), _RANGE.format("diff")),
+    "convert": dict.fromkeys(
+        ("--partition-by", "--partition", "--partition-schema"),
+        "the names of directories, such as month=1, tell the partition columns",
+    ),
+    "properties": {"--get": "without an option, the command shows all properties"},
+    "": {"-v": "use --version", "-V": "use --version"},
+}
+"""Command → the option of other programs → what to do instead."""
+_OF_ALL: Final = {
+    **dict.fromkeys(
+        ("--order-by", "--sort", "--sort-by", "--offset", "--skip", "--group-by"),
+        f"{_SQL} 'SELECT …' sorts and groups rows",
+    ),
+    **dict.fromkeys(("--out", "--to", "--output-file"), "use --csv > FILE, or --json > FILE"),
+    **dict.fromkeys(("--yes", "-y", "--no-input"), "the command does not ask"),
+}
+"""Option of other programs → what to do instead, for the commands without other advice."""
 _OF_VERSIONS: Final = frozenset({"--version", "--as-of", "--timestamp", "--at"})
 """Options of other programs for what follows a table's name here."""
+_MERGES: Final = "deltalog sql -t t=TABLE -t s=SOURCE 'MERGE INTO t USING s ON …'"
 _VALUES: Final = (
     (re.compile(r"^Value error, "), ""),
     (
         re.compile(r"^('(?:-|[^']*\.sql)') is not one of 'table'.*"),
         r"\1 is not an output format; --file FILE (-i) runs the statements of a file",
+    ),
+    (
+        re.compile(r"^('(?:merge|upsert)' is not one of 'error'.*?)\.?$"),
+        rf"\1; {_MERGES} merges rows",
     ),
     (re.compile(r"Input should be a valid integer(?:, .*)?"), "expected a whole number"),
     (re.compile(r"Input should be a valid number(?:, .*)?"), "expected a number"),
@@ -170,7 +215,6 @@ _VALUES: Final = (
 """Message of typer about a value → the message of deltalog."""
 
 
-_SQL: Final = "deltalog sql -t t=TABLE"
 COMMANDS_MEANT: Final = {
     **dict.fromkeys(
         ("describe", "desc", "detail", "details", "info", "stat", "metadata", "size", "inspect"),
@@ -240,21 +284,36 @@ def plain_usage(options: Callable[[], set[str]]) -> Iterator[None]:
 def _explain_option(error: Any, options: Callable[[], set[str]]) -> None:
     """Add to an error about an unknown option what to use instead, if that is known."""
     name, context = error.option_name, error.ctx
-    if context is not None and context.parent is None:
-        if _MEANT.get(name, name) in options():
-            error.message += " before the command; give it after the command and its arguments"
-            error.possibilities = None
-        return
-    known = set() if context is None else options_of(context.command)
-    names = [] if context is None else [one.name for one in context.command.params]
-    if name in _OF_VERSIONS - known and "table" in names:
-        error.message += "; write the version after the table, as in TABLE@v1 or TABLE@2024-01-31"
+    command = None if context is None else context.command
+    known = set() if command is None else options_of(command)
+    is_before = context is not None and context.parent is None
+    if is_before and _MEANT.get(name, name) in options():
+        advice = " before the command; give it after the command and its arguments"
+    else:
+        names = [] if command is None else [one.name for one in command.params]
+        title = "" if is_before or context is None else str(context.info_name)
+        found = _instead_of(name, title, known, has_table="table" in names)
+        advice = f"; {found}" if found else ""
+    if advice:
+        error.message += advice
         error.possibilities = None
         return
-    needed, advice = _OTHERWISE.get(name, (_MEANT.get(name), f"use {_MEANT.get(name)}"))
+    bare = {one.lstrip("-"): one for one in ("--help", *sorted(known))}
+    error.possibilities = [bare[one] for one in get_close_matches(name.lstrip("-"), bare)] or None
+
+
+def _instead_of(name: str, command: str, known: set[str], *, has_table: bool) -> str:
+    """Return what to use instead of an option; empty if that is not known."""
+    if advice := _OF_COMMANDS.get(command, {}).get(name):
+        return advice
+    if name in _OF_VERSIONS and has_table:
+        return "write the version after the table, as in TABLE@v1 or TABLE@2024-01-31"
+    if (meant := _MEANT.get(name)) in known:
+        return f"use {meant}"
+    needed, advice = _OTHERWISE.get(name, (None, ""))
     if needed in known:
-        error.message += f"; {advice}"
-        error.possibilities = None
+        return advice
+    return _OF_ALL.get(name, "") if command else ""
 
 
 def options_of(command: Any) -> set[str]:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from datetime import UTC, datetime
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, Any, Final, ParamSpec
 
 import pyarrow as pa
@@ -393,6 +394,8 @@ class _Commands(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Find the command; an unknown one of another program gets advice."""
         advice = None if args[0] in self.commands else COMMANDS_MEANT.get(args[0].lower())
+        if args[0] not in self.commands and advice is None and Path(args[0]).is_dir():
+            advice = f"The command is before the table, as in deltalog show {args[0]}"
         if advice is not None:
             ctx.fail(f"No such command {args[0]!r}. {advice}")
         return super().resolve_command(ctx, args)
@@ -544,15 +547,20 @@ def bar(title: str) -> Any:
     return progress_bar(title) if sys.stderr.isatty() else nullcontext()
 
 
-def columns_of(table: DeltaTable, given: list[str] | None) -> list[str] | None:
-    """Return the columns to read. A comma separates names, unless a column's name contains it."""
+def columns_of(
+    table: DeltaTable, given: list[str] | None, option: str = "--columns"
+) -> list[str] | None:
+    """Return the columns of an option; None if it is not given.
+
+    A comma separates names, unless a column's name contains it.
+    """
     if not given:
         return None
     known = set(table.schema().names)
     for text in given:
         if text not in known and len(text.split()) > 1 and known.issuperset(text.split()):
             raise InvalidInputError(
-                f"--columns {text!r}: commas separate names, as in {','.join(text.split())}"
+                f"{option} {text!r}: commas separate names, as in {','.join(text.split())}"
             )
     return [
         name

@@ -314,7 +314,13 @@ def _commit_of(row: dict[str, Any]) -> dict[str, Any]:
 
 @command("files")
 def files(
-    table: Location, option: Options = None, where: Where = None, form: As = OutputFormat.TABLE
+    table: Location,
+    option: Options = None,
+    where: Where = None,
+    limit: Annotated[
+        int | None, typer.Option("--limit", "-n", min=0, help="Maximum number of files.")
+    ] = None,
+    form: As = OutputFormat.TABLE,
 ) -> None:
     """Show the data files with their entries in the log."""
     opened = open_table(table, option)
@@ -324,7 +330,7 @@ def files(
         known = opened.file_uris()
         kept = set(chosen)
         rows = rows.filter(pa.array([uri in kept for uri in known], pa.bool_()))
-    print_facts(rows, form)
+    print_facts(rows if limit is None else rows.slice(0, limit), form)
 
 
 @command("doctor")
@@ -368,13 +374,22 @@ def doctor(
 
 
 @command("optimize")
-def optimize(
+def optimize(  # noqa: PLR0917  # callers need each parameter
     table: Location,
     option: Options = None,
     z_order: Annotated[
         list[str] | None,
         typer.Option(
-            "--z-order", "-z", metavar="<column>", help="A column to sort by; may be repeated."
+            "--z-order",
+            "-z",
+            metavar="<columns>",
+            help="Columns to sort by, with commas; may be repeated.",
+        ),
+    ] = None,
+    where: Annotated[
+        str | None,
+        typer.Option(
+            "--where", "-w", metavar="<sql>", help="A condition on partition columns, in Spark SQL."
         ),
     ] = None,
     purge: Annotated[  # noqa: FBT002  # typer's signature
@@ -387,18 +402,20 @@ def optimize(
 ) -> None:
     """Combine small files, sort rows, or purge deleted rows.
 
-    Example: deltalog optimize flights --z-order carrier --z-order month
+    Example: deltalog optimize flights --where "month = 1" --z-order carrier
     """
     if z_order and purge:
         raise InvalidInputError("cannot use both --z-order and --purge: use one of them")
-    optimizer = open_table(table, option).optimize
+    opened = open_table(table, option)
+    columns = columns_of(opened, z_order, "--z-order")
+    optimizer = opened.optimize
     with bar("optimizing") as progress:
-        if z_order:
-            metrics = optimizer.z_order(z_order, target_size=target_size, progress=progress)
+        if columns:
+            metrics = optimizer.z_order(columns, where, target_size, progress=progress)
         elif purge:
-            metrics = optimizer.purge(target_size=target_size, progress=progress)
+            metrics = optimizer.purge(where, target_size=target_size, progress=progress)
         else:
-            metrics = optimizer.compact(target_size=target_size, progress=progress)
+            metrics = optimizer.compact(where, target_size, progress=progress)
     print_outcome(metrics, form)
 
 
@@ -418,6 +435,9 @@ def vacuum(  # noqa: PLR0917  # callers need each parameter
         bool, typer.Option("--full", help="Also find files of failed writes; lists the store.")
     ] = False,
     delete: Annotated[bool, typer.Option("--delete", help="Delete the files.")] = False,  # noqa: FBT002  # typer's signature
+    dry_run: Annotated[  # noqa: FBT002  # typer's signature
+        bool, typer.Option("--dry-run", help="Only list the files, as without --delete.")
+    ] = False,
     force: Annotated[  # noqa: FBT002  # typer's signature
         bool,
         typer.Option(
@@ -432,6 +452,8 @@ def vacuum(  # noqa: PLR0917  # callers need each parameter
 
     Example: deltalog vacuum flights --hours 240 --delete
     """
+    if delete and dry_run:
+        raise InvalidInputError("cannot use both --delete and --dry-run: use one of them")
     opened = open_table(table, option)
     if not delete:
         report = opened.vacuum_report(
@@ -561,6 +583,8 @@ def branches(table: Location, option: Options = None, form: As = OutputFormat.TA
         for one in open_table(table, option).branches()
     ]
     print_rows(rows, form)
+    if not rows:
+        _tell(form, "the table has no branches")
 
 
 @command("publish")

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 
 _HISTORY: Final = Path("~/.deltalog_history")
+_BEGINNINGS: Final = ("select ", "with ", "show ", "describe ", "insert ", "update ", "delete ")
 _PROMPTS: Final = ("deltalog> ", "     ...> ")
 
 
@@ -82,6 +83,7 @@ def sql(  # noqa: PLR0917  # callers need each parameter
     if schema is not None and catalog is None:
         raise InvalidInputError("cannot use --schema without --catalog: give both")
     _check_no_file(statement or "")
+    _check_no_statement(catalog or "")
     options = storage_options(option)
     with connect(
         _tables(table), catalog=catalog, schema=schema, storage_options=options
@@ -120,6 +122,14 @@ def _check_no_file(statement: str) -> None:
         raise InvalidInputError(
             f"cannot run {statement!r}: it is no statement; --file {statement} runs the statements "
             "of a file"
+        )
+
+
+def _check_no_statement(catalog: str) -> None:
+    """Refuse a statement after -c, which is the option for it in other programs."""
+    if catalog.lower().startswith(_BEGINNINGS) and not Path(catalog).exists():
+        raise InvalidInputError(
+            f"cannot use --catalog (-c) {catalog!r}: it is a statement; give it without an option"
         )
 
 

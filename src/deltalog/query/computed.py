@@ -410,7 +410,8 @@ class _Parts:
                 self._chain = -self._scope if id(child) in shown else None
             self.visit(child)
         self._scope, self._chain = scope, chain
-        if isinstance(node, exp.SetOperation) and not is_recursive(node):
+        is_written = bool(node.meta.get(WRITTEN))
+        if isinstance(node, exp.SetOperation) and not is_recursive(node) and not is_written:
             self._note_sides(node)
         elif isinstance(node, exp.In):
             self._note_values(node)

@@ -50,6 +50,9 @@ if TYPE_CHECKING:
 _SPAN: Final = "deltalog_span"
 OPTIONS: Final = "deltalog_options"
 """The key under which a table's node stores the options of the table, except its version."""
+MAX_LEVEL: Final = "deltalog_max_level"
+"""The key under which a common table expression's node stores its limit of recursion levels."""
+_MAX_LEVEL: Final = re.compile(r"\bMAX\s+RECURSION\s+LEVEL\b", re.IGNORECASE)
 _OPTIONS: Final = re.compile(r"\bwith\s*\(", re.IGNORECASE)
 _BEFORE_QUERY: Final = ("(", ")", "UNION", "EXCEPT", "INTERSECT", "MINUS", "ALL", "DISTINCT")
 _DOUBLED: Final = frozenset("'\"")
@@ -109,6 +112,7 @@ def read_query(text: str) -> ReadQuery:
         raise SyntaxProblem(source.origin(problem.place), problem.problem) from problem
     for one in options.values():
         plain = plain[: one.start] + " " * (one.end - one.start) + plain[one.end :]
+    levels, plain = _levels_in(plain, source)
     try:
         trees = _DIALECT.parse(plain)
     except RecursionError:
@@ -127,6 +131,7 @@ def read_query(text: str) -> ReadQuery:
         if isinstance(node, exp.Column) and node.parts[0].meta.get("start") is not None:
             node.meta[_SPAN] = (node.parts[0].meta["start"], node.parts[-1].meta["end"] + 1)
     _check_limits(tree, source)
+    _note_levels(tree, levels)
     if options:
         _note_options(tree, split(plain), options, source)
     return ReadQuery(tree, source, plain, options)
@@ -166,6 +171,37 @@ def _check_limits(tree: Expr, source: TextOfParts) -> None:
         if options.args.get("percent") or options.args.get("with_ties"):
             place = source.origin(start_of(options.parent or options))
             raise SyntaxProblem(place, "PERCENT and WITH TIES are not supported; write LIMIT n")
+
+
+def _levels_in(plain: str, source: TextOfParts) -> tuple[dict[int, int], str]:
+    """Return the clauses `MAX RECURSION LEVEL n`, position → n, and the text without them."""
+    found: dict[int, int] = {}
+    if _MAX_LEVEL.search(plain) is None:
+        return found, plain
+    words = split(plain)
+    for number, word in enumerate(words[:-4]):
+        if not all(
+            words[number + place].says(name)
+            for place, name in enumerate(("MAX", "RECURSION", "LEVEL"))
+        ):
+            continue
+        value = words[number + 3]
+        if not value.text.isdecimal() or not words[number + 4].says("AS"):
+            raise SyntaxProblem(
+                source.origin(value.start),
+                f"expected a number of levels and AS after MAX RECURSION LEVEL, found {value.text}",
+            )
+        found[word.start] = int(value.text)
+        plain = plain[: word.start] + " " * (value.end - word.start) + plain[value.end :]
+    return found, plain
+
+
+def _note_levels(tree: Expr, levels: Mapping[int, int]) -> None:
+    """Store the limits of recursion levels in the nodes of their common table expressions."""
+    for place, most in levels.items():
+        before = [cte for cte in tree.find_all(exp.CTE) if start_of(cte.args["alias"]) < place]
+        if before:
+            max(before, key=lambda cte: start_of(cte.args["alias"])).meta[MAX_LEVEL] = most
 
 
 def _options_of_tables(plain: str) -> dict[int, RelationOptions]:

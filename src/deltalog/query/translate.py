@@ -25,9 +25,10 @@ from deltalog.query.names import VERSION_WORDS, QualifiedName, VersionExpression
 from deltalog.query.native import EVERYTHING, TableRead, names_in, names_looked_into, read_of
 from deltalog.query.parse import FAILURES, OPTIONS, TOO_DEEP, read_query, span_of, start_of
 from deltalog.query.query_trees import WRITTEN
+from deltalog.query.recursion import cte_of, limit_recursions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from sqlglot.expressions import Expr
 
@@ -136,6 +137,7 @@ def translated(text: str) -> TranslatedQuery:
                 reads[name] = replace(read, looked_into=looked_into, named=named)
                 alias = aliases.get(id(node)) or _name_of(tables[name]).parts[-1]
                 _rename(node, name, alias)
+        limit_recursions(tree)
         try:
             whole = divided(tree, found.source)
         except SyntaxProblem as problem:
@@ -184,26 +186,7 @@ def _spelled(tree: Any) -> tuple[str | None, ...]:
 
 def is_cte(node: exp.Table) -> bool:
     """Return whether the name in a node is a common table expression that is visible there."""
-    if node.args.get("db") or not isinstance(node.this, exp.Identifier):
-        return False
-    name = name_key(node.name)
-    return any(name == name_key(cte.alias) for cte in _visible(node))
-
-
-def _visible(node: Expr) -> Iterator[Expr]:
-    """Yield the common table expressions that are visible at a node: those before it."""
-    inside: list[Expr] = []
-    at: Expr | None = node
-    while at is not None:
-        inside.append(at)
-        with_: Any = at.args.get("with_")
-        for cte in with_.expressions if with_ is not None else ():
-            if any(cte is one for one in inside):
-                if with_.args.get("recursive"):
-                    yield cte
-                break
-            yield cte
-        at = at.parent
+    return cte_of(node) is not None
 
 
 def reference_of(node: exp.Table) -> TableReference:

@@ -301,16 +301,50 @@ class CatalogNames:
             return []
         return [name[len(rest) :] for name in catalog.list_schemas(rest)]
 
-    def tables(self, schema: Sequence[str]) -> list[QualifiedName]:
-        """Return the tables of a schema. An empty name means the default schema."""
+    def tables(self, schema: Sequence[str], *, needs_schema: bool = True) -> list[QualifiedName]:
+        """Return the tables of a schema.
+
+        Args:
+            schema: the schema; an empty name means the default schema.
+            needs_schema: whether it is an error if there is no default schema.
+
+        Raises:
+            DeltaError: the catalog cannot be listed.
+            InvalidInputError: there is no default schema.
+        """
         wanted = self._whole(schema)
         catalog, rest = self._within(wanted)
         if isinstance(catalog, FileCatalog):
             catalog.check_place()
-        if catalog is None or not rest:
+        if not rest:
+            if needs_schema:
+                self._check_no_tables(catalog)
+            return []
+        if catalog is None:
             return []
         alias = wanted[: len(wanted) - len(rest)]
         return [QualifiedName((*alias, *name)) for name in catalog.list_tables(rest)]
+
+    def _check_no_tables(self, catalog: TableCatalog | None) -> None:
+        """Raise if there is no schema to list, although the session's catalogs have some.
+
+        Raises:
+            DeltaError: the catalog cannot be listed.
+            InvalidInputError: the name of a schema is needed.
+        """
+        if catalog is None:
+            names, kind = sorted(self._aliased), "catalog"
+        else:
+            own = _own_catalogs(catalog)
+            kind = "schema" if own is None else "catalog"
+            names = [shown_name(one) for one in catalog.list_schemas()] if own is None else own
+        if names:
+            known = ", ".join(names[:_MOST_NAMES]) + ", …" * (len(names) > _MOST_NAMES)
+            other = "schema" if kind == "schema" else "catalog.schema"
+            raise InvalidInputError(
+                f"cannot list tables without a schema: write SHOW TABLES IN {other}, or set it by "
+                f"USE {other} or connect(schema=…); the {kind}s are {known}"
+            )
 
     def keeps_namespace(self, namespace: Sequence[str]) -> bool:
         """Return whether a catalog is responsible for a schema. Empty: the current schema."""

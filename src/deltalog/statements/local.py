@@ -293,7 +293,7 @@ class LocalSession:
         """Return the tables of a schema: registered tables, and tables in a catalog."""
         wanted = path_key(schema)
         own = [name for name, _ in self._registered.values() if name.key[:-1] == wanted]
-        return [*own, *self.namespaces.tables(schema)]
+        return [*own, *self.namespaces.tables(schema, needs_schema=not own)]
 
     def entry(self, name: QualifiedName) -> CatalogTable | None:
         """Return a table's entry in its catalog; None if no catalog is responsible for the name."""

@@ -197,7 +197,7 @@ class ShowPartitionsStatement(SqlStatement):
     partition: Mapping[str, Any]
 
     def run(self, session: Session) -> StatementAnswer:
-        """Return a row for each partition, in the form of a directory name.
+        """Return a row for each partition, in the form of a directory name, sorted by values.
 
         Raises:
             InvalidInputError: the table is not partitioned, or a given column is not a partition
@@ -220,9 +220,8 @@ class ShowPartitionsStatement(SqlStatement):
             for name, value in self.partition.items()
         ]  # fmt: skip
         found = table.partitions(file_pruning_predicate=conjunction(wanted) if wanted else None)
-        rows = {hive_directory(own, one).rstrip("/") for one in found}
-        answer = table_of({"partition": pa.string()}, [(row,) for row in sorted(rows)])
-        return StatementAnswer(answer)
+        rows = dict.fromkeys(hive_directory(own, one).rstrip("/") for one in found)
+        return StatementAnswer(table_of({"partition": pa.string()}, [(row,) for row in rows]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -262,12 +262,12 @@ class DeltaTable(MaintainableTable, metaclass=_NamesOfTheClass):
         return self._snapshot.configuration.properties
 
     def domain_metadata(self) -> dict[str, str]:
-        """Return domain name → configuration of all metadata domains.
+        """Return domain name → configuration of all metadata domains, in the order of the names.
 
         A configuration that is a JSON object, as in the protocol's draft, is returned as a string.
         """
         domains = self._snapshot.domain_metadata
-        return {name: domain.text for name, domain in domains.items()}
+        return {name: domain.text for name, domain in sorted(domains.items())}
 
     def transaction_version(self, app_id: str) -> int | None:
         """Return the last version that an application has recorded, or None."""

@@ -554,6 +554,8 @@ class ReadableTable(NoSequence):
     ) -> list[str]:
         """Return the locations of the data files that may contain a matching row.
 
+        The order has no meaning; for one version, it is that of `get_add_actions`.
+
         Cost: reads from the log the paths, and the statistics of the columns in the predicate.
         """
         arguments.warn_of_deprecated(partition_filters=partition_filters)
@@ -573,7 +575,11 @@ class ReadableTable(NoSequence):
         file_pruning_predicate: Any = None,
         parameters: Parameters = None,
     ) -> list[dict[str, str | None]]:
-        """Return the partitions that may contain a matching row, with values as in the log."""
+        """Return the partitions that may contain a matching row, with values as in the log.
+
+        They are sorted by the values of their columns, as numbers or dates if the columns have such
+        types; NULL is first.
+        """
         arguments.warn_of_deprecated(partition_filters=partition_filters)
         with naming_the_attempt("list the partitions of", self.table_uri):
             predicate = self._pruning(

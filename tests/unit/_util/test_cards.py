@@ -59,3 +59,12 @@ def test_short_cells_stay_in_one_line_and_long_cells_are_not_squeezed() -> None:
     assert [text for style, text in styles if "min-width:16em" in style] == [
         "a sentence that is longer than the words of a name"
     ]
+
+
+def test_only_the_rows_of_the_outer_table_have_stripes() -> None:
+    inner = folding("more", grid([("a", 1), ("b", 2)]))
+    page = grid([[inner, "x"], [grid([[inner]]), "y"]])
+    assert page.count("<tr>") == 2
+    assert page.count('<tr style="background:transparent">') == 5
+    assert page.count("<table>") == 1
+    assert page.count('<table style="margin:0">') == 3

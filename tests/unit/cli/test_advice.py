@@ -128,11 +128,29 @@ def test_a_feature_is_added_as_the_advice_says(tmp_path: Path) -> None:
         ("--json count t", "No such option: --json before the command; give it after the command"),
         ("--nothing count t", "No such option: --nothing"),
         ("vacuum t --retain 0", "No such option: --retain; use --retention-hours"),
-        ("vacuum t --dry-run", "without --delete, the command only lists files"),
+        ("vacuum t --no-dry-run", "use --delete"),
+        ("vacuum t --delete --dry-run", "cannot use both --delete and --dry-run"),
+        ("vacuum t --yes", "the command does not ask; --delete deletes the files"),
+        ("optimize t --yes", "No such option: --yes; the command does not ask"),
+        ("optimize t --verbose", "No such option: --verbose\n"),
+        ("optimize t --partition m=1", 'use --where, as in --where "month = 1"'),
+        ("optimize t --predicate m=1", "use --where"),
+        ("optimize t --where id=1", "expected a condition on partition columns, found id"),
+        ("write t f --partition a", "use --partition-by"),
+        ("head t --sort id", "deltalog sql -t t=TABLE 'SELECT …' sorts and groups rows"),
+        ("scan t --to x.csv", "use --csv > FILE, or --json > FILE"),
+        ("restore t --version 0", "the version is an argument, as in deltalog restore TABLE 3"),
+        ("cdf t --start 0", "versions are arguments, as in deltalog cdf TABLE 3 5"),
+        ("convert t --partition-by m", "the names of directories"),
+        ("properties t --get a", "the command shows all properties"),
+        ("sql --query x", "give the statement without an option"),
+        ("sql -e x", "give the statement without an option"),
+        ("sql --limit 2 x", "write LIMIT n in the statement"),
+        ("-v", "No such option: -v; use --version"),
         ("write t f --append", "use --mode append"),
         (
             "write t f --mode merge",
-            "'merge' is not one of 'error', 'append', 'overwrite', 'ignore'",
+            "'merge' is not one of 'error', 'append', 'overwrite', 'ignore'; deltalog sql",
         ),
         ("scan t --filter x", "No such option: --filter; use --where"),
         ("history t --filter x", "No such option: --filter"),
@@ -213,3 +231,13 @@ def test_a_version_may_begin_with_v(tmp_path: Path) -> None:
     write_deltalake(place, {"id": [2]}, mode="append")
     run("restore", place, "v0")
     assert DeltaTable(place).count() == 1
+
+
+def test_only_similar_options_are_suggested(tmp_path: Path) -> None:
+    place = str(tmp_path / "t")
+    assert "(Possible options: --help)" in run("head", place, "--hlep", code=2).stderr
+    assert "Possible" not in run("show", place, "--verbose", code=2).stderr
+
+
+def test_a_table_is_not_a_command(tmp_path: Path) -> None:
+    assert f"as in deltalog show {tmp_path}" in run(tmp_path, code=2).stderr

@@ -38,6 +38,7 @@ def test_history(table: str) -> None:
 def test_files(table: str) -> None:
     assert [row["num_records"] for row in lines("files", table)] == [3, 1]
     assert [row["num_records"] for row in lines("files", table, "--where", "id > 1")] == [3]
+    assert [row["num_records"] for row in lines("files", table, "-n", 1)] == [3]
     assert "part-" in run("files", table).stdout
 
 
@@ -64,6 +65,20 @@ def test_optimize(table: str) -> None:
     assert run("optimize", table, "--purge").stdout.splitlines()[0] == "nothing to optimize"
 
 
+def test_optimize_of_some_partitions(tmp_path: Path) -> None:
+    place = str(tmp_path / "t")
+    for number in (1, 2, 3):
+        rows = {"m": [1, 2], "a": [number] * 2, "b": [number] * 2}
+        write_deltalake(place, rows, partition_by=["m"], mode="append")
+    (metrics,) = lines("optimize", place, "--where", "m = 1")
+    assert (metrics["numFilesRemoved"], metrics["numFilesAdded"]) == (3, 1)
+    (metrics,) = lines("optimize", place, "--where", "m = 1", "--purge")
+    assert metrics["totalConsideredFiles"] == 1
+    (metrics,) = lines("optimize", place, "--z-order", "b,a", "--where", "m = 2")
+    assert (metrics["numFilesRemoved"], metrics["numFilesAdded"]) == (3, 1)
+    assert DeltaTable(place).history(1)[0]["operationParameters"]["zOrderBy"] == '["b","a"]'
+
+
 def test_optimize_tells_what_it_did(table: str) -> None:
     told = run("optimize", table).stdout
     assert re.match(r"2 files of [\d.]+ KiB rewritten as 1 file of [\d.]+ KiB\n", told)
@@ -76,7 +91,7 @@ def test_vacuum(table: str) -> None:
     DeltaTable(table).alter.set_table_properties(
         {"delta.deletedFileRetentionDuration": "interval 0 hours"}
     )
-    assert len(lines("vacuum", table)) == 2
+    assert len(lines("vacuum", table)) == len(lines("vacuum", table, "--dry-run")) == 2
     assert "2 files can be deleted: add --delete" in run("vacuum", table).stderr
     assert len(lines("vacuum", table, "--delete")) == 2
     assert lines("vacuum", table, "--full") == []

@@ -26,6 +26,11 @@ def _named(table: str) -> tuple[str, str]:
     return "--table", f"t={table}"
 
 
+def test_a_statement_is_no_catalog() -> None:
+    told = run("sql", "-c", "SELECT 1", code=2).stderr
+    assert "'SELECT 1': it is a statement; give it without an option" in told
+
+
 def test_an_argument_is_run(table: str) -> None:
     assert lines("sql", *_named(table), "SELECT id, name FROM t WHERE id > 1 ORDER BY id") == [
         {"id": 2, "name": "b,c"},

@@ -135,6 +135,17 @@ def test_a_directory_is_a_catalog(connection: Connection, tmp_path: Path) -> Non
         assert rows(aliased, "SHOW TABLES") == [("a.sales", "orders", False)]
 
 
+def test_tables_are_not_listed_without_a_schema(connection: Connection, tmp_path: Path) -> None:
+    lake = str(tmp_path / "lake")
+    assert rows(connection, "SHOW TABLES") == [("sales", "orders", False)]
+    with pytest.raises(InvalidInputError, match=r"SHOW TABLES IN schema.*the schemas are sales"):
+        connect(catalog=lake).sql("SHOW TABLES")
+    with pytest.raises(InvalidInputError, match=r"IN catalog\.schema.*the catalogs are a, b"):
+        connect(catalog={"b": lake, "a": lake}).sql("SHOW TABLES")
+    with connect({"t": [{"id": 1}]}, catalog=lake) as mixed:
+        assert rows(mixed, "SHOW TABLES") == [("", "t", True)]
+
+
 def test_a_schema_that_does_not_exist_is_not_used(connection: Connection) -> None:
     for statement in ("USE nodb", "USE SCHEMA nodb"):
         with pytest.raises(CatalogError, match=r"no schema nodb in .*: found sales; CREATE SCHEMA"):

@@ -19,7 +19,7 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 import pytest
 
-from deltalog import DeltaTable, QueryBuilder, col, convert_to_deltalake, write_deltalake
+from deltalog import DeltaTable, QueryBuilder, col, convert_to_deltalake, sql, write_deltalake
 from deltalog._util.json import loads
 from deltalog.errors import (
     DataFileMissingError,
@@ -635,3 +635,15 @@ def test_reading_reports_its_files(tmp_path: Path) -> None:
 
     with pytest.raises(InterruptedError):
         table.to_pandas(progress=end)
+
+
+def test_partitions_are_sorted_by_their_values(tmp_path: Path) -> None:
+    given = pa.table({"m": [10, 2, None, 2, 1], "d": ["b", "b", "a", "a", "c"], "x": range(5)})
+    for one in range(5):
+        write_deltalake(tmp_path, given.slice(one, 1), partition_by=["m", "d"], mode="append")
+    found = [(one["m"], one["d"]) for one in DeltaTable(tmp_path).partitions()]
+    assert found == [(None, "a"), ("1", "c"), ("2", "a"), ("2", "b"), ("10", "b")]
+    shown = sql("SHOW PARTITIONS t", t=DeltaTable(tmp_path)).to_pylist()
+    assert [row["partition"].partition("/")[0] for row in shown] == [
+        "m=__HIVE_DEFAULT_PARTITION__", "m=1", "m=2", "m=2", "m=10",
+    ]  # fmt: skip

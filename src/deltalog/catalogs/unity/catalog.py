@@ -50,6 +50,7 @@ from deltalog.errors import (
     CatalogError,
     DeltaError,
     InvalidInputError,
+    MalformedMessageError,
     TableExistsError,
     TableNotFoundError,
 )
@@ -487,8 +488,9 @@ class UnityNames:
         for kind, part in (("catalog", table[:1]), ("schema", table[:2])):
             with suppress(DeltaError):  # these requests only make an error clearer
                 if not self.has(part):
-                    return f"there is no {kind} {shown_name(part)}"
-        return f"there is no table {shown_name(table)} in the catalog"
+                    return f"there is no {kind} {shown_name(part)} at {self.client.settings.url}"
+        url = self.client.settings.url
+        return f"there is no table {shown_name(table)} in the catalog at {url}"
 
     def create(
         self,
@@ -567,8 +569,12 @@ def _path(name: Name) -> str:
 
 def _parse_page(node: JsonObject, member: str) -> tuple[list[str], str]:
     listed = node.values.get(member) or ()
+    if not isinstance(listed, list | tuple):
+        raise MalformedMessageError(
+            f"{node.where}.{member}: expected a list, found {type(listed).__name__}"
+        )
     names = []
-    for index, one in enumerate(listed if isinstance(listed, list | tuple) else ()):
+    for index, one in enumerate(listed):
         where = f"{node.where}.{member}[{index}]"
         names.append(type(node)(one, where, node.error).required("name", str))
     return names, node.optional("next_page_token", str) or ""

@@ -126,7 +126,10 @@ class UnityClient:
             # Raise a CatalogError, because callers that read commits would mistake a
             # MalformedLogError for a damaged log.
             text = redact(str(error), self.settings.secrets)
-            raise CatalogError(f"cannot {question.what}: a malformed answer: {text}") from None
+            raise CatalogError(
+                f"cannot {question.what}: a malformed answer: {text}; its address is "
+                f"{self.settings.url}, expected the address of a Unity Catalog"
+            ) from None
 
     def send(self, question: Question) -> bytes:
         """Send a request; return the body of the answer."""
@@ -180,11 +183,23 @@ class UnityClient:
         text += f" ({printable(code, 100)})" if code else ""
         # Redact the server's message, because it may contain secrets of the request.
         text += f": {printable(redact(message, self.settings.secrets))}" if message else ""
+        text += f"; its address is {self.settings.url}"
+        text += self._advice(status)
         if status in {401, 403}:
             return CatalogAccessError(text, status=status, error_code=code)
         if is_retryable(status):
             return CatalogUnavailableError(text, status=status, error_code=code)
         return CatalogError(text, status=status, error_code=code)
+
+    def _advice(self, status: int) -> str:
+        """Return what to do after a refusal; empty if only the server's message can tell."""
+        if status == 403:
+            return "; the catalog's owner can grant this user or service principal access"
+        if status != 401:
+            return ""
+        if not self.settings.secrets:
+            return "; set UNITY_CATALOG_TOKEN or DATABRICKS_TOKEN, or pass UnityCatalog(token=…)"
+        return "; check the token or the client's id and secret: it may be wrong or expired"
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Do not pickle the clock. Another process uses its own system clock.

@@ -8,6 +8,7 @@ Protocol: Add File and Remove File, Per-file Statistics
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -17,6 +18,7 @@ from deltalog._util.paths import decode_path, file_locations, join
 from deltalog.data.scan.plan import check_rows_readable, descriptor_of
 from deltalog.data.scan.prune import prune
 from deltalog.data.scan.transform import load_bitmap
+from deltalog.errors import DeltaError
 from deltalog.protocol.column_mapping import Mode, physical_name
 from deltalog.protocol.deletion_vectors import keep_mask
 from deltalog.protocol.partition_values import extract, parse_column
@@ -47,7 +49,10 @@ def file_uris(snapshot: Snapshot, predicate: Expression | None) -> list[str]:
 
 
 def partitions(snapshot: Snapshot, predicate: Expression | None) -> list[dict[str, str | None]]:
-    """Return the distinct partitions that may have a matching row, with serialised values."""
+    """Return the distinct partitions that may have a matching row, with serialised values.
+
+    They are sorted by their values, column by column; NULL is first, as in Spark.
+    """
     check_rows_readable(snapshot)
     configuration = snapshot.configuration
     pruned = prune(snapshot, predicate)
@@ -57,7 +62,21 @@ def partitions(snapshot: Snapshot, predicate: Expression | None) -> list[dict[st
         return []
     stored = configuration.physical_partition_columns
     table = pa.table({name: extract(values, key) for name, key in zip(names, stored, strict=True)})
-    return table.group_by(list(names), use_threads=False).aggregate([]).to_pylist()
+    distinct = table.group_by(list(names), use_threads=False).aggregate([])
+    return distinct.take(_order_of(snapshot, distinct)).to_pylist()
+
+
+def _order_of(snapshot: Snapshot, partitions: pa.Table) -> pa.Array[Any]:
+    """Return the row numbers of partitions in the order of their values; NULL is first."""
+    keys: dict[str, Any] = {}
+    for number, field in enumerate(snapshot.configuration.partition_schema):
+        values: Any = partitions.column(number)
+        with suppress(DeltaError):  # the listing also shows values that are not of this type
+            values = parse_column(
+                values, field.type, column=field.name, time_zone=snapshot.context.time_zone
+            )
+        keys |= {f"{number} is valid": pc.is_valid(values), f"{number}": values}
+    return pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in keys])
 
 
 def add_actions(snapshot: Snapshot, *, flatten: bool = False) -> pa.Table:

@@ -60,7 +60,7 @@ class AsyncSharingClient:
         return self._rest
 
     async def list_shares(self) -> list[Share]:
-        """Return the shares that this recipient can access."""
+        """Return the shares that this recipient can access, in the order of the server."""
         return await self._all_items("list the shares", self._rest.list_shares)
 
     async def get_share(self, share: str) -> Share:
@@ -68,14 +68,14 @@ class AsyncSharingClient:
         return await self._rest.get_share(share)
 
     async def list_schemas(self, share: Share | str) -> list[Schema]:
-        """Return the schemas of a share."""
+        """Return the schemas of a share, in the order of the server."""
         name = share.name if isinstance(share, Share) else share
         return await self._all_items(
             f"list the schemas of share {name!r}", partial(self._rest.list_schemas, name)
         )
 
     async def list_tables(self, schema: Schema) -> list[Table]:
-        """Return the tables of a schema."""
+        """Return the tables of a schema, in the order of the server."""
         given: object = schema
         if not isinstance(given, Schema):
             expected = "an item of list_schemas, or Schema(name='default', share='sales')"
@@ -86,7 +86,7 @@ class AsyncSharingClient:
         )
 
     async def list_all_tables(self, share: Share | str | None = None) -> list[Table]:
-        """Return the tables of a share, or of all shares."""
+        """Return the tables of a share, or of all shares, in the order of the server."""
         shares = await self.list_shares() if share is None else [share]
         found = await asyncio.gather(*map(self._tables_of_share, shares))
         return [table for tables in found for table in tables]

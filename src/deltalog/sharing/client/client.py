@@ -68,7 +68,7 @@ class SharingClient(SimilarNames):
         return self._client.rest
 
     def list_shares(self) -> list[Share]:
-        """Return the shares that this recipient can access."""
+        """Return the shares that this recipient can access, in the order of the server."""
         return run(self._client.list_shares)
 
     def get_share(self, share: str) -> Share:
@@ -76,15 +76,15 @@ class SharingClient(SimilarNames):
         return run(self._client.get_share, share)
 
     def list_schemas(self, share: Share | str) -> list[Schema]:
-        """Return the schemas of a share."""
+        """Return the schemas of a share, in the order of the server."""
         return run(self._client.list_schemas, share)
 
     def list_tables(self, schema: Schema) -> list[Table]:
-        """Return the tables of a schema."""
+        """Return the tables of a schema, in the order of the server."""
         return run(self._client.list_tables, schema)
 
     def list_all_tables(self, share: Share | str | None = None) -> list[Table]:
-        """Return the tables of a share, or of all shares."""
+        """Return the tables of a share, or of all shares, in the order of the server."""
         return run(self._client.list_all_tables, share)
 
     def table(self, table: Table | str, version: int | str | datetime | None = None) -> SharedTable:

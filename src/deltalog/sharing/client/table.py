@@ -457,7 +457,10 @@ class SharedTable(SimilarNames, NoSequence):
     def partitions(
         self, partition_filters: Sequence[Any] | None = None
     ) -> list[dict[str, str | None]]:
-        """Return the partitions that may have a matching row; values are strings, as in the log."""
+        """Return the partitions that may have a matching row; values are strings, as in the log.
+
+        They are sorted by the values of their columns; NULL is first.
+        """
         with naming_the_attempt("list the partitions of", self.table_uri):
             predicate = self._pruning(partition_filters)
         return partitions(self.snapshot, predicate)

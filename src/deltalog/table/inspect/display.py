@@ -181,7 +181,7 @@ def _value(name: str, value: Any) -> object:
 
 
 def _number(name: str, value: float) -> str:
-    if name.lower() in {"createdat", "lastmodified"}:
+    if name.lower() in {"createdat", "lastmodified", "timestamp"}:
         return _moment(int(value))
     return amount(name, value)
 
@@ -206,7 +206,7 @@ def describe(snapshot: Snapshot) -> ShownFacts:
         "clusteringColumns": _clustering(snapshot),
         "numFiles": snapshot.num_files,
         "sizeInBytes": total_size_bytes(snapshot),
-        "properties": dict(metadata.configuration),
+        "properties": dict(sorted(metadata.configuration.items())),
         "minReaderVersion": protocol.min_reader_version,
         "minWriterVersion": protocol.min_writer_version,
         "tableFeatures": sorted(configuration.features.values()),
@@ -298,7 +298,9 @@ def _facts(snapshot: Snapshot) -> dict[str, str]:
         "clustered by": ", ".join(_clustering(snapshot)),
         "protocol": f"reader {protocol.min_reader_version}, writer {protocol.min_writer_version}",
         "features": ", ".join(sorted(configuration.features.values())),
-        "properties": ", ".join(f"{k}={v}" for k, v in snapshot.metadata.configuration.items()),
+        "properties": ", ".join(
+            f"{k}={v}" for k, v in sorted(snapshot.metadata.configuration.items())
+        ),
     }
     return {name: text for name, text in facts.items() if text}
 

@@ -318,8 +318,10 @@ def test_values_of_a_card_are_as_people_read_them() -> None:
         "names": list("abc") * 10,
         "files": pa.table({"path": ["<b>"] * 30}),
     }
+    facts["timestamp"] = 1_700_000_000_000
     page = ShownFacts(facts, title="<i>")._repr_html_()
     rows = _Cells(page).rows
+    assert ["timestamp", "2023-11-14 22:13:20Z"] in rows
     assert ["execution_time_ms", "12.3 s"] in rows
     assert ["scan_time_ms", "8 ms"] in rows
     assert ["num_rows", "1,234,567"] in rows
@@ -463,3 +465,11 @@ def test_a_scan_whose_file_is_gone_has_a_card_with_the_reason(tmp_path: Path) ->
     page = scan._repr_html_()
     assert "rows cannot be shown" in page
     assert "there is no such file" in page
+
+
+def test_properties_are_in_the_order_of_their_names(tmp_path: Path) -> None:
+    given = {"b": "1", "delta.appendOnly": "false", "a": "2"}
+    write_deltalake(tmp_path, {"id": [1]}, configuration=given)
+    table = DeltaTable(tmp_path)
+    assert list(table.detail()["properties"]) == ["a", "b", "delta.appendOnly"]
+    assert "a=2, b=1, delta.appendOnly=false" in table._repr_html_()
