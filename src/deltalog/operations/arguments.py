@@ -25,9 +25,11 @@ from deltalog._util.similar_names import similar_to
 from deltalog.errors import InvalidInputError
 from deltalog.expressions.sql_session import SqlSession, TextRules
 from deltalog.schema import (
+    DataType,
     Field,
     StructType,
     canonical_path_of,
+    find_field,
     from_arrow_type,
     project,
     to_arrow_schema,
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
 
 _LARGEST_FLOAT: Final = 3.4028235677973366e38
 """From here on, a number is infinite as a float of 32 bits."""
+_NUMBERS: Final = frozenset({Family.INTEGRAL, Family.FLOATING, Family.DECIMAL})
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _NOT_SQL: Final = "values are SQL, in which a string has quotes; pass Python values as new_values"
 _GONE: Final = {
@@ -447,6 +450,7 @@ def as_condition(
         raise InvalidInputError(
             f"cannot use parameters={parameters!r}: there is no predicate for them"
         )
+    _check_named(parameters, given)
     known = with_metadata_columns(schema)
     for condition in given:
         _check_texts(condition, schema)
@@ -455,6 +459,23 @@ def as_condition(
         for condition in given
     ]
     return reduce(and_, found) if found else None
+
+
+def _check_named(parameters: object, conditions: Sequence[Any]) -> None:
+    """Raise for a parameter with a name that no condition has.
+
+    The condition probably lacks a part, or has the parameter in quotes.
+    """
+    if not isinstance(parameters, Mapping):
+        return
+    used = {name for one in conditions for name in _parameter_names(one)}
+    for name in parameters:
+        if name not in used:
+            shown = " and ".join(repr(one) for one in conditions)
+            raise InvalidInputError(
+                f"cannot use the parameter {name!r}: there is no :{name} in {shown}; a parameter "
+                "has no quotes"
+            )
 
 
 def _check_texts(filters: Any, schema: StructType) -> None:
@@ -503,7 +524,7 @@ def as_updates(
     """
     _check_updates(updates, new_values)
     if new_values is not None:
-        _check_new_values(new_values, schema)
+        check_constants(new_values, schema)
         return {name: expressions.lit(value) for name, value in new_values.items()}
     left = list(parameters) if isinstance(parameters, Sequence) else None
     found: dict[str | tuple[str, ...], object] = {}
@@ -549,14 +570,20 @@ def _check_updates(updates: object, new_values: object) -> None:
             )
 
 
-def _check_new_values(new_values: Mapping[str, object], schema: StructType) -> None:
-    """Raise for a value that its column cannot store as it is.
+def check_constants(values: Mapping[Any, object], schema: StructType) -> None:
+    """Raise for a Python value that its column cannot store as it is.
 
     SQL casts such values, as in Spark; but a Python value is stored as it is, or refused.
+
+    Args:
+        values: column → new value. SQL of a merge, and expressions, are not checked.
+        schema: the table's columns.
+
+    Raises:
+        InvalidInputError: one is such a value.
     """
-    for name, value in new_values.items():
-        column = schema.fields_named(str(name))[:1]  # a path of names is a tuple
-        kind = column[0].type if column else None
+    for name, value in values.items():
+        kind = _type_at(schema, name)
         advice = _advice_for(value, kind) if isinstance(kind, PrimitiveType) else None
         if advice is None:
             continue
@@ -566,6 +593,17 @@ def _check_new_values(new_values: Mapping[str, object], schema: StructType) -> N
             f"cannot update {name!r} with {value!r}: the column is {kind}, which cannot store it; "
             f"{advice}"
         )
+
+
+def _type_at(schema: StructType, name: Any) -> DataType | None:
+    """Return the type of an assigned column or field; None if the name has to be resolved."""
+    if isinstance(name, str) and (column := schema.fields_named(name)[:1]):
+        return column[0].type
+    try:
+        path = name if isinstance(name, tuple) else expressions.col(name).path
+        return find_field(schema, path).type
+    except InvalidInputError:
+        return None  # such as a name after an alias
 
 
 def _advice_for(value: object, kind: PrimitiveType) -> str | None:
@@ -578,8 +616,11 @@ def _advice_for(value: object, kind: PrimitiveType) -> str | None:
             return None if is_whole else "pass a whole number"
         case float() if kind == STRING and isnan(value):
             return "pass None for a missing value"
-        case Decimal() if family is Family.DECIMAL and value.is_finite():
-            return f"round it to {kind.scale} digits" if _num_decimals(value) > kind.scale else None
+        case float() | Decimal() if family is Family.DECIMAL and isfinite(value):
+            num_decimals = _num_decimals(Decimal(str(value)))
+            return f"round it to {kind.scale} digits" if num_decimals > kind.scale else None
+        case bool() if family in _NUMBERS:
+            return f"pass {int(value)}"
         case float() if kind == FLOAT:
             return "pass a smaller number" if _LARGEST_FLOAT < abs(value) < inf else None
         case datetime() if kind == DATE:
@@ -613,13 +654,20 @@ def as_constraints(given: Any, columns: Sequence[str]) -> Any:
 def left_for_predicate(parameters: Any, predicate: object, updates: Any) -> Any:
     """Return the parameters for an update's predicate: those that the new values do not use.
 
-    None if there is no predicate and the parameters are named, because they then belong to the new
-    values.
+    The predicate may have parameters with the same names.
     """
     if isinstance(parameters, Mapping):
-        return None if predicate is None and updates else parameters
+        used = {name for one in (updates or {}).values() for name in _parameter_names(one)}
+        used -= _parameter_names(predicate)
+        return {name: value for name, value in parameters.items() if name not in used}
     given = [one for one in (updates or {}).values() if isinstance(one, str)]
     return parameters and parameters[sum(map(_num_positional, given)) :]
+
+
+def _parameter_names(sql: object) -> set[str]:
+    from deltalog.expressions.sql import parameter_names  # noqa: PLC0415  # few conditions need it
+
+    return parameter_names(sql)
 
 
 def _num_positional(sql: str) -> int:
