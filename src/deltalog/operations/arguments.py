@@ -643,12 +643,23 @@ def as_constraints(given: Any, columns: Sequence[str]) -> Any:
     """Return constraints (name → SQL) with column names in backticks instead of double quotes.
 
     In Spark SQL, double quotes enclose a string, not a name.
+
+    Raises:
+        InvalidInputError: a constraint tests strings alone, one of which is meant as a column.
     """
     if not isinstance(given, Mapping):
         return given  # the caller raises an error for other types
-    from deltalog.expressions.sql import with_backticks  # noqa: PLC0415  # rarely needed
+    from deltalog.expressions.filters import check_quoted_names  # noqa: PLC0415  # rarely needed
+    from deltalog.expressions.sql import parse_sql, with_backticks  # noqa: PLC0415  # as above
 
-    return {name: with_backticks(text, columns) for name, text in given.items()}
+    found = {name: with_backticks(text, columns) for name, text in given.items()}
+    for text in found.values():
+        try:
+            parsed = parse_sql(text)
+        except InvalidInputError:
+            continue  # the caller raises it, and names the constraint
+        check_quoted_names(parsed, text, columns)
+    return found
 
 
 def left_for_predicate(parameters: Any, predicate: object, updates: Any) -> Any:

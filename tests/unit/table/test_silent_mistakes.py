@@ -269,3 +269,10 @@ def test_words_about_an_existing_table(caplog: pytest.LogCaptureFixture) -> None
         write_deltalake(table, NEW, mode="append", name="prices")
     assert "name='prices' has no effect" in caplog.text
     assert table.metadata().name is None
+
+
+def test_a_check_may_end_with_a_comment() -> None:
+    table = make(ROWS)
+    branch = table.branch("draft")
+    write_deltalake(branch, NEW, mode="append")
+    assert branch.publish(["v > 0 -- prices"]).version == 1
