@@ -25,8 +25,10 @@ from deltalog._util.similar_names import similar_to
 from deltalog.errors import InvalidInputError
 from deltalog.expressions.sql_session import SqlSession, TextRules
 from deltalog.schema import (
+    ArrayType,
     DataType,
     Field,
+    MapType,
     StructType,
     canonical_path_of,
     find_field,
@@ -40,6 +42,8 @@ from deltalog.schema.primitives.moments import is_missing
 from deltalog.schema.types import BOOLEAN, DATE, FLOAT, STRING, PrimitiveType
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from deltalog.expressions import Expression
     from deltalog.log.snapshot import Snapshot
 
@@ -584,7 +588,7 @@ def check_constants(values: Mapping[Any, object], schema: StructType) -> None:
     """
     for name, value in values.items():
         kind = _type_at(schema, name)
-        advice = _advice_for(value, kind) if isinstance(kind, PrimitiveType) else None
+        advice = next(filter(None, (_advice_for(*part) for part in _parts(value, kind))), None)
         if advice is None:
             continue
         if isinstance(value, int | float | Decimal) and isfinite(value):
@@ -606,6 +610,24 @@ def _type_at(schema: StructType, name: Any) -> DataType | None:
         return None  # such as a name after an alias
 
 
+def _parts(value: object, kind: DataType | None) -> Iterator[tuple[object, PrimitiveType]]:
+    """Yield the values in a value, at any depth, with their types."""
+    match value, kind:
+        case (list() | tuple(), ArrayType()):
+            for item in value:
+                yield from _parts(item, kind.element_type)
+        case (dict(), StructType()):
+            for name, item in value.items():
+                for field in kind.fields_named(str(name))[:1]:
+                    yield from _parts(item, field.type)
+        case (dict(), MapType()):
+            for name, item in value.items():
+                yield from _parts(name, kind.key_type)
+                yield from _parts(item, kind.value_type)
+        case (_, PrimitiveType()):
+            yield value, kind
+
+
 def _advice_for(value: object, kind: PrimitiveType) -> str | None:
     """Return what to pass instead of a value that a column cannot store; None if it can."""
     family = kind.primitive.family
@@ -625,6 +647,8 @@ def _advice_for(value: object, kind: PrimitiveType) -> str | None:
             return "pass a smaller number" if _LARGEST_FLOAT < abs(value) < inf else None
         case datetime() if kind == DATE:
             return None if value.time() == time() else "pass value.date()"
+        case datetime() if value.tzinfo is not None and kind.primitive.has_zone is False:
+            return "pass a datetime without a time zone"
         case _ if is_number and kind == BOOLEAN:
             return "pass True or False"
         case _ if is_number and family is Family.MOMENT:

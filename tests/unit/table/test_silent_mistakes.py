@@ -23,6 +23,7 @@ NEW = [{"id": 2, "v": 99, "n": "z"}]
 ON = "target.id = source.id"
 
 Call = Callable[[DeltaTable], object]
+NAIVE = dt.datetime.fromisoformat("2024-01-31T05:00:00")
 
 
 def refused(call: Call, message: str, rows: Any = ROWS) -> None:
@@ -180,9 +181,9 @@ NESTED = [{"id": 1, "d": Decimal("1.50"), "l": [1], "s": {"a": 1, "f": 1.5}, "n"
         ("d", 2.555, "round it to 2 digits"),
         ("id", True, "pass 1"),
         ("d", False, "pass 0"),
-        ("l", [7.5], "not a value of type long"),
+        ("l", [7.5], "pass a whole number"),
         ("s.a", 7.5, "pass a whole number"),
-        ("s", {"a": 7.5, "f": 1.0}, "not a value of type long"),
+        ("s", {"a": 7.5, "f": 1.0}, "pass a whole number"),
         ("id", 5.7, "pass a whole number"),
         ("id", dt.date(2024, 1, 31), "no such cast"),
     ],
@@ -193,6 +194,34 @@ def test_python_values_are_stored_as_they_are(name: str, value: object, message:
     refused(
         lambda t: t.merge(source, ON).when_matched_update({name: value}).execute(), message, NESTED
     )
+
+
+@pytest.mark.parametrize(
+    ("stored", "value", "message"),
+    [
+        ([dt.date(2024, 1, 31)], [NAIVE], "pass value.date()"),
+        ([dt.date(2024, 1, 31)], [5], "pass a date or datetime"),
+        ([NAIVE], [5], "pass a date or datetime"),
+        (NAIVE, dt.datetime(2024, 1, 31, tzinfo=dt.UTC), "without a time zone"),
+        ({"at": dt.date(2024, 1, 31)}, {"at": 5}, "pass a date or datetime"),
+    ],
+)
+def test_moments_are_stored_as_they_are(stored: object, value: object, message: str) -> None:
+    refused(lambda t: t.update(new_values={"m": value}), message, [{"m": stored}])
+
+
+def test_values_of_maps_are_stored_as_they_are() -> None:
+    rows = pa.table({"m": pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int64()))})
+    refused(lambda t: t.update(new_values={"m": {"a": 5.5}}), "pass a whole number", rows)
+
+
+def test_nested_times_without_a_zone(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, [{"m": [dt.datetime(2024, 1, 31, tzinfo=dt.UTC)]}])
+    table = DeltaTable(tmp_path, default_timezone="Europe/Berlin")
+    with pytest.raises(InvalidInputError, match="a datetime without a time zone; add tzinfo"):
+        table.update(new_values={"m": [NAIVE]})
+    table.update(new_values={"m": [dt.datetime(2024, 2, 1, tzinfo=dt.UTC)]})
+    assert rows_of(table) == [{"m": [dt.datetime(2024, 2, 1, tzinfo=dt.UTC)]}]
 
 
 def test_python_values_that_fit() -> None:
