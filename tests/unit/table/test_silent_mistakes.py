@@ -305,3 +305,11 @@ def test_a_check_may_end_with_a_comment() -> None:
     branch = table.branch("draft")
     write_deltalake(branch, NEW, mode="append")
     assert branch.publish(["v > 0 -- prices"]).version == 1
+
+
+@pytest.mark.parametrize("nest", [lambda key: key, lambda key: [key], lambda key: {"in": key}])
+def test_fields_of_a_key_in_another_order(nest: Callable[[Any], Any]) -> None:
+    """Structs are compared by position, so that the row would be inserted a second time."""
+    table = make([{"key": nest({"a": 1, "b": 2}), "v": 1}])
+    table.upsert([{"key": nest({"b": 2, "a": 1}), "v": 9}], "key")
+    assert rows_of(table) == [{"key": nest({"a": 1, "b": 2}), "v": 9}]

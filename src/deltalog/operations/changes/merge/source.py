@@ -42,7 +42,10 @@ from deltalog.schema.types import (
     TIMESTAMP_NANOS,
     TIMESTAMP_NANOS_NTZ,
     YEAR_TO_MONTH,
+    ArrayType,
+    DataType,
     Field,
+    MapType,
     PrimitiveType,
 )
 from deltalog.storage.faults import disk_errors
@@ -167,7 +170,8 @@ class MergeSource:
     def fitted(self, target: StructType, time_zone: str) -> MergeSource:
         """Return the source with its values converted to a table's types, as a write converts them.
 
-        Nested columns, and timestamps with nanoseconds, are not converted.
+        Timestamps with nanoseconds are not converted. Fields of structs get the order of the table,
+        because keys are compared by position; other nested columns are not converted.
 
         Args:
             target: schema of the table, including columns that the merge adds.
@@ -185,8 +189,7 @@ class MergeSource:
             if (theirs := known.get(name_key(field.name))) is not None
             and field.name not in self._fine
             and field.type != theirs.type
-            and isinstance(field.type, PrimitiveType)
-            and isinstance(theirs.type, PrimitiveType)
+            and _has_same_parts(field.type, theirs.type)
         }
         if not fields:
             return self
@@ -354,6 +357,27 @@ class _Directory(tempfile.TemporaryDirectory[str]):
     def __reduce__(self) -> tuple[Any, ...]:
         """Return None, for pickle."""
         return type(None), ()
+
+
+def _has_same_parts(mine: DataType, theirs: DataType) -> bool:
+    """Whether two types are both primitive, or differ only in the order of fields of structs."""
+    if isinstance(mine, PrimitiveType) and isinstance(theirs, PrimitiveType):
+        return True
+    return _in_order(mine) == _in_order(theirs)
+
+
+def _in_order(kind: DataType) -> DataType:
+    """Return a type with the fields of structs ordered by name."""
+    match kind:
+        case StructType():
+            fields = [Field(name_key(field.name), _in_order(field.type)) for field in kind]
+            return StructType(sorted(fields, key=lambda field: field.name))
+        case ArrayType():
+            return ArrayType(_in_order(kind.element_type))
+        case MapType():
+            return MapType(_in_order(kind.key_type), _in_order(kind.value_type))
+        case _:
+            return kind
 
 
 def _held(field: pa.Field[Any], *, is_fine: bool) -> pa.Field[Any]:
