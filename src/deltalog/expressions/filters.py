@@ -24,6 +24,7 @@ from deltalog.expressions.rows import NO, YES
 from deltalog.expressions.sql import parse_sql
 from deltalog.expressions.sql_session import RULES_OF_TABLES, SqlSession, TextRules
 from deltalog.expressions.substrait import as_meant
+from deltalog.expressions.trees import columns as columns_of
 from deltalog.expressions.trees import conjunction
 from deltalog.expressions.trees import walk as walk_nodes
 from deltalog.schema.arrow import to_arrow_schema
@@ -31,7 +32,7 @@ from deltalog.schema.columns import find_field, walk
 from deltalog.schema.types import STRING, DataType, StructType
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
 logger: logging.Logger = logging.getLogger(__name__)
 
@@ -73,6 +74,8 @@ def as_expression(
         raise _no_condition(predicate)
     if isinstance(predicate, Expression | str):
         warn_of_null(found)
+    if isinstance(predicate, str):
+        check_quoted_names(found, predicate, schema.names)
     if isinstance(predicate, pc.Expression):
         # Engines that pass a pyarrow expression compare the bytes of strings.
         text_rules = TextRules.BYTES
@@ -112,6 +115,54 @@ def warn_of_null(condition: Expression) -> None:
             logger.warning(
                 "%s is never true, because of the NULL; use IS NOT NULL for it", shown_sql(node)
             )
+
+
+_TESTS: Final = (nodes.Comparison, nodes.In, nodes.IsNull, nodes.Like)
+_TEST_CALLS: Final = frozenset({"rlike", "startswith", "endswith", "contains"})
+
+
+def check_quoted_names(condition: Expression, sql: str, names: Collection[str]) -> None:
+    """Raise for a test of strings alone, one of which is meant as a column.
+
+    `'name' <> 'x'` is true for all rows, so that a delete would remove them all.
+
+    Args:
+        condition: the parsed condition.
+        sql: the condition as the caller wrote it. A string from a parameter is not in it.
+        names: the columns.
+
+    Raises:
+        InvalidInputError: one of the strings has the name of a column, or double quotes.
+    """
+    if "'" not in sql and '"' not in sql:
+        return
+    known = {name_key(name) for name in names}
+    for node in walk_nodes(condition):
+        is_test = isinstance(node, _TESTS) or (
+            isinstance(node, nodes.Call) and node.function in _TEST_CALLS
+        )
+        if not is_test or columns_of(node):
+            continue
+        for text in _texts(node):
+            if name_key(text) in known and (f"'{text}'" in sql or f'"{text}"' in sql):
+                raise InvalidInputError(
+                    f"cannot use {sql!r}: {text!r} in quotes is a string, not the column; write "
+                    f"the column without quotes, as in {_without_quotes(sql, text)!r}"
+                )
+            if f'"{text}"' in sql:
+                raise InvalidInputError(
+                    f'cannot use {sql!r}: "{text}" is a string, because there is no column with '
+                    f"this name; the columns are {', '.join(map(repr, list(names)[:20]))}"
+                )
+
+
+def _texts(node: Expression) -> list[str]:
+    literals = (part for part in walk_nodes(node) if isinstance(part, Literal))
+    return [part.value for part in literals if isinstance(part.value, str)]
+
+
+def _without_quotes(sql: str, name: str) -> str:
+    return sql.replace(f"'{name}'", name).replace(f'"{name}"', name)
 
 
 def _is_null(node: Expression) -> bool:
@@ -204,18 +255,19 @@ def _column(name: str | tuple[str, ...], schema: StructType | None) -> Column:
     if name_key(name) in {name_key(known) for known in schema.names}:
         return Column((name,))
     column = col(name)
-    if "`" in name or _has_field(schema, column.path):
+    if "`" in name or has_field(schema, column.path):
         return column
     wanted = path_key(name.split("."))
     fields = [path for path, _ in walk(schema) if path_key(".".join(path).split(".")) == wanted]
-    paths = [path for path in fields if _has_field(schema, path)]  # excludes fields inside lists
+    paths = [path for path in fields if has_field(schema, path)]  # excludes fields inside lists
     if len(paths) > 1:
         meant = " or ".join(".".join(f"`{part}`" for part in path) for path in paths)
         raise InvalidInputError(f"cannot filter by {name!r}: it may be {meant}; write one of these")
     return Column(paths[0]) if paths else column
 
 
-def _has_field(schema: StructType, path: tuple[str, ...]) -> bool:
+def has_field(schema: StructType, path: tuple[str, ...]) -> bool:
+    """Whether a schema has a column or field at a path."""
     try:
         find_field(schema, path)
     except InvalidInputError:

@@ -20,7 +20,7 @@ from deltalog._util.small_arrays import small_array, small_scalar
 from deltalog.errors import InvalidInputError
 from deltalog.expressions.coercion import common_type
 from deltalog.schema.arrow import from_arrow_type, to_arrow_type
-from deltalog.schema.primitives import worded_literal
+from deltalog.schema.primitives import Family, worded_literal
 from deltalog.schema.primitives.moments import (
     NANOS_OF_MICRO,
     is_missing,
@@ -309,14 +309,17 @@ def to_scalar(value: object, data_type: DataType) -> pa.Scalar[Any]:
 
 
 def _check_fields(value: object, data_type: DataType) -> None:
-    """Raise for fields that a struct lacks, because Arrow would ignore them.
+    """Raise for parts of a nested value that Arrow would cut or ignore.
 
     Raises:
-        InvalidInputError: a dictionary has such a field.
+        InvalidInputError: a struct lacks a field of a dictionary, or a number in a column of
+            integers has a fraction.
     """
     if isinstance(value, list | tuple) and isinstance(data_type, ArrayType):
         for item in value:
             _check_fields(item, data_type.element_type)
+    if isinstance(value, float | Decimal) and _is_integral(data_type) and value % 1 != 0:
+        raise InvalidInputError(f"{value!r} is not a value of type {data_type}")
     if isinstance(value, dict) and isinstance(data_type, StructType):
         for name, item in value.items():
             if name not in data_type.names:
@@ -325,6 +328,10 @@ def _check_fields(value: object, data_type: DataType) -> None:
                     f"the fields are {', '.join(map(repr, data_type.names))}"
                 )
             _check_fields(item, data_type.fields_named(name)[0].type)
+
+
+def _is_integral(data_type: DataType) -> bool:
+    return isinstance(data_type, PrimitiveType) and data_type.primitive.family is Family.INTEGRAL
 
 
 def from_scalar(scalar: pa.Scalar[Any]) -> Any:

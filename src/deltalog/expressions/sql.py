@@ -25,6 +25,7 @@ from deltalog.schema.types import DataType
 __all__ = [
     "length_limits",
     "num_positional",
+    "parameter_names",
     "parse_collated_type",
     "parse_sql",
     "parse_type",
@@ -51,7 +52,9 @@ def parse_sql(
         sql: one expression in Spark's dialect.
         parameters: values for `?` (a list) or `:name` (a mapping).
         columns: the columns of the table. In Spark, "id" in double quotes is a string. The string
-            is refused if a column has that name, because users of deltalake mean the column.
+            is refused if a column has that name, because users of deltalake mean the column. A
+            column with the name of a function without brackets, such as `current_date`, has
+            precedence over the function.
         quotes_names: whether "id" is a column instead, and `int'10'` a number, as in deltalake.
             Use it for callers' conditions, never for constraints and generated columns, because
             Spark reads those too.
@@ -75,6 +78,20 @@ def num_positional(sql: str) -> int:
         InvalidInputError: the SQL has a quote or a comment that is not closed.
     """
     return int(_sqlglot().num_positional(sql)) if "?" in sql else 0
+
+
+def parameter_names(sql: object) -> set[str]:
+    """Return the names of the parameters `:name` in SQL, and of what looks like one, as in `a:b`.
+
+    Conditions and values that are not SQL have none.
+
+    Raises:
+        InvalidInputError: the SQL has a quote or a comment that is not closed.
+    """
+    if not isinstance(sql, str) or ":" not in sql:
+        return set()
+    found: set[str] = _sqlglot().parameter_names(sql)
+    return found
 
 
 def _check_dates(sql: str) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from sqlglot import exp
@@ -93,7 +94,8 @@ def read(
     else:
         check_double_quotes(sql, tokens, known)
     try:
-        return _NodeConverter(sql, tokens, parameters).whole(node_of(sql, tokens, exp.Condition))
+        converter = _NodeConverter(sql, tokens, parameters, known)
+        return converter.whole(node_of(sql, tokens, exp.Condition))
     except RecursionError:
         raise error_at(sql, 0, "", "the expression is nested too deep") from None
 
@@ -101,6 +103,14 @@ def read(
 def num_positional(sql: str) -> int:
     """Return the number of parameters `?`; see `sql.num_positional`."""
     return sum(token.token_type is TokenType.PLACEHOLDER for token in tokens_of(sql))
+
+
+def parameter_names(sql: str) -> set[str]:
+    """Return the names after colons; see `sql.parameter_names`."""
+    tokens = tokens_of(sql)
+    return {
+        token.text for before, token in pairwise(tokens) if before.token_type is TokenType.COLON
+    }
 
 
 def with_backticks(sql: str, columns: Collection[str]) -> str:
@@ -144,8 +154,10 @@ class _NodeConverter:
         sql: str,
         tokens: list[Token],
         parameters: Sequence[object] | Mapping[str, object] | None,
+        known: Collection[str],
     ) -> None:
         self._sql = sql
+        self._known = known
         self._positional = list(parameters) if isinstance(parameters, list | tuple) else None
         self._named = parameters if isinstance(parameters, Mapping) else None
         # The parameters of the lambdas around the current node, in lower case.
@@ -278,12 +290,15 @@ class _NodeConverter:
     def column(self, node: Expr) -> Expression:
         assert isinstance(node, exp.Column)  # noqa: S101  # called only for columns
         path = tuple(map(self.name, node.parts))
-        # CURRENT_DATE without brackets is a function call, but in backticks it is a column.
-        if len(path) == 1 and name_key(path[0]) in _BARE_CALLS and not node.this.args["quoted"]:
-            return Call(name_key(path[0]))
-        if name_key(path[0]) not in self._variables:
+        # CURRENT_DATE without brackets is a function call, but in backticks it is a column. As in
+        # Spark, a column of this name has precedence over the function.
+        key = name_key(path[0])
+        is_bare = len(path) == 1 and not node.this.args["quoted"]
+        if is_bare and key in _BARE_CALLS and key not in self._known:
+            return Call(key)
+        if key not in self._variables:
             return Column(path)
-        found: Expression = nodes.Variable(name_key(path[0]))
+        found: Expression = nodes.Variable(key)
         for name in path[1:]:
             found = Call("[]", (found, Literal(name)))
         return found

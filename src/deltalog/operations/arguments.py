@@ -25,9 +25,13 @@ from deltalog._util.similar_names import similar_to
 from deltalog.errors import InvalidInputError
 from deltalog.expressions.sql_session import SqlSession, TextRules
 from deltalog.schema import (
+    ArrayType,
+    DataType,
     Field,
+    MapType,
     StructType,
     canonical_path_of,
+    find_field,
     from_arrow_type,
     project,
     to_arrow_schema,
@@ -38,11 +42,14 @@ from deltalog.schema.primitives.moments import is_missing
 from deltalog.schema.types import BOOLEAN, DATE, FLOAT, STRING, PrimitiveType
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from deltalog.expressions import Expression
     from deltalog.log.snapshot import Snapshot
 
 _LARGEST_FLOAT: Final = 3.4028235677973366e38
 """From here on, a number is infinite as a float of 32 bits."""
+_NUMBERS: Final = frozenset({Family.INTEGRAL, Family.FLOATING, Family.DECIMAL})
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _NOT_SQL: Final = "values are SQL, in which a string has quotes; pass Python values as new_values"
 _GONE: Final = {
@@ -447,6 +454,7 @@ def as_condition(
         raise InvalidInputError(
             f"cannot use parameters={parameters!r}: there is no predicate for them"
         )
+    _check_named(parameters, given)
     known = with_metadata_columns(schema)
     for condition in given:
         _check_texts(condition, schema)
@@ -455,6 +463,23 @@ def as_condition(
         for condition in given
     ]
     return reduce(and_, found) if found else None
+
+
+def _check_named(parameters: object, conditions: Sequence[Any]) -> None:
+    """Raise for a parameter with a name that no condition has.
+
+    The condition probably lacks a part, or has the parameter in quotes.
+    """
+    if not isinstance(parameters, Mapping):
+        return
+    used = {name for one in conditions for name in _parameter_names(one)}
+    for name in parameters:
+        if name not in used:
+            shown = " and ".join(repr(one) for one in conditions)
+            raise InvalidInputError(
+                f"cannot use the parameter {name!r}: there is no :{name} in {shown}; a parameter "
+                "has no quotes"
+            )
 
 
 def _check_texts(filters: Any, schema: StructType) -> None:
@@ -503,7 +528,7 @@ def as_updates(
     """
     _check_updates(updates, new_values)
     if new_values is not None:
-        _check_new_values(new_values, schema)
+        check_constants(new_values, schema)
         return {name: expressions.lit(value) for name, value in new_values.items()}
     left = list(parameters) if isinstance(parameters, Sequence) else None
     found: dict[str | tuple[str, ...], object] = {}
@@ -549,15 +574,21 @@ def _check_updates(updates: object, new_values: object) -> None:
             )
 
 
-def _check_new_values(new_values: Mapping[str, object], schema: StructType) -> None:
-    """Raise for a value that its column cannot store as it is.
+def check_constants(values: Mapping[Any, object], schema: StructType) -> None:
+    """Raise for a Python value that its column cannot store as it is.
 
     SQL casts such values, as in Spark; but a Python value is stored as it is, or refused.
+
+    Args:
+        values: column → new value. SQL of a merge, and expressions, are not checked.
+        schema: the table's columns.
+
+    Raises:
+        InvalidInputError: one is such a value.
     """
-    for name, value in new_values.items():
-        column = schema.fields_named(str(name))[:1]  # a path of names is a tuple
-        kind = column[0].type if column else None
-        advice = _advice_for(value, kind) if isinstance(kind, PrimitiveType) else None
+    for name, value in values.items():
+        kind = _type_at(schema, name)
+        advice = next(filter(None, (_advice_for(*part) for part in _parts(value, kind))), None)
         if advice is None:
             continue
         if isinstance(value, int | float | Decimal) and isfinite(value):
@@ -566,6 +597,35 @@ def _check_new_values(new_values: Mapping[str, object], schema: StructType) -> N
             f"cannot update {name!r} with {value!r}: the column is {kind}, which cannot store it; "
             f"{advice}"
         )
+
+
+def _type_at(schema: StructType, name: Any) -> DataType | None:
+    """Return the type of an assigned column or field; None if the name has to be resolved."""
+    if isinstance(name, str) and (column := schema.fields_named(name)[:1]):
+        return column[0].type
+    try:
+        path = name if isinstance(name, tuple) else expressions.col(name).path
+        return find_field(schema, path).type
+    except InvalidInputError:
+        return None  # such as a name after an alias
+
+
+def _parts(value: object, kind: DataType | None) -> Iterator[tuple[object, PrimitiveType]]:
+    """Yield the values in a value, at any depth, with their types."""
+    match value, kind:
+        case (list() | tuple(), ArrayType()):
+            for item in value:
+                yield from _parts(item, kind.element_type)
+        case (dict(), StructType()):
+            for name, item in value.items():
+                for field in kind.fields_named(str(name))[:1]:
+                    yield from _parts(item, field.type)
+        case (dict(), MapType()):
+            for name, item in value.items():
+                yield from _parts(name, kind.key_type)
+                yield from _parts(item, kind.value_type)
+        case (_, PrimitiveType()):
+            yield value, kind
 
 
 def _advice_for(value: object, kind: PrimitiveType) -> str | None:
@@ -578,12 +638,17 @@ def _advice_for(value: object, kind: PrimitiveType) -> str | None:
             return None if is_whole else "pass a whole number"
         case float() if kind == STRING and isnan(value):
             return "pass None for a missing value"
-        case Decimal() if family is Family.DECIMAL and value.is_finite():
-            return f"round it to {kind.scale} digits" if _num_decimals(value) > kind.scale else None
+        case float() | Decimal() if family is Family.DECIMAL and isfinite(value):
+            num_decimals = _num_decimals(Decimal(str(value)))
+            return f"round it to {kind.scale} digits" if num_decimals > kind.scale else None
+        case bool() if family in _NUMBERS:
+            return f"pass {int(value)}"
         case float() if kind == FLOAT:
             return "pass a smaller number" if _LARGEST_FLOAT < abs(value) < inf else None
         case datetime() if kind == DATE:
             return None if value.time() == time() else "pass value.date()"
+        case datetime() if value.tzinfo is not None and kind.primitive.has_zone is False:
+            return "pass a datetime without a time zone"
         case _ if is_number and kind == BOOLEAN:
             return "pass True or False"
         case _ if is_number and family is Family.MOMENT:
@@ -602,24 +667,42 @@ def as_constraints(given: Any, columns: Sequence[str]) -> Any:
     """Return constraints (name → SQL) with column names in backticks instead of double quotes.
 
     In Spark SQL, double quotes enclose a string, not a name.
+
+    Raises:
+        InvalidInputError: a constraint tests strings alone, one of which is meant as a column.
     """
     if not isinstance(given, Mapping):
         return given  # the caller raises an error for other types
-    from deltalog.expressions.sql import with_backticks  # noqa: PLC0415  # rarely needed
+    from deltalog.expressions.filters import check_quoted_names  # noqa: PLC0415  # rarely needed
+    from deltalog.expressions.sql import parse_sql, with_backticks  # noqa: PLC0415  # as above
 
-    return {name: with_backticks(text, columns) for name, text in given.items()}
+    found = {name: with_backticks(text, columns) for name, text in given.items()}
+    for text in found.values():
+        try:
+            parsed = parse_sql(text)
+        except InvalidInputError:
+            continue  # the caller raises it, and names the constraint
+        check_quoted_names(parsed, text, columns)
+    return found
 
 
 def left_for_predicate(parameters: Any, predicate: object, updates: Any) -> Any:
     """Return the parameters for an update's predicate: those that the new values do not use.
 
-    None if there is no predicate and the parameters are named, because they then belong to the new
-    values.
+    The predicate may have parameters with the same names.
     """
     if isinstance(parameters, Mapping):
-        return None if predicate is None and updates else parameters
+        used = {name for one in (updates or {}).values() for name in _parameter_names(one)}
+        used -= _parameter_names(predicate)
+        return {name: value for name, value in parameters.items() if name not in used}
     given = [one for one in (updates or {}).values() if isinstance(one, str)]
     return parameters and parameters[sum(map(_num_positional, given)) :]
+
+
+def _parameter_names(sql: object) -> set[str]:
+    from deltalog.expressions.sql import parameter_names  # noqa: PLC0415  # few conditions need it
+
+    return parameter_names(sql)
 
 
 def _num_positional(sql: str) -> int:

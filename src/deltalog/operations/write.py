@@ -17,7 +17,7 @@ from deltalog._util.escaping import name_key
 from deltalog._util.kernels import exact_sum, pc
 from deltalog.data.write.files import write_parts
 from deltalog.data.write.fit import check_index
-from deltalog.data.write.source import Rereadable, is_rereadable
+from deltalog.data.write.source import is_rereadable, may_lack_columns
 from deltalog.data.write.typed_values import with_typed_values
 from deltalog.data.write.written import WrittenFiles
 from deltalog.errors import InvalidInputError, SchemaMismatchError
@@ -158,6 +158,10 @@ class Write(Operation[RowsWritten]):
         ):
             if given and self.mode != "overwrite":
                 raise InvalidInputError(f"{name} needs mode='overwrite', found mode={self.mode!r}")
+        if self.parameters and self.predicate is None:
+            raise InvalidInputError(
+                f"cannot write with parameters={self.parameters!r}: there is no predicate for them"
+            )
         if self.dynamic and (self.predicate is not None or self.schema_mode == "overwrite"):
             raise InvalidInputError(
                 "partition_overwrite='dynamic' excludes a predicate and schema_mode='overwrite': "
@@ -203,18 +207,16 @@ class Write(Operation[RowsWritten]):
             self._merge_schema(transaction, rows)
             written = self._add(transaction, engine, rows, predicate=predicate)
             return RowsWritten(written=written)
+        if not rows.schema.names and schema.names and not may_lack_columns(self.data):
+            advice = "DeltaTable.delete() removes " + ("all rows" if predicate is None else "rows")
+            raise InvalidInputError(
+                f"cannot overwrite {transaction.store.root}: the data has no columns, as an "
+                f"iterator that was already read; {advice}"
+            )
         if predicate is not None:
             return self._replace_where(transaction, engine, rows, predicate)
         if self.dynamic:
             return self._replace_partitions(transaction, engine, rows)
-        # An empty list means no rows, and engines such as Ray forget the columns of empty results.
-        # Other data may have been read before, or lost its columns.
-        may_lack_columns = isinstance(self.data, list | tuple | Rereadable)
-        if not rows.schema.names and schema.names and not may_lack_columns:
-            raise InvalidInputError(
-                f"cannot overwrite {transaction.store.root}: the data has no columns, as an "
-                "iterator that was already read; DeltaTable.delete() removes all rows"
-            )
         return self._replace_all(transaction, engine, rows)
 
     def _condition(self, transaction: PendingTransaction) -> Expression | None:

@@ -20,6 +20,7 @@ from deltalog._util.argument_types import kind_of
 from deltalog._util.readable import counted
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import Expression, Literal, lit, parse_sql
+from deltalog.expressions.filters import check_quoted_names
 from deltalog.expressions.nodes import And, Comparison, In, Or
 from deltalog.expressions.render import quote_name, type_name
 from deltalog.expressions.sql import length_limits, parse_collated_type
@@ -777,7 +778,8 @@ def resolved(
         values_of: a function that runs a query.
         condition: the condition in the statement.
         columns: the columns of the rows that the condition tests. The name of such a column in
-            double quotes is an error, because double quotes enclose strings.
+            double quotes is an error, because double quotes enclose strings; so is a test of
+            strings alone that has its name.
 
     Raises:
         InvalidInputError: a query returns more than one column, or several rows where one value is
@@ -790,6 +792,8 @@ def resolved(
     marks = {named[name]: one for name, one in condition.subqueries.items()}
     parameters = {**condition.parameters, **named}
     found = parse_sql(condition.text, parameters=parameters, columns=columns)
+    if columns:
+        check_quoted_names(found, condition.text, columns)
     answers = {mark: answer_of(values_of, one) for mark, one in marks.items()}
 
     def answered(node: Expression) -> Expression:

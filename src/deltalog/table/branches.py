@@ -468,11 +468,12 @@ def _violations(table: BranchedTable, condition: str) -> str | None:
     as_condition(
         table.snapshot.configuration.schema, condition, session=session
     )  # raises for an invalid condition
-    scan = table.scan(predicate=f"NOT coalesce({condition}, false)")
+    violated = f"NOT coalesce({condition}\n, false)"  # a comment may be at the end
+    scan = table.scan(predicate=violated)
     count = scan.count()
     if not count:
         return None
-    examples = readable_rows(table.head(_EXAMPLES, predicate=f"NOT coalesce({condition}, false)"))
+    examples = readable_rows(table.head(_EXAMPLES, predicate=violated))
     verb = "does" if count == 1 else "do"
     return f"{condition}: {counted(count, 'row')} {verb} not match, such as {examples}"
 

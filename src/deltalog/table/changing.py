@@ -197,13 +197,15 @@ class ChangeableTable(ReadableTable):
 
         Args:
             name: letters, digits, `_` and `-`.
-            version: the version of main at which the branch starts; None means the latest.
-            exist_ok: whether to open the branch if it exists.
+            version: the version of main at which the branch starts. None means the version at
+                which this object was opened, or the latest.
+            exist_ok: whether to open the branch if it exists, at the same `version` if it is given.
             expires_after: after this time, vacuum deletes the branch; None means never.
 
         Raises:
             BranchExistsError: the branch exists.
-            InvalidInputError: the name is not valid, or the table is a branch.
+            InvalidInputError: the name is not valid, the table is a branch, or the existing branch
+                starts at another version.
 
         Cost: writes a checkpoint of the version, which lists its files.
         """
@@ -214,11 +216,18 @@ class ChangeableTable(ReadableTable):
         branch = find_branch(store, name) if exist_ok else None
         if branch is None:
             try:
-                branch = create_branch(self, name, version=version, expires_after=expires_after)
+                start = self.version() if version is None and self._travelled else version
+                branch = create_branch(self, name, version=start, expires_after=expires_after)
             except BranchExistsError:
                 if not exist_ok:
                     raise
                 branch = get_branch(store, name)  # another caller was faster
+        if version is not None and branch.base_version != version:
+            raise InvalidInputError(
+                f"cannot open the branch {name!r} of {store.root} with version={version}: it "
+                f"exists, and starts at version {branch.base_version}; leave version out, or "
+                "choose another name"
+            )
         return type(self).from_context(on_branch(self._snapshot.context, branch), self._engine)
 
     def branches(self) -> list[Branch]:
@@ -374,6 +383,11 @@ class ChangeableTable(ReadableTable):
         if isinstance(upsert, str):
             return (upsert,)
         if not isinstance(upsert, bool):
+            if not upsert:
+                raise InvalidInputError(
+                    f"cannot upsert rows of {self.snapshot.store.root} with upsert={upsert!r}: "
+                    "expected the columns that identify a row; upsert=False appends all rows"
+                )
             return tuple(upsert)
         if not upsert:
             return ()

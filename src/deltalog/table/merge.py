@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from deltalog._util.argument_types import checks_types
+from deltalog._util.argument_types import checks_types, shortened
 from deltalog._util.cards import card, folding, grid, plain
 from deltalog._util.readable import counted
 from deltalog._util.similar_names import SimilarNames, suggests_arguments
@@ -20,17 +20,14 @@ from deltalog.data.write.typed_values import with_typed_values
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import Expression
 from deltalog.expressions.render import shown_sql
+from deltalog.operations.arguments import check_constants
 from deltalog.operations.changes.merge.source import MergeSource
 from deltalog.operations.changes.request import Action, Clause, When
 from deltalog.operations.execute import explain
-from deltalog.protocol.features.identity_columns import identity_columns
 from deltalog.table.inspect.display import ShownText
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from deltalog._util.cards import Progress
-    from deltalog.log.snapshot import Snapshot
     from deltalog.operations.merge import Merge
     from deltalog.schema import StructType
     from deltalog.table.creating import OperationTarget
@@ -96,9 +93,6 @@ class TableMerger(SimilarNames):
         self._kept = ExitStack()  # deletes the copy of a source that can be read only once
         self._is_merged = False
         self._options = options
-        source = merge.request.source
-        if isinstance(source, list) and not source:
-            self._merge = merge.with_source(_no_rows(target.snapshot))
 
     def __repr__(self) -> str:
         """Show the target, the condition, the number of clauses, and whether the merge has run."""
@@ -284,6 +278,12 @@ class TableMerger(SimilarNames):
                     else "pass new values as the first argument"
                 )
             )
+        if predicate is not None and not isinstance(predicate, str | Expression):
+            raise InvalidInputError(
+                f"cannot {action.value} with the condition {shortened(predicate)}: expected SQL or "
+                "an expression of deltalog, such as 'source.id > 1'"
+            )
+        check_constants(values or {}, self._target.snapshot.configuration.schema)
         left_out = [except_cols] if isinstance(except_cols, str) else except_cols or ()
         clause = Clause(
             when=when,
@@ -302,11 +302,3 @@ def _shown_condition(condition: str | Expression | None) -> str:
 
 def _shown_sql(condition: str | Expression) -> str:
     return condition if isinstance(condition, str) else shown_sql(condition)
-
-
-def _no_rows(snapshot: Snapshot) -> pa.Table:
-    """Return the source for an empty list: no rows, but all columns of the table."""
-    configuration = snapshot.configuration
-    assigned = {column.name for column in identity_columns(configuration.schema)}
-    given = [name for name in configuration.schema.names if name not in assigned]
-    return configuration.arrow_schema.empty_table().select(given)

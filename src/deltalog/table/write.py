@@ -5,6 +5,7 @@ The `mode` argument defines what happens if the table already exists.
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 from functools import wraps
 from inspect import Parameter, signature
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     Mode = Literal["error", "append", "overwrite", "ignore"]
     PartitionOverwrite = Literal["static", "dynamic"]
 
+logger: logging.Logger = logging.getLogger(__name__)
 _Function = TypeVar("_Function", bound="Callable[..., Any]")
 
 # Value of the argument `mode` → name of the mode in the history.
@@ -146,8 +148,8 @@ def write_deltalake(
             as the table's, unless `mode` and `schema_mode` are `overwrite`.
         mode: `append` adds rows; `overwrite` replaces rows. If the table already exists, `error`
             raises, and `ignore` does nothing.
-        name: name of a new table.
-        description: description of a new table.
+        name: name of a new table; an existing table keeps its name.
+        description: description of a new table; an existing table keeps its description.
         configuration: properties of a new table; the value None removes a default of
             `table_defaults`.
         schema_mode: `merge` adds the columns that only the data has. `overwrite` replaces the
@@ -290,6 +292,7 @@ def write_by(
             f"{table.version()}; use mode='append' or mode='overwrite'"
         )
     _check_fits(write, table, configuration)
+    _tell_of_other_words(table, given)
     is_fresh = table is not table_or_uri
     return table.execute(write, options, engine=engine, is_fresh=is_fresh).committed
 
@@ -391,6 +394,22 @@ def _check_fits(
             raise InvalidInputError(
                 f"cannot write to {table.table_uri} with {key}={value!r}: the table's value is "
                 f"{known.get(key)!r}; table.alter.set_table_properties changes it"
+            )
+
+
+def _tell_of_other_words(table: DeltaTable, given: WriteArguments) -> None:
+    """Log a name or a description of a new table that the existing table does not have."""
+    metadata = table.metadata()
+    words = {
+        "name": (given.get("name"), metadata.name),
+        "description": (given.get("description"), metadata.description),
+    }
+    for what, (asked, own) in words.items():
+        if asked is not None and asked != own:
+            logger.warning(
+                "%s=%r has no effect: the table exists, and its %s is %r; "
+                "table.alter.set_table_%s changes it",
+                *(what, asked, what, own, what),
             )
 
 

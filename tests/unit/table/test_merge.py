@@ -36,7 +36,7 @@ MERGE = "source.id = target.id"
         (lambda t: t.merge(ROWS, ["id"]), "expected SQL or an expression over both rows"),
         (lambda t: t.merge(ROWS, MERGE).when_matched_update("v = 1"), "expected a dictionary"),
         (lambda t: t.merge(ROWS, MERGE).execute(), "at least one WHEN clause"),
-        (lambda t: t.upsert([{}], "id"), "lack the key column 'id'; their columns are none"),
+        (lambda t: t.upsert([{}], "id"), "cannot write 1 row without keys"),
     ],
 )
 def test_merges_that_mean_nothing(call: Call, message: str) -> None:

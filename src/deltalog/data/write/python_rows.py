@@ -12,6 +12,7 @@ from uuid import UUID
 import pyarrow as pa
 
 from deltalog._util.argument_types import kind_of, shortened
+from deltalog._util.readable import counted
 from deltalog.data.write.polars_frames import column_of_series
 from deltalog.errors import InvalidInputError
 from deltalog.schema.primitives.moments import is_missing
@@ -55,7 +56,8 @@ def table_of_rows(
         typed: returns the values of a column by its name, as an array if their type is known.
 
     Raises:
-        InvalidInputError: an item is no row, or the values of a column have no common type.
+        InvalidInputError: an item is no row, no row has a key, or the values of a column have no
+            common type.
     """
     names: dict[str, None] = {}
     rows = []
@@ -68,6 +70,11 @@ def table_of_rows(
             )
         names.update(dict.fromkeys(row))
         rows.append(row)
+    if rows and not names:
+        raise InvalidInputError(
+            f"cannot write {counted(len(rows), 'row')} without keys: expected the names of columns "
+            "as keys, such as {'id': 1}; pass [] for no rows"
+        )
     given = {name: [row.get(name) for row in rows] for name in names}
     columns = [
         _column(name, values if typed is None else typed(name, values))

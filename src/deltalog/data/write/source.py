@@ -181,6 +181,15 @@ def is_rereadable(data: object) -> bool:
     )
 
 
+def may_lack_columns(data: object) -> bool:
+    """Whether data without columns means no rows.
+
+    An empty list means no rows, and engines such as Ray forget the columns of empty results. Other
+    data may have been read before, or lost its columns.
+    """
+    return isinstance(data, list | tuple | Rereadable)
+
+
 def _opened_frame(data: Any) -> pa.RecordBatchReader | None:
     if _is_pandas(data):
         return _table_of_pandas(data).to_reader()

@@ -10,6 +10,7 @@ Protocol: Generated Columns, Identity Columns
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
@@ -44,6 +45,8 @@ from deltalog.schema import (
     find_field,
     to_arrow_type,
 )
+from deltalog.schema.columns import walk_types
+from deltalog.schema.types import TIMESTAMP
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -147,6 +150,7 @@ class Scope:
     def _value(self, value: object, target: DataType, name: str) -> NewValue:
         raw = self.parse(value) if isinstance(value, str) else lit(value)
         if isinstance(raw, Literal) and isinstance(raw.value, list | tuple | dict | None):
+            self._check_moments(raw.value, target)
             raw = Literal(raw.value, target)
         found = resolve(raw, self.schema, self.session)
         source = type_of(found, self.schema)
@@ -161,6 +165,23 @@ class Scope:
             fit = Fit(arrow, StructType([Field(name, target)]), time_zone=self.session.time_zone)
             return NewValue(found, name, fit)
         return NewValue(resolve(Cast(found, target, self.is_try), self.schema, self.session), name)
+
+    def _check_moments(self, value: object, target: DataType) -> None:
+        """Raise for a nested datetime without a zone, which Arrow would take as UTC."""
+        has_zones = any(kind == TIMESTAMP for _, kind in walk_types(target))
+        if has_zones and self.session.time_zone != "UTC" and _has_naive(value):
+            raise InvalidInputError(
+                f"cannot store {value!r} as {target} in the time zone {self.session.time_zone}: it "
+                "has a datetime without a time zone; add tzinfo"
+            )
+
+
+def _has_naive(value: object) -> bool:
+    if isinstance(value, dict):
+        return any(map(_has_naive, [*value, *value.values()]))
+    if isinstance(value, list | tuple):
+        return any(map(_has_naive, value))
+    return isinstance(value, datetime) and value.tzinfo is None
 
 
 class Assignments:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import Expression, to_sql
+from deltalog.expressions.sql import parameter_names
 from deltalog.operations.changes.file_options import FileOptions
 
 if TYPE_CHECKING:
@@ -307,8 +308,8 @@ class ChangeRequest:
         """Check that the clauses of a merge can be combined.
 
         Raises:
-            InvalidInputError: there are no clauses; a clause can never apply; or an action is not
-                allowed for its rows, such as INSERT for matched rows.
+            InvalidInputError: there are no clauses; a clause can never apply; an action is not
+                allowed for its rows, such as INSERT for matched rows; or a parameter is not used.
         """
         if not self.clauses:
             raise InvalidInputError(
@@ -323,6 +324,7 @@ class ChangeRequest:
                 raise InvalidInputError(f"{clause} needs values: there is no source row")
             if clause.values is not None and not clause.values:
                 raise InvalidInputError(f"{clause} needs at least one column with a value")
+        self._check_parameters()
         for when in When:
             for clause in self.of(when)[:-1]:
                 if clause.condition is None:
@@ -330,6 +332,20 @@ class ChangeRequest:
                         f"only the last WHEN {when.upper()} clause may have no condition: "
                         "later clauses would never apply"
                     )
+
+    def _check_parameters(self) -> None:
+        """Raise for a parameter that no condition and no value has; it may be in quotes."""
+        given = self.named_parameters
+        if not given:
+            return
+        texts = [self.condition, *(clause.condition for clause in self.clauses)]
+        texts += [value for clause in self.clauses for value in (clause.values or {}).values()]
+        used = {name for text in texts for name in parameter_names(text)}
+        if unused := [name for name in given if name not in used]:
+            raise InvalidInputError(
+                f"cannot use the parameter {unused[0]!r}: no condition and no value of the merge "
+                f"has :{unused[0]}; a parameter has no quotes"
+            )
 
     def logged(self) -> dict[str, Any]:
         """Return condition and clauses as Delta Spark's `operationParameters` of a MERGE."""

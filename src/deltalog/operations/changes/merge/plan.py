@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from deltalog._util.escaping import name_key
+from deltalog._util.escaping import name_key, path_key
 from deltalog._util.kernels import FALSE, Array, compute
 from deltalog._util.similar_names import similar_to
 from deltalog.data.write.fit import check_new_columns
@@ -31,7 +31,7 @@ from deltalog.expressions import (
     type_of,
 )
 from deltalog.expressions.evaluation import fold
-from deltalog.expressions.nodes import Cast, Collate, Column, Comparison, col
+from deltalog.expressions.nodes import Cast, Collate, Column, Comparison
 from deltalog.expressions.sql_session import SqlSession
 from deltalog.operations.changes.assign import (
     Assignments,
@@ -207,14 +207,13 @@ def _by_the_table(condition: Expression, target: StructType) -> Expression:
     return conjunction([collated(part) for part in conjuncts(condition)])
 
 
-def _resolved(
+def _condition_of(
+    parsed: Expression,
     names: Names,
-    sql: str | Expression,
-    sides: Collection[str],
     session: SqlSession,
     text_rules: TextRules = TextRules.COLLATIONS,
 ) -> Expression:
-    parsed = names.parse(sql, sides)
+    """Return a parsed condition with all types resolved."""
     return fold(resolve_predicate(parsed, names.schema, session, text_rules=text_rules))
 
 
@@ -225,7 +224,9 @@ def _condition(
     text_rules: TextRules = TextRules.COLLATIONS,
 ) -> Expression:
     try:
-        return _resolved(names, condition, BOTH, session, text_rules)
+        parsed = names.parse(condition)
+        _check_compared(parsed, names)
+        return _condition_of(parsed, names, session, text_rules)
     except InvalidInputError as error:
         if isinstance(condition, str) and condition.isidentifier() and "ambiguous" in str(error):
             both = " = ".join(names.shown(side, condition) for side in (TARGET, SOURCE))
@@ -233,6 +234,23 @@ def _condition(
                 f"{error}; for rows with equal keys, write {both!r}, or upsert(data, {condition!r})"
             ) from None
         raise
+
+
+def _check_compared(condition: Expression, names: Names) -> None:
+    """Raise for a column that is compared with itself, which is true for all pairs of rows."""
+    for part in conjuncts(condition):
+        if not isinstance(part, Comparison) or part.operator not in {"=", "<=>"}:
+            continue
+        left, right = part.left, part.right
+        if not isinstance(left, Column) or not isinstance(right, Column):
+            continue
+        if path_key(left.path) == path_key(right.path):
+            (side, name), other = left.path[:2], SOURCE if left.path[0] == TARGET else TARGET
+            raise InvalidInputError(
+                f"cannot merge on {names.shown(side, name)} {part.operator} "
+                f"{names.shown(side, name)}: the condition compares a column with itself; compare "
+                f"it with a column of the {other}"
+            )
 
 
 class _Planner:
@@ -259,7 +277,8 @@ class _Planner:
         sides = _SIDES[clause.when]
         condition = None
         if clause.condition is not None:
-            condition = _resolved(self._names, clause.condition, sides, self._session)
+            parsed = self._names.parse(clause.condition, sides)
+            condition = _condition_of(parsed, self._names, self._session)
         if clause.action is Action.DELETE:
             return ResolvedClause(clause, condition, None)
         scope = Scope(
@@ -291,10 +310,7 @@ class _Planner:
         return self._later.parse(value, sides) if isinstance(value, str | Expression) else value
 
     def _path(self, key: str | Path) -> Path:
-        if isinstance(key, tuple):
-            return canonical_path(self._target, key)
-        parts = self._later.target_path(key, col(key).path)
-        return canonical_path(self._target, parts)
+        return canonical_path(self._target, self._later.target_path(key))
 
 
 def col_of(name: str) -> Expression:
@@ -310,6 +326,8 @@ def _known(clause: Clause, names: Sequence[str], target: StructType) -> list[str
     """
     known = {name_key(name) for name in target.names}
     taken = [name for name in names if name_key(name) in known]
+    if clause.except_columns and not names:
+        raise InvalidInputError(f"{clause} assigns nothing: except_cols has all source columns")
     if names and not taken:
         raise InvalidInputError(
             f"{clause} assigns nothing: the source has the columns "
@@ -500,7 +518,7 @@ def _assigned(
     names = names_of(request, target, source)
     for clause in request.clauses:
         for key in () if clause.is_star else clause.values or ():
-            path = key if isinstance(key, tuple) else names.target_path(key, col(key).path)
+            path = names.target_path(key)
             if name_key(path[0]) in known:
                 yield path
 
@@ -531,7 +549,7 @@ def _wanted(request: ChangeRequest, target: StructType, source: StructType) -> l
             found.update(dict.fromkeys(star_columns(clause, source)))
             continue
         for key in clause.values or {}:
-            path = key if isinstance(key, tuple) else names.target_path(key, col(key).path)
+            path = names.target_path(key)
             if name_key(path[0]) not in known and name_key(path[0]) in theirs:
                 found[theirs[name_key(path[0])]] = None
     return list(found)

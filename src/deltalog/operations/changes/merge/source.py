@@ -15,14 +15,17 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import pyarrow as pa
 
+from deltalog._util.argument_types import kind_of
 from deltalog._util.escaping import name_key
 from deltalog._util.kernels import Array, pc
 from deltalog.data.write.fit import Fit, in_microseconds, is_finer, tell_of_cut
-from deltalog.data.write.source import open_batches
+from deltalog.data.write.source import may_lack_columns, open_batches
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import Column, Literal, map_columns, parse_sql, to_sql
 from deltalog.expressions.coercion import FINE_MOMENTS
-from deltalog.expressions.filters import warn_of_null
+from deltalog.expressions.filters import check_quoted_names, has_field, warn_of_null
+from deltalog.expressions.nodes import col
+from deltalog.protocol.features.identity_columns import identity_columns
 from deltalog.schema import (
     StructType,
     conform,
@@ -39,7 +42,10 @@ from deltalog.schema.types import (
     TIMESTAMP_NANOS,
     TIMESTAMP_NANOS_NTZ,
     YEAR_TO_MONTH,
+    ArrayType,
+    DataType,
     Field,
+    MapType,
     PrimitiveType,
 )
 from deltalog.storage.faults import disk_errors
@@ -68,13 +74,18 @@ class MergeSource:
         schema: schema of the source.
 
     Raises:
-        InvalidInputError: `data` is not of a supported type, or two columns have the same name
-            ignoring case.
+        InvalidInputError: `data` is not of a supported type, or has no columns; or two columns have
+            the same name ignoring case.
     """
 
     def __init__(self, data: object, *, memory_bytes: int = MEMORY_BYTES) -> None:
         self._spilled: _Directory | None = None
         reader = open_batches(data)
+        if not reader.schema.names and not may_lack_columns(data):
+            raise InvalidInputError(
+                f"cannot merge the rows of {kind_of(data)}: it has no columns, as an iterator that "
+                "was already read, or an empty data frame; pass [] for no rows"
+            )
         found = from_arrow_schema(reader.schema, declared=True)
         self.schema: StructType = StructType(list(found.fields))
         fine = [part.name for part in reader.schema if has_nanoseconds(part.type)]
@@ -118,6 +129,8 @@ class MergeSource:
         in a write. An integer column becomes a year-month interval if the table's column is one.
         This excludes columns of query results, whose types already distinguish the two.
         """
+        if not self.schema.fields:
+            return self._without_rows(target)
         known = {name_key(field.name): field.type for field in target}
         asks = any(kind in FINE_MOMENTS for kind in known.values())
         fields: list[Field] = []
@@ -143,10 +156,22 @@ class MergeSource:
         seen._cut = frozenset(cut)  # noqa: SLF001  # also a `MergeSource`
         return seen
 
+    def _without_rows(self, target: StructType) -> MergeSource:
+        """Return a source without rows, with the columns that rows of a table may assign.
+
+        An empty list has no columns, and engines such as Ray forget those of empty results.
+        """
+        assigned = {column.name for column in identity_columns(target)}
+        seen = copy(self)
+        seen.schema = StructType([field for field in target if field.name not in assigned])
+        seen._arrow = to_arrow_schema(seen.schema)  # noqa: SLF001  # also a `MergeSource`
+        return seen
+
     def fitted(self, target: StructType, time_zone: str) -> MergeSource:
         """Return the source with its values converted to a table's types, as a write converts them.
 
-        Nested columns, and timestamps with nanoseconds, are not converted.
+        Timestamps with nanoseconds are not converted. Fields of structs get the order of the table,
+        because keys are compared by position; other nested columns are not converted.
 
         Args:
             target: schema of the table, including columns that the merge adds.
@@ -164,8 +189,7 @@ class MergeSource:
             if (theirs := known.get(name_key(field.name))) is not None
             and field.name not in self._fine
             and field.type != theirs.type
-            and isinstance(field.type, PrimitiveType)
-            and isinstance(theirs.type, PrimitiveType)
+            and _has_same_parts(field.type, theirs.type)
         }
         if not fields:
             return self
@@ -335,6 +359,27 @@ class _Directory(tempfile.TemporaryDirectory[str]):
         return type(None), ()
 
 
+def _has_same_parts(mine: DataType, theirs: DataType) -> bool:
+    """Whether two types are both primitive, or differ only in the order of fields of structs."""
+    if isinstance(mine, PrimitiveType) and isinstance(theirs, PrimitiveType):
+        return True
+    return _in_order(mine) == _in_order(theirs)
+
+
+def _in_order(kind: DataType) -> DataType:
+    """Return a type with the fields of structs ordered by name."""
+    match kind:
+        case StructType():
+            fields = [Field(name_key(field.name), _in_order(field.type)) for field in kind]
+            return StructType(sorted(fields, key=lambda field: field.name))
+        case ArrayType():
+            return ArrayType(_in_order(kind.element_type))
+        case MapType():
+            return MapType(_in_order(kind.key_type), _in_order(kind.value_type))
+        case _:
+            return kind
+
+
 def _held(field: pa.Field[Any], *, is_fine: bool) -> pa.Field[Any]:
     kind: Any = field.type
     return field.with_type(pa.timestamp("ns", kind.tz)) if is_fine else field
@@ -395,10 +440,10 @@ class Names:
         self._parameters = parameters
         self._aliases = {SOURCE: SOURCE, TARGET: TARGET}
         given = [(source_alias, SOURCE), (target_alias, TARGET)]
-        keys = [name_key(alias) for alias, _ in given if alias is not None]
-        if len(set(keys)) < len(keys):
+        keys = [(_alias_key(alias, side), side) for alias, side in given if alias is not None]
+        named = dict(keys)
+        if len(named) < len(keys):
             raise InvalidInputError(f"source and target cannot both be called {source_alias!r}")
-        named = {name_key(alias.strip("`")): side for alias, side in given if alias is not None}
         # If an alias is the other side's own name, that name would mean both sides.
         if named.get(TARGET) == SOURCE or named.get(SOURCE) == TARGET:
             self._aliases.clear()
@@ -421,25 +466,60 @@ class Names:
             names = {name for side in sides for name in self._sides[side].names}
             parsed = parse_sql(sql, parameters=self._parameters, columns=names, quotes_names=True)
             warn_of_null(parsed)
+            check_quoted_names(parsed, sql, self._all_names(sides))
         else:
             parsed = sql
         return map_columns(parsed, lambda column: self._place(column, sides))
 
-    def target_path(self, key: str | tuple[str, ...], parts: tuple[str, ...]) -> tuple[str, ...]:
+    def target_path(self, key: str | tuple[str, ...]) -> tuple[str, ...]:
         """Return the path of an assigned column without the table's name or alias.
 
+        Args:
+            key: the path, or its string. Names with dots need no backticks, as in an update.
+
         Raises:
-            InvalidInputError: the column belongs to the source.
+            InvalidInputError: the column belongs to the source, or the string means two columns.
         """
-        known = {name_key(name) for name in self._sides[TARGET].names}
-        side = self._aliases.get(name_key(parts[0]))
-        if len(parts) == 1 or side is None or (name_key(parts[0]) in known and parts[0] != TARGET):
-            return parts
-        if side == SOURCE:
+        if isinstance(key, tuple):
+            return key
+        table = self._sides[TARGET]
+        known = {name_key(name) for name in table.names}
+        if name_key(key) in known and ("." not in key or "`" in key):
+            return (key,)
+        parts = col(key).path
+        side = self._aliases.get(name_key(parts[0])) if len(parts) > 1 else None
+        inner = parts[1:]
+        if (
+            side == TARGET
+            and name_key(inner[0]) not in known
+            and name_key(".".join(inner)) in known
+        ):
+            inner = (".".join(inner),)
+        # The column of the table that the string means: a name with dots, a field, after an alias.
+        meant: list[tuple[str, ...]] = [(key,)] if name_key(key) in known else []
+        if parts[0] != TARGET and has_field(table, parts):
+            meant.append(parts)
+        if side == TARGET and name_key(inner[0]) in known:
+            meant.append(inner)
+        if len(meant) > 1 and side == TARGET:
+            own = self._shown[TARGET]
+            both = " or ".join(
+                repr(f"{own}.{'.'.join(map(_in_backticks, path))}") for path in meant
+            )
+            raise InvalidInputError(f"cannot assign {key!r}: it may be {both}; write one of these")
+        if not meant and side == SOURCE:
             raise InvalidInputError(
                 f"cannot assign {key!r}: it is a column of the source; assign columns of the table"
             )
-        return parts[1:]
+        return meant[0] if meant else inner if side else parts
+
+    def _all_names(self, sides: Collection[str]) -> list[str]:
+        """Return the names of the columns, without and with the aliases of their sides."""
+        bare = [(side, name) for side in sides for name in self._sides[side].names]
+        aliases = [(alias, side) for alias, side in self._aliases.items() if side in sides]
+        return [name for _, name in bare] + [
+            f"{alias}.{name}" for alias, owner in aliases for side, name in bare if side == owner
+        ]
 
     def shown(self, side: str, name: str) -> str:
         """Return the name of a column with the alias of its side, for messages."""
@@ -479,6 +559,10 @@ class Names:
                 f"there is no alias {path[0]!r}: the aliases are {aliases}; name the table by "
                 f"target_alias={path[0]!r}, or the rows by source_alias={path[0]!r}"
             )
+        if len(path) == 1 and name_key(path[0]) in map(name_key, self._all_names(sides)):
+            raise InvalidInputError(
+                f"there is no column `{path[0]}`: backticks quote one name; write {path[0]}"
+            )
         raise InvalidInputError(f"there is no column {column.name!r}: {self._hint(column, sides)}")
 
     def _hint(self, column: Column, sides: Collection[str]) -> str:
@@ -503,6 +587,21 @@ class Names:
         if not is_word:
             return hint
         return f"{hint}{'' if close else ';'} a string has quotes: {to_sql(Literal(column.name))}"
+
+
+def _in_backticks(name: str) -> str:
+    return f"`{name}`"
+
+
+def _alias_key(alias: str, side: str) -> str:
+    """Return an alias as names in SQL are compared, without backticks."""
+    key = name_key(alias.strip().strip("`"))
+    if not key.strip():
+        raise InvalidInputError(
+            f"cannot call the {side} {alias!r}: expected a name; leave {side}_alias out to call it "
+            f"{side!r}"
+        )
+    return key
 
 
 def sides_of(paths: Collection[tuple[str, ...]]) -> set[str]:
