@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from deltalog._util.argument_types import checks_types
+from deltalog._util.argument_types import checks_types, shortened
 from deltalog._util.builders import RunsOnce
 from deltalog._util.cards import card, folding, grid, plain
 from deltalog._util.readable import counted
@@ -40,9 +40,14 @@ if TYPE_CHECKING:
 def check_condition(predicate: object) -> str | Expression:
     """Return the condition of a merge; raise InvalidInputError if it is of another type."""
     if not isinstance(predicate, str | Expression):
+        hint = ""
+        if isinstance(predicate, list | tuple) and all(isinstance(one, str) for one in predicate):
+            hint = f"; to merge by key columns, use upsert(data, {list(predicate)!r})"
+        elif isinstance(predicate, list) or hasattr(predicate, "columns"):
+            hint = "; the rows come first: merge(rows, condition)"
         raise InvalidInputError(
-            f"cannot merge with the predicate {predicate!r}: expected SQL or an expression over "
-            "both rows, such as 'source.id = target.id'"
+            f"cannot merge with the predicate {shortened(predicate)}: expected SQL or an "
+            f"expression over both rows, such as 'source.id = target.id'{hint}"
         )
     return predicate
 
@@ -54,6 +59,8 @@ def check_source(source: Any, schema: StructType) -> Any:
         InvalidInputError: the source is the location of a table, or a row lacks a key of another
             row.
     """
+    if source is None:
+        raise InvalidInputError("cannot merge rows of None: expected rows, such as a data frame")
     if isinstance(source, str | PurePath):
         raise InvalidInputError(
             f"cannot merge rows of {str(source)!r}: expected rows, found a location; pass "
