@@ -16,7 +16,8 @@ _AGGREGATES: Final = """
     skew std stddev sum sum_horizontal summary value_counts var variance
 """
 _ROWS: Final = """
-    bfill bottom_k clip coalesce combine_first concat crossJoin cross_join cum_sum cumsum distinct
+    bfill bottom_k clip clone coalesce combine_first
+    concat crossJoin cross_join cum_sum cumsum distinct
     drop dropDuplicates drop_duplicates drop_nans drop_nulls dropna duplicated except_ exceptAll
     ewm expanding fetchnumpy ffill fill_nan fill_null fillna filter first groupBy group_by
     group_by_dynamic groupby head interpolate intersect is_duplicated is_unique isna isnull join
