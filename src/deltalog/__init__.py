@@ -167,6 +167,8 @@ state_higher_names(
     {
         "read_large": "deltalog.data.scan.polars_rows",
         "CatalogTransactions": "deltalog.table.catalog_transaction",
+        "from_arrow_type": "deltalog.schema.arrow",
+        "parse_type": "deltalog.expressions.sql",
         "shown_sql": "deltalog.expressions.render",
         "changes_frame": "deltalog.spark.sharing.batch",
         "scan_frame": "deltalog.spark.sharing.batch",
@@ -180,21 +182,70 @@ if not TYPE_CHECKING:  # type checkers must not see it, so that they report wron
         _MODULES,
         meant={
             **dict.fromkeys(
-                ("read_deltalake", "open_table", "load_table", "read_table", "load", "open"),
+                (
+                    *("read_deltalake", "open_table", "load_table", "read_table", "load", "open"),
+                    *("read", "scan", "read_pandas", "read_polars", "to_polars", "to_arrow"),
+                    *("load_as_pandas", "load_as_polars"),
+                ),
                 "DeltaTable(location), and its to_pandas(), to_polars() or scan()",
             ),
+            **dict.fromkeys(
+                (
+                    *("write", "save", "append", "insert", "overwrite", "write_table"),
+                    *("sink_delta", "from_pandas", "from_polars", "from_arrow", "to_deltalake"),
+                ),
+                "write_deltalake(location, data, mode=…)",
+            ),
+            **dict.fromkeys(("load_cdf", "read_cdf", "read_changes"), "DeltaTable(…).load_cdf()"),
+            **dict.fromkeys(
+                ("create", "create_table", "DeltaTableBuilder"),
+                "DeltaTable.create(location, schema)",
+            ),
+            "drop_table": "connect(catalog=…) and DROP TABLE, or the store's tools",
+            **dict.fromkeys(
+                ("convert", "convert_to_delta", "convertToDelta"), "convert_to_deltalake(location)"
+            ),
+            **dict.fromkeys(
+                ("execute", "query", "read_sql", "cursor", "Session", "SQLContext"),
+                "sql(query, t=table) or connect()",
+            ),
+            **dict.fromkeys(
+                ("SparkSession", "configure_spark_with_delta_pip"), "deltalog.spark on Spark"
+            ),
+            **dict.fromkeys(("SharingClient", "SharedTable", "Client"), "deltalog.sharing"),
+            **dict.fromkeys(
+                ("functions", "expr", "when", "F"), "SQL, such as predicate=\"lower(name) = 'a'\""
+            ),
+            **dict.fromkeys(
+                ("read_csv", "read_parquet", "read_json", "read_files"),
+                "Polars, pandas or DuckDB, whose rows write_deltalake(location, data) accepts",
+            ),
+            **dict.fromkeys(("version", "show_versions", "rust_core_version"), "__version__"),
+            **dict.fromkeys(
+                ("init_tracing", "shutdown_tracing"),
+                "deltalog.telemetry.watch_with_opentelemetry()",
+            ),
+            "enable_nanosecond_timestamps": "Field(name, 'timestamp_nanos')",
             "read_delta": "DeltaTable(location).to_polars() or .to_pandas()",
             "scan_delta": "DeltaTable(location).to_polars(lazy=True)",
             "write_delta": "write_deltalake(location, data)",
             "to_pandas": "DeltaTable(location).to_pandas()",
-            "exists": "DeltaTable.is_deltatable(location)",
+            **dict.fromkeys(
+                ("exists", "is_deltatable", "is_delta_table"), "DeltaTable.is_deltatable(location)"
+            ),
             "Table": "DeltaTable(location)",
             **dict.fromkeys(
-                ("merge", "delete", "update", "optimize", "vacuum", "restore", "history"),
+                (
+                    *("merge", "delete", "update", "optimize", "vacuum", "restore", "history"),
+                    *("upsert", "clone", "copy", "count", "DeltaMergeBuilder", "TableMerger"),
+                ),
                 "the method of DeltaTable(location)",
             ),
             **dict.fromkeys(
-                ("Catalog", "DataCatalog", "UnityCatalog", "GlueCatalog", "FileCatalog"),
+                (
+                    *("Catalog", "DataCatalog", "UnityCatalog", "GlueCatalog", "FileCatalog"),
+                    *("load_catalog", "AwsGlueCatalog", "LakeFSCatalog"),
+                ),
                 "connect(catalog=…), or the classes of deltalog.catalogs",
             ),
             **dict.fromkeys(
@@ -211,6 +262,7 @@ if not TYPE_CHECKING:  # type checkers must not see it, so that they report wron
                     "DateType",
                     "TimestampType",
                     "DecimalType",
+                    *("Int64", "Int32", "Long", "Integer", "String", "Utf8", "Datetime", "types"),
                 ),
                 "the name of the type, as in Field('id', 'long')",
             ),

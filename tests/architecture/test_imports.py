@@ -37,6 +37,7 @@ CALL_HIGHER = {
     "catalogs/protocol.py": "transactions of a catalog, which `table` makes",
     "data/scan/plan.py": "scans that Polars reads, with plans of scans",
     "expressions/nodes.py": "the SQL of an expression in an error, which `render` writes",
+    "schema/types.py": "the types of SQL and Arrow in an error, which other folders parse",
     "sharing/client/follow.py": "frames of Spark, which `spark` makes",
     "sharing/client/snapshots.py": "frames of Spark, which `spark` makes",
 }

@@ -302,3 +302,12 @@ def test_a_merge_of_the_core_knows_its_names_here(spark: SparkSession, tmp_path:
     done = core.do(verb)
     assert done["num_target_rows_updated"] == done["num_target_rows_inserted"] == 1
     assert rows(tmp_path) == [(0, "old"), (1, "old"), (2, "new"), (3, "new")]
+
+
+def test_a_builder_that_was_never_run_warns(spark: SparkSession, tmp_path: Path) -> None:
+    builder = begin(spark, tmp_path / "t", {})
+    with pytest.warns(RuntimeWarning, match=r"was never run: call execute\(\)"):
+        builder.whenMatchedDelete()
+    CoreTable.create(tmp_path / "p", CoreTable(tmp_path / "t").schema(), partition_by=["k"])
+    with pytest.warns(RuntimeWarning, match=r"never run: call executeCompaction\(\)"):
+        DeltaTable.forPath(spark, str(tmp_path / "p")).optimize().where("k = 1")

@@ -17,7 +17,7 @@ from os import PathLike
 from types import FunctionType
 from typing import Any, Final, SupportsIndex, TypeVar
 
-from deltalog._util.call_errors import called_with
+from deltalog._util.call_errors import WrongCallError, called_with
 from deltalog.errors import InvalidInputError
 
 _Class = TypeVar("_Class", bound=type)
@@ -77,10 +77,26 @@ def checked_types(function: _Function) -> _Function:
     @wraps(function)
     def called(*args: Any, **options: Any) -> Any:
         __tracebackhide__ = True  # IPython does not show this frame
+        _check_names(function, options)
         check_types(function, None, args, options)
         return called_with(function, *args, **options)
 
     return called  # type: ignore[return-value]  # of the same signature
+
+
+def _check_names(function: Callable[..., Any], options: Mapping[str, Any]) -> None:
+    """Raise `WrongCallError` for an argument that a function does not have."""
+    known = _annotations(function)[1]
+    if options.keys() <= known.keys():
+        return
+    parameters = signature(function).parameters
+    if any(one.kind is one.VAR_KEYWORD for one in parameters.values()):
+        return
+    from deltalog._util.similar_names import similar_argument  # noqa: PLC0415  # only for errors
+
+    name = next(one for one in options if one not in parameters)
+    hint = similar_argument(name, parameters)
+    raise WrongCallError(f"{function.__name__}() got an unexpected keyword argument {name!r}{hint}")
 
 
 def check_types(

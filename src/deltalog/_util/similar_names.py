@@ -14,6 +14,7 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn, TypeVar
 
 from deltalog._util.call_errors import UnknownNameError, WrongCallError, is_of_call
+from deltalog._util.frame_names import FRAME_METHODS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -21,43 +22,108 @@ if TYPE_CHECKING:
 _Class = TypeVar("_Class", bound=type)
 _SIMILAR: Final = 0.75
 """The minimum similarity of a name that is suggested; less would be a guess."""
-_PRUNING: Final = "file_pruning_predicate"
 _MOST_NAMES: Final = 12
 """The maximum number of names in an error about an attribute that is not similar to any."""
-_SYNONYMS: Final = {
-    "metadata": ("custom_metadata",),
-    "checkpoint": ("create_checkpoint",),
-    "dictionary": ("dictionary_enabled",),
-    "retries": ("max_commit_retries",),
-    **dict.fromkeys(
-        ("where", "filter", "condition"), ("predicate", "filters", _PRUNING, "partition_filters")
+_CONDITIONS: Final = (
+    *("where", "filter", "filters", "predicate", "condition", "row_filter", "partition_filter"),
+    *("on", "replace_where", "delete_filter", "overwrite_filter", "filter_expr", "conditions"),
+)
+_MOMENTS: Final = (
+    *("version", "timestamp", "datetime", "as_of", "asOf", "at", "tag", "to"),
+    *("versionAsOf", "version_as_of", "timestampAsOf", "timestamp_as_of"),
+    *("snapshot", "snapshot_id"),
+)
+_OTHER_NAMES: Final = {
+    "custom_metadata": ("metadata", "user_metadata", "userMetadata", "commit_metadata"),
+    "app_transactions": ("app_id", "txn", "transaction", "transactions"),
+    "max_commit_retries": ("retries",),
+    "create_checkpoint": ("checkpoint",),
+    "compression": ("codec", "compression_codec"),
+    "data_page_size_limit": ("page_size",),
+    "default_column_properties": (
+        *("dictionary", "use_dictionary", "dictionary_enabled", "statistics", "write_statistics"),
+        *("statistics_enabled", "bloom_filter", "bloom_filter_properties", "encoding"),
     ),
-    "on": ("predicate", "filters", "key"),
-    "filters": ("predicate", _PRUNING),
-    "predicate": ("filters", _PRUNING, "partition_filters"),
-    "version": ("target",),
-    **dict.fromkeys(("select", "cols", "column"), ("columns",)),
-    **dict.fromkeys(("set", "values", "assignments"), ("updates", "new_values")),
-    **dict.fromkeys(
-        ("timestamp", "as_of", "asOf", "versionAsOf", "version_as_of", "snapshot"),
-        ("version", "target"),
+    "dictionary_enabled": ("dictionary", "use_dictionary"),
+    "statistics_enabled": ("statistics", "write_statistics"),
+    "bloom_filter_properties": ("bloom_filter",),
+    "key": (
+        *("on", "by", "keys", "columns", "join_cols", "unique_key", "primary_key", "key_columns"),
+        *("id_columns", "predicate"),
     ),
-    **dict.fromkeys(("alias", "as_"), ("target_alias",)),
-    **dict.fromkeys(("options", "storageOptions"), ("storage_options",)),
-    **dict.fromkeys(("n", "num_rows", "rows", "limit", "size"), ("limit", "num_rows")),
-    **dict.fromkeys(("dtype", "data_type", "dataType"), ("type",)),
-    **dict.fromkeys(("params", "args"), ("parameters",)),
-    **dict.fromkeys(("hours", "retention", "days"), ("retention_hours",)),
-    **dict.fromkeys(("properties", "table_properties", "tblproperties"), ("configuration",)),
-    **dict.fromkeys(
-        ("partitioned_by", "partitionBy", "partition_columns", "partition_cols", "partitions"),
-        ("partition_by",),
+    "predicate": (*_CONDITIONS, "merge_condition", "key", "keys", "join_cols", "left_on"),
+    "filters": _CONDITIONS,
+    "file_pruning_predicate": (*_CONDITIONS, "partitions"),
+    "partition_filters": (*_CONDITIONS, "partitions"),
+    "starting_version": ("start", "starting", "from_version", "start_version", "from_", "version"),
+    "ending_version": ("end", "ending", "to_version", "end_version"),
+    "start": (*_MOMENTS, "startingVersion", "starting_version", "offset", "since"),
+    "version": _MOMENTS,
+    "target": _MOMENTS,
+    "schema": ("columns", "fields"),
+    "fields": ("columns", "column", "schema"),
+    "constraints": ("name", "constraint", "expr", "check", "expression"),
+    "feature": ("features", "name", "feature_name"),
+    "columns": (
+        *("select", "cols", "by", "column", "selected_fields", "fields", "projection", "usecols"),
     ),
-    **dict.fromkeys(("path", "location", "uri", "table"), ("table_uri", "table_or_uri")),
+    "updates": ("set", "values", "assignments", "new_values", "columns"),
+    "except_cols": ("exclude", "except_columns", "except_"),
+    "target_alias": ("alias", "as_"),
+    "source_alias": ("source_as",),
+    "settings": ("config", "database_config"),
+    "storage_options": (
+        *("options", "storageOptions", "credentials", "credential_provider", "region", "token"),
+        *("delta_table_options", "config", "hadoop_conf"),
+    ),
+    "filesystem": ("fs",),
+    "limit": ("n", "num_rows", "rows", "size", "n_rows", "nrows", "head", "num", "last"),
+    "num_rows": ("n", "limit", "rows", "size", "n_rows", "nrows", "num"),
+    "order_by": ("sort", "sort_by", "order", "orderBy"),
+    "type": ("dtype", "data_type", "dataType", "field_type"),
+    "parameters": ("params", "args"),
+    "retention_hours": ("hours", "retention", "days", "older_than", "retention_period"),
+    "enforce_retention_duration": ("enforce", "retention_check_enabled"),
+    "keep_versions": ("keep", "num_retain"),
+    "dry_run": ("dry",),
+    "configuration": ("properties", "table_properties", "tblproperties"),
+    "description": ("comment",),
+    "cluster_by": ("clustering", "clustered_by", "clusterBy"),
+    "partition_by": (
+        *("partitioned_by", "partitionBy", "partition_columns", "partition_cols", "partitions"),
+        *("partition_spec", "partition_schema"),
+    ),
+    "mode": (*("if_exists", "save_mode", "write_mode"),),
+    "merge_schema": ("schema_evolution", "with_schema_evolution", "mergeSchema", "schema_mode"),
+    "schema_mode": ("schema_evolution",),
+    "target_size": ("file_size", "target", "max_file_size", "target_file_size"),
+    "nullable": ("null", "is_nullable"),
+    "shallow": ("is_shallow", "isShallow"),
+    "poll_seconds": ("poll", "interval", "poll_interval"),
+    "max_files_per_step": ("maxFilesPerTrigger", "max_files"),
+    "max_bytes_per_step": ("maxBytesPerTrigger", "max_bytes"),
+    "most_rows": ("max_rows", "batch_size"),
+    "most_bytes": ("max_bytes", "buffer_size"),
+    "wait_ms": ("flush_interval", "interval", "max_wait"),
+    "upsert": ("key", "on"),
+    "allow_protocol_versions_increase": ("allow_upgrade",),
+    "catalog": ("catalogs", "database", "warehouse", "uri", "path", "location"),
+    "commit_properties": (
+        *("metadata", "custom_metadata", "user_metadata", "userMetadata", "commit_metadata"),
+        *("snapshot_properties", "app_id", "txn", "txnAppId", "retries", "max_retries"),
+        *("max_commit_retries",),
+    ),
+    "table_uri": ("path", "location", "uri", "table"),
+    "table_or_uri": ("path", "location", "uri", "table", "table_uri"),
 }
-"""Keyword arguments of other libraries → those of deltalog, of which a function may have one."""
+"""Keyword argument of deltalog → its names in other libraries, the likeliest argument first."""
 _LIMITS: Final = frozenset({"limit", "n", "num_rows", "rows", "nrows", "n_rows", "head"})
 """Names of a number of rows in other libraries."""
+_READING: Final = frozenset(
+    {"to_pandas", "to_polars", "to_pyarrow_table", "to_pyarrow_dataset", "to_duckdb", "scan"}
+    | {"count", "head", "file_uris", "partitions", "describe"}
+)
+"""Methods that read the version that the table shows."""
 _ELSEWHERE: Final = {
     **dict.fromkeys(
         (
@@ -68,10 +134,77 @@ _ELSEWHERE: Final = {
         "client_options={'region_name': …}, the arguments of boto3.client",
     ),
     ("DeltaTable", "branch"): "DeltaTable('location@branch')",
+    ("DeltaTable", "catalog"): "DeltaTable('uc://catalog.schema.table'), or connect(catalog=…)",
+    **dict.fromkeys(
+        (("DeltaTable", "columns"), ("DeltaTable", "predicate"), ("DeltaTable", "filters")),
+        "scan(columns, predicate) of the table",
+    ),
+    **dict.fromkeys(
+        (("DeltaTable", "schema"), ("DeltaTable", "mode"), ("DeltaTable", "partition_by")),
+        "DeltaTable.create(…) for a new table",
+    ),
     ("SharedTable", "limit"): "scan(limit=…)",
     **dict.fromkeys((("SharingClient", "timeout"), ("SharingClient", "retry")), "options=…"),
+    **dict.fromkeys(
+        (("Field", "comment"), ("Field", "doc"), ("Field", "description")),
+        "Field(name, type).comment(text)",
+    ),
+    **dict.fromkeys((("Field", "required"), ("Field", "not_null")), "nullable=False"),
+    ("Field", "default"): "Field(name, type).default(sql)",
+    ("Field", "generated"): "Field(name, type).generated_as(sql)",
 }
-"""Class and keyword argument → what has this option instead."""
+"""Class and keyword argument of its constructor or of a method → what has this option instead."""
+_OF_METHODS: Final = {
+    ("create", "columns"): "schema=[Field(name, type), …]",
+    **dict.fromkeys((("create", "primary_key"), ("create", "key")), "alter.set_key_index(columns)"),
+    **dict.fromkeys(
+        (("add_columns", "name"), ("add_columns", "type"), ("add_columns", "dtype")),
+        "fields=[Field(name, type)]",
+    ),
+    **dict.fromkeys(
+        (("add_constraint", one) for one in ("name", "expr", "check", "constraint_name")),
+        "constraints={name: condition}",
+    ),
+    **dict.fromkeys(
+        (("merge", one) for one in ("on", "key", "keys", "join_cols", "left_on", "right_on")),
+        "predicate='source.id = target.id', or upsert(data, key) of the table",
+    ),
+    **dict.fromkeys(
+        (("upsert", "when_matched_update_all"), ("upsert", "when_not_matched_insert_all")),
+        "merge(source, predicate) and its clauses; an upsert has both",
+    ),
+    **dict.fromkeys((("compact", "zorder"), ("compact", "columns")), "optimize.z_order(columns)"),
+    **dict.fromkeys((("load_cdf", "limit"), ("load_cdf", "n")), "a loop over its batches"),
+    ("to_pyarrow_dataset", "columns"): "to_table(columns=…) of the dataset",
+    **dict.fromkeys((("scan", "offset"), ("scan", "skip"), ("scan", "distinct")), "sql(query)"),
+    ("scan", "ascending"): "order_by='id DESC'",
+    ("count", "distinct"): 'sql("SELECT count(DISTINCT id) FROM this")',
+    ("scan", "include_file_paths"): "columns=[…, '_metadata.file_path']",
+    ("clone", "version"): "clone(location) of DeltaTable(…, version=…)",
+    ("clone", "mode"): "replace=True",
+    ("clone", "deep"): "shallow=False",
+    ("vacuum", "lite"): "full=False",
+    ("vacuum", "force"): "enforce_retention_duration=False",
+    **dict.fromkeys((("create", "exist_ok"), ("create", "if_not_exists")), "mode='ignore'"),
+    **dict.fromkeys(
+        (("create", "overwrite"), ("create", "or_replace"), ("create", "replace")),
+        "mode='overwrite'",
+    ),
+    ("vacuum", "mode"): "full=True or full=False",
+    ("follow", "checkpoint"): "start=offset, which is the stored step.offset.to_json()",
+    **dict.fromkeys(
+        (
+            (method, one)
+            for method in ("to_pandas", "to_polars", "to_pyarrow_table", "head")
+            for one in ("order_by", "sort", "sort_by", "orderBy")
+        ),
+        "scan(order_by=…, limit=…) and its to_pandas(), to_polars() or to_table()",
+    ),
+    ("to_polars", "engine"): "to_polars(lazy=True).collect(engine=…)",
+    ("to_polars", "streaming"): "to_polars(lazy=True).collect(engine='streaming')",
+    **dict.fromkeys((("to_polars", "eager"), ("to_polars", "collect")), "lazy=True or lazy=False"),
+}
+"""Method and keyword argument → what has this option instead."""
 _INSTEAD: Final = {
     "is_in": "pass one list, as in is_in([1, 2])",
     "key_index": "alter.set_key_index(columns) sets the key",
@@ -98,7 +231,7 @@ def _folded(name: str) -> str:
 
 def similar_argument(name: str, known: Collection[str]) -> str:
     """Return `: did you mean 'x'?` for an unknown argument; empty if none is meant or similar."""
-    meant = [one for one in _SYNONYMS.get(name, ()) if one in known]
+    meant = [one for one, names in _OTHER_NAMES.items() if one in known and name in names]
     return f": did you mean {meant[0]!r}?" if meant else similar_to(name, known)
 
 
@@ -108,18 +241,27 @@ def _names_of(kind: type) -> str:
     return f": it has {', '.join(names)}" if 0 < len(names) <= _MOST_NAMES else ""
 
 
+def frame_method(name: str, frames: str) -> str | None:
+    """Return what to use instead of a method of data frames; None for other names."""
+    if not frames or name not in FRAME_METHODS:
+        return None
+    return f"{frames}, whose data frames have such methods"
+
+
 class SimilarNames:
     """Base class of public classes: an error about an unknown attribute names a similar one.
 
     Attributes:
         _meant: name in other libraries → what to use instead.
         _called: what the error calls the object; by default, the name of its class.
+        _frames: what returns data frames, for the methods of data frames.
         _otherwise: what to use if no name is similar; by default, the error does not say it.
     """
 
     __slots__ = ()
     _meant: ClassVar[Mapping[str, str]] = {}
     _called: ClassVar[str] = ""
+    _frames: ClassVar[str] = ""
     _otherwise: ClassVar[str] = ""
 
     if not TYPE_CHECKING:  # type checkers must report unknown attributes
@@ -128,7 +270,7 @@ class SimilarNames:
             """Raise an error that names what to use instead, or a similar name."""
             __tracebackhide__ = True  # IPython does not show this frame
             kind = type(self)
-            other = self._meant.get(name)
+            other = self._meant.get(name) or frame_method(name, self._frames)
             hint = f": use {other}" if other else similar_to(name, dir(kind))
             if not hint and not name.startswith("_"):
                 hint = f": use {self._otherwise}" if self._otherwise else _names_of(kind)
@@ -238,11 +380,21 @@ def _unknown(kind: type, function: Callable[..., Any], options: Mapping[str, Any
     for name in options:
         if name not in known:
             hint = similar_argument(name, known)
-            if other := _ELSEWHERE.get((kind.__name__, name)):
+            if other := _elsewhere(kind, function.__name__, name):
                 hint = f": use {other}"
             hint = hint or _hint_of(function.__name__, name, options[name])
             return f"got an unexpected keyword argument {name!r}{hint}"
     return None
+
+
+def _elsewhere(kind: type, method: str, name: str) -> str | None:
+    """Return what has an option that a method lacks; None if there is no better answer."""
+    if other := _OF_METHODS.get((method, name)):
+        return other
+    if method in _READING and name in _MOMENTS:
+        return "DeltaTable(location, version=…), or load_as_version(version)"
+    of_method = kind.__name__ == "DeltaTable" and method != "__init__"
+    return None if of_method else _ELSEWHERE.get((kind.__name__, name))
 
 
 def _hint_of(method: str, name: str, value: object) -> str:

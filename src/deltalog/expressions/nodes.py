@@ -168,9 +168,14 @@ _MEANT: Final = {
     **dict.fromkeys(("struct", "getField", "getItem", "get_field"), "col('info.city')"),
     **dict.fromkeys(("asc", "desc", "sort"), "order_by='id DESC' of a scan"),
     **dict.fromkeys(("fill_null", "fillna", "coalesce"), 'SQL, such as "coalesce(amount, 0) > 1"'),
-    **dict.fromkeys(("abs", "round", "floor", "ceil"), 'SQL, such as "abs(amount) > 1"'),
+    **dict.fromkeys(
+        ("abs", "round", "floor", "ceil", "sqrt", "sin", "cos"), 'SQL, such as "abs(amount) > 1"'
+    ),
     **dict.fromkeys(("when", "otherwise", "apply", "map"), 'SQL, such as "CASE WHEN … END"'),
-    **dict.fromkeys(("sum", "mean", "min", "max", "count", "over"), "deltalog.sql(query, t=table)"),
+    **dict.fromkeys(
+        ("sum", "mean", "min", "max", "count", "over", "first", "last"),
+        "deltalog.sql(query, t=table)",
+    ),
     "is_between": "between(low, high)",
     "astype": "cast(type)",
     "alias": "the names of `columns`; an expression has no alias",

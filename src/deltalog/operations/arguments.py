@@ -21,7 +21,7 @@ from deltalog import expressions
 from deltalog._util.argument_types import shortened, show_by
 from deltalog._util.clock import Moment
 from deltalog._util.escaping import name_key
-from deltalog._util.similar_names import similar_to
+from deltalog._util.similar_names import frame_method, similar_to
 from deltalog.errors import InvalidInputError
 from deltalog.expressions.sql_session import SqlSession, TextRules
 from deltalog.schema import (
@@ -135,6 +135,62 @@ _MEANT: Final = {
     ),
     **dict.fromkeys(("name", "table_name"), "metadata().name"),
     "description": "metadata().description",
+    **dict.fromkeys(("fetchall", "fetchmany", "to_pydict"), "to_pyarrow_table().to_pylist()"),
+    **dict.fromkeys(("fetchone", "row"), "head(1).to_pylist()"),
+    **dict.fromkeys(("fetchdf", "fetch_df"), "to_pandas()"),
+    **dict.fromkeys(
+        ("arrow", "to_arrow_table", "toArrow", "fetch_arrow_table", "read_all"),
+        "to_pyarrow_table()",
+    ),
+    **dict.fromkeys(("pl", "collect_schema"), "to_polars()"),
+    **dict.fromkeys(
+        ("to_reader", "fetch_record_batch", "fetch_arrow_reader", "to_arrow_batch_reader"),
+        "scan().to_reader()",
+    ),
+    **dict.fromkeys(("scanner", "get_fragments"), "to_pyarrow_dataset()"),
+    **dict.fromkeys(("count_rows", "height"), "count()"),
+    **dict.fromkeys(("tail", "last"), 'scan(order_by="id DESC", limit=…)'),
+    **dict.fromkeys(("top_k", "nlargest", "nsmallest", "sort_values"), "scan(order_by=…, limit=…)"),
+    **dict.fromkeys(("column_names", "field_names", "types"), "schema().names, or schema()"),
+    **dict.fromkeys(("col", "column"), "to_pyarrow_table(columns=[…])"),
+    **dict.fromkeys(
+        ("from_pandas", "from_arrow", "from_polars", "from_pylist", "from_pydict", "from_dict"),
+        "deltalog.write_deltalake(location, rows)",
+    ),
+    **dict.fromkeys(
+        ("sink_delta", "insert_into", "writeTo", "add_rows"),
+        "deltalog.write_deltalake(table, rows, mode=…)",
+    ),
+    **dict.fromkeys(
+        ("createOrReplaceTempView", "createTempView", "create_view", "set_alias", "sql_query"),
+        "deltalog.connect({name: table}), or sql(query)",
+    ),
+    **dict.fromkeys(
+        ("insert_column", "withColumn", "with_columns", "append_column", "assign"),
+        "alter.add_columns(fields), or to_polars(lazy=True) for a result",
+    ),
+    **dict.fromkeys(
+        ("rename", "rename_columns", "withColumnRenamed"), "alter.rename_column(name, new_name)"
+    ),
+    **dict.fromkeys(
+        ("astype", "cast", "update_schema", "replaceColumns"), "alter.set_column_type(name, type)"
+    ),
+    "set_comment": "alter.set_table_description(text)",
+    **dict.fromkeys(("addFeatureSupport", "add_feature"), "alter.add_feature(feature)"),
+    **dict.fromkeys(("dropFeatureSupport", "drop_feature"), "alter.drop_feature(feature)"),
+    "upgradeTableProtocol": "alter.upgrade_protocol(…)",
+    **dict.fromkeys(
+        ("cloneAtVersion", "cloneAtTimestamp"), "clone(location) of DeltaTable(…, version=…)"
+    ),
+    **dict.fromkeys(
+        ("current_snapshot", "snapshots", "snapshot_by_id", "snapshot_as_of_timestamp"),
+        "history(), snapshot or load_as_version(version)",
+    ),
+    "refs": "branches()",
+    "specs": "metadata().partition_columns",
+    **dict.fromkeys(("info", "glimpse", "print"), "describe(), schema() or head()"),
+    "get_columns": "schema()",
+    "to_daft": "to_pyarrow_dataset(), or deltalog.daft.read(table)",
     **dict.fromkeys(("is_empty", "isEmpty", "empty"), "count() == 0"),
     **dict.fromkeys(("to_csv", "to_json", "to_excel", "to_html"), "to_pandas() and its method"),
     "write_csv": "to_polars().write_csv(path)",
@@ -239,7 +295,9 @@ def explain_missing(name: str, names: Sequence[str]) -> str:
         return f"DeltaTable has no attribute {name!r}: use {_MEANT[name]}"
     if name in _NEEDLESS:
         return f"DeltaTable has no attribute {name!r}: {_NEEDLESS[name]}"
-    return f"DeltaTable has no attribute {name!r}{similar_to(name, names)}"
+    frames = frame_method(name, "sql(query), to_polars(lazy=True) or to_pandas()")
+    hint = f": use {frames}" if frames else similar_to(name, names)
+    return f"DeltaTable has no attribute {name!r}{hint}"
 
 
 def as_columns(columns: Sequence[str] | None) -> Sequence[str] | None:

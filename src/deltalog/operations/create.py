@@ -54,12 +54,24 @@ def as_schema(schema: Any) -> StructType:
     if isinstance(schema, list | tuple) and all(isinstance(field, Field) for field in schema):
         return StructType(schema)
     if isinstance(schema, pa.Schema) or hasattr(schema, "__arrow_c_schema__"):
-        arrow = schema if isinstance(schema, pa.Schema) else pa.schema(schema)
+        try:
+            arrow = schema if isinstance(schema, pa.Schema) else pa.schema(schema)
+        except (pa.ArrowInvalid, TypeError):  # of a field or a type
+            raise _no_schema(schema) from None
         return from_arrow_schema(arrow, declared=True)
-    raise InvalidInputError(
-        f"cannot use {kind_of(schema)} as a schema: expected a deltalog.Schema, a list "
-        "of fields, such as [Field('id', 'long')], or an Arrow schema; deltalog.sql('CREATE TABLE "
-        "delta.`/path` (id BIGINT)') takes SQL"
+    raise _no_schema(schema)
+
+
+def _no_schema(given: Any) -> InvalidInputError:
+    """Return the error about an argument that is no schema, with what to pass instead."""
+    hint = "deltalog.sql('CREATE TABLE delta.`/path` (id BIGINT)') takes SQL"
+    if type(given).__name__ == "Field":
+        hint = "pass a list with the field"
+    elif hasattr(given, "columns"):
+        hint = "write_deltalake(location, data) makes a table of rows"
+    return InvalidInputError(
+        f"cannot use {kind_of(given)} as a schema: expected a deltalog.Schema, a list of fields, "
+        f"such as [Field('id', 'long')], or an Arrow schema; {hint}"
     )
 
 

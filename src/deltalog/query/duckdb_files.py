@@ -265,7 +265,7 @@ def native_rows(scan: Scan) -> NativeRows | None:
 
     Cost: see `plan_native`.
     """
-    if scan.limit is not None:
+    if scan.most_rows is not None:
         return None
     plan = plan_native(scan, DUCKDB)
     return None if plan.reasons else NativeRows(plan)

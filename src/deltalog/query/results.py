@@ -45,6 +45,19 @@ _MEANT: Final = {
     ),
     **dict.fromkeys(("write_parquet", "to_parquet"), "to_polars().write_parquet(path)"),
     **dict.fromkeys(("write_csv", "to_csv"), "to_pandas().to_csv(path)"),
+    "to_pydict": "to_arrow().to_pydict()",
+    **dict.fromkeys(("shape", "size", "height"), "to_arrow().shape"),
+    **dict.fromkeys(("column_names", "names", "fields", "types", "printSchema"), "schema"),
+    **dict.fromkeys(("lazy", "toDF"), "to_polars()"),
+    **dict.fromkeys(
+        ("fetch_record_batch", "fetch_arrow_reader", "to_arrow_reader"),
+        "to_reader()",
+    ),
+    **dict.fromkeys(
+        ("write", "write_delta", "save", "insert_into"), "deltalog.write_deltalake(location, rows)"
+    ),
+    **dict.fromkeys(("execute", "sql", "query"), "deltalog.sql(query, t=rows)"),
+    "explain": "EXPLAIN in the statement",
 }
 """What the results of other libraries have under these names."""
 
@@ -70,6 +83,7 @@ class SqlResult(SimilarNames, NoSequence, OpenableRows):
     """
 
     _meant = _MEANT
+    _frames = "the statement, or to_polars() or to_pandas()"
     _counted = "to_arrow().num_rows"
     _items = "to_pandas() for a data frame, to_arrow() for columns, or to_pylist() for rows"
 

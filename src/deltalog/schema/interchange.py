@@ -41,7 +41,16 @@ _MEANT: Final = {
     **dict.fromkeys(("from_pyarrow", "of_arrow"), "from_arrow(schema)"),
     **dict.fromkeys(("json", "to_dict", "as_dict", "simpleString"), "to_json()"),
     **dict.fromkeys(("printSchema", "show"), "print(schema)"),
-    "columns": "names",
+    **dict.fromkeys(("columns", "fieldNames", "field_names", "column_names"), "names"),
+    **dict.fromkeys(("field", "find_field", "field_by_name"), "fields_named(name)[0]"),
+    **dict.fromkeys(("dtypes", "types"), "fields, of which each has a type"),
+    **dict.fromkeys(("dataType", "data_type", "dtype", "field_type"), "type"),
+    **dict.fromkeys(("required", "is_nullable", "null"), "nullable"),
+    "doc": "metadata.get('comment')",
+    **dict.fromkeys(
+        ("with_name", "with_type", "with_nullable", "with_metadata"),
+        "dataclasses.replace(field, name=…)",
+    ),
 }
 
 

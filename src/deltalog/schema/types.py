@@ -19,8 +19,9 @@ from deltalog._util.cached import FrozenDict, FrozenList
 from deltalog._util.call_errors import WrongCallError
 from deltalog._util.escaping import name_key, printable
 from deltalog._util.json import loads
+from deltalog._util.lazy_names import higher
 from deltalog._util.similar_names import suggests_arguments
-from deltalog.errors import InvalidInputError
+from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.schema.interchange import SchemaPart
 from deltalog.schema.primitives import PRIMITIVES, Family, Primitive, primitive_named
 
@@ -262,7 +263,7 @@ class Field(SchemaPart):
             expected = "a dictionary, such as {'comment': 'text'}"
             _check("Field", "metadata", metadata, Mapping, expected)
         object.__setattr__(self, "name", name)
-        object.__setattr__(self, "type", as_type(type))
+        object.__setattr__(self, "type", _type_of_field(name, type))
         object.__setattr__(self, "nullable", nullable)
         advice = "to change columns, use table.alter.set_column_metadata(name, {…})"
         object.__setattr__(self, "metadata", FrozenDict(metadata or {}, advice))
@@ -364,8 +365,9 @@ class StructType(SchemaPart):
         _check(type(self).__name__, "fields", fields, Iterable, expected)
         given = FrozenList(fields)
         for one in given:
-            if type(one) is not Field:  # check in this order, because schemas have many fields
-                _check(type(self).__name__, "fields", one, Field, expected)
+            # Check in this order, because schemas have many fields.
+            if type(one) is not Field and not isinstance(one, Field):
+                raise _no_fields(type(self).__name__, fields, one)
         object.__setattr__(self, "fields", given)
         object.__setattr__(self, "_by_folded", None)
 
@@ -434,6 +436,15 @@ class StructType(SchemaPart):
         return self._card()
 
 
+def _no_fields(called: str, fields: object, one: object) -> InvalidInputError:
+    """Return the error about a sequence whose items are no fields."""
+    expected = "a list of fields, such as [Field('id', 'long')]"
+    if hasattr(fields, "__arrow_c_schema__"):
+        expected += "; Schema.from_arrow(schema) takes a schema of Arrow"
+    is_other = isinstance(fields, str | Mapping) or hasattr(fields, "__arrow_c_schema__")
+    return wrong_argument(called, "fields", fields if is_other else one, expected)
+
+
 def _check(called: str, name: str, value: object, kind: type, expected: str) -> None:
     """Raise for an argument of another type. Faster than the check of an annotation."""
     if not isinstance(value, kind):
@@ -458,9 +469,57 @@ def as_type(value: DataType | str) -> DataType:
 
 
 def _unknown_type(value: object) -> InvalidInputError:
-    from deltalog.schema.primitives.table import unknown_type  # noqa: PLC0415  # only for errors
+    from deltalog.schema.primitives.table import as_arrow, unknown_type  # noqa: PLC0415  # only for errors
 
-    return unknown_type(value)
+    return unknown_type(value, _meant_nested(value, as_arrow(value)))
+
+
+def _meant_nested(value: object, arrow: Any) -> str | None:
+    """Return the Python call for a variant or a nested type; None for other values.
+
+    Args:
+        value: the type in SQL, or a type of another library.
+        arrow: the Arrow type of the other library's type; None if there is none.
+    """
+    is_sql = isinstance(value, str) and ("<" in value or value.strip().lower() == "variant")
+    try:
+        if is_sql:
+            return _call_of(higher("parse_type")(value))
+        if arrow is not None and arrow.num_fields:
+            return _call_of(higher("from_arrow_type")(arrow))
+    except DeltaError:
+        return None
+    return None
+
+
+def _call_of(kind: DataType) -> str:
+    match kind:
+        case PrimitiveType():
+            return repr(kind.type)
+        case ArrayType():
+            return f"ArrayType({_call_of(kind.element_type)})"
+        case MapType():
+            return f"MapType({_call_of(kind.key_type)}, {_call_of(kind.value_type)})"
+        case StructType():
+            fields = (f"Field({one.name!r}, {_call_of(one.type)})" for one in kind)
+            return f"StructType([{', '.join(fields)}])"
+        case _:
+            return repr(kind)
+
+
+def _type_of_field(name: str, kind: DataType | str) -> DataType:
+    """Return the type of a field; the error says if name and type are in the wrong order."""
+    try:
+        return as_type(kind)
+    except InvalidInputError:
+        from deltalog.schema.primitives.table import named_elsewhere  # noqa: PLC0415  # as above
+
+        is_name = isinstance(kind, str) and kind.isidentifier()
+        if primitive_named(name) and is_name and not named_elsewhere(str(kind).lower()):
+            raise InvalidInputError(
+                f"cannot make a type of {kind!r}: the name comes first: Field({kind!r}, {name!r})"
+            ) from None
+        raise
 
 
 # --- Names of collations in SQL, and identifiers in schemas

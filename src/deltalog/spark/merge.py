@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
+from deltalog._util.builders import RunsOnce
 from deltalog._util.escaping import name_key
 from deltalog._util.similar_names import SimilarNames
 from deltalog.errors import InvalidInputError
@@ -29,8 +30,10 @@ if TYPE_CHECKING:
     from deltalog.transaction import CommitOptions, CommitProperties
 
 
-class DeltaMergeBuilder(SimilarNames):
+class DeltaMergeBuilder(SimilarNames, RunsOnce):
     """Builder of a merge. Only `execute` changes the table.
+
+    A builder with clauses that is freed without a call of `execute` causes a `RuntimeWarning`.
 
     There are three groups of clauses: matched, not matched, and not matched by source. In each
     group, the first clause whose condition is true for a row applies to the row. Conditions and
@@ -51,6 +54,12 @@ class DeltaMergeBuilder(SimilarNames):
         self._table = table
         self._merge = merge
         self._options = options
+        self._is_continued = False
+
+    def _left_undone(self) -> str | None:
+        if self._is_continued or not self._merge.request.clauses:
+            return None
+        return f"the merge into {self._table!r} was never run: call execute() after the clauses"
 
     def whenMatchedUpdate(  # noqa: N802  # Delta's name
         self,
@@ -112,6 +121,7 @@ class DeltaMergeBuilder(SimilarNames):
             ConstraintViolationError: a new row violates a constraint of the table.
             CommitFailedError: commits of other writers conflicted with the merge in every attempt.
         """
+        self._is_continued = True
         done = self._table.execute(self._merge, self._options)
         rows: RowCounts = RowCounts() if done.value is None else done.value.changed.rows
         return numbers(
@@ -127,11 +137,13 @@ class DeltaMergeBuilder(SimilarNames):
     def _with(
         self, when: When, action: Action, condition: Any, values: Mapping[str, Any] | None = None
     ) -> Self:
+        self._is_continued = True  # an error in the next lines says enough
         check_condition(condition)
         clause = Clause(when=when, action=action, values=values, condition=condition)
         return self._begun(self._merge.with_clause(clause))
 
     def _begun(self, merge: Merge) -> Self:
+        self._is_continued = True
         return type(self)(self._spark, self._table, merge, self._options)
 
 
@@ -145,7 +157,7 @@ def _given(values: Mapping[str, Any] | None, name: str) -> Mapping[str, Any]:
 # --- OPTIMIZE
 
 
-class DeltaOptimizeBuilder(SimilarNames):
+class DeltaOptimizeBuilder(SimilarNames, RunsOnce):
     """Builder of an OPTIMIZE, which `executeCompaction` or `executeZOrderBy` runs.
 
     Args:
@@ -167,6 +179,15 @@ class DeltaOptimizeBuilder(SimilarNames):
         self._commit_properties = commit_properties
         self._target_bytes = target_bytes
         self._filters: tuple[str, ...] = ()
+        self._is_run = False
+
+    def _left_undone(self) -> str | None:
+        if self._is_run or not self._filters:
+            return None
+        return (
+            f"OPTIMIZE of {self._table!r} was never run: call executeCompaction() or "
+            "executeZOrderBy(columns)"
+        )
 
     def where(self, partitionFilter: str) -> Self:  # noqa: N803  # Delta's name
         """Optimize only partitions for which this filter and all earlier filters are true."""
@@ -180,6 +201,7 @@ class DeltaOptimizeBuilder(SimilarNames):
         Raises:
             InvalidInputError: a filter uses a column that is not a partition column.
         """
+        self._is_run = True
         self._check_filters()
         found = self._table.optimize.compact(
             self._where(), self._target_bytes, commit_properties=self._commit_properties
@@ -188,6 +210,7 @@ class DeltaOptimizeBuilder(SimilarNames):
 
     def executeZOrderBy(self, *cols: str | list[str]) -> DataFrame:  # noqa: N802  # Delta's name
         """Sort rows in Z-order, so that a predicate on any of the columns prunes many files."""
+        self._is_run = True
         names = list(names_of(cols))
         self._check_filters()
         own = {name_key(name) for name in self._partition_columns}

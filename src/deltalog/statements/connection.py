@@ -17,7 +17,7 @@ import pyarrow.types as pt
 from deltalog._util.argument_types import checked_types, checks_types
 from deltalog._util.call_errors import WrongCallError
 from deltalog._util.readable import counted
-from deltalog._util.similar_names import SimilarNames, similar_to
+from deltalog._util.similar_names import SimilarNames, similar_argument
 from deltalog.errors import (
     ConstraintViolationError,
     DeltaError,
@@ -148,6 +148,23 @@ _MEANT: Final = {
     **dict.fromkeys(("query", "run"), "execute(statement)"),
     **dict.fromkeys(("table", "view"), "sql('SELECT * FROM t')"),
     **dict.fromkeys(("tables", "list_tables", "show_tables"), "sql('SHOW TABLES')"),
+    **dict.fromkeys(
+        ("createDataFrame", "from_df", "from_arrow", "append", "createOrReplaceTempView"),
+        "register(name, rows)",
+    ),
+    "unregister": "register(name, rows), which replaces the rows of a name",
+    **dict.fromkeys(("df", "fetchdf", "fetch_df", "to_pandas"), "sql(statement).to_pandas()"),
+    **dict.fromkeys(("pl", "to_polars"), "sql(statement).to_polars()"),
+    **dict.fromkeys(
+        ("arrow", "fetch_arrow_table", "to_arrow_table", "to_arrow"), "sql(statement).to_arrow()"
+    ),
+    **dict.fromkeys(("description", "rowcount"), "execute(statement), whose cursor has it"),
+    **dict.fromkeys(("begin", "begin_transaction"), "table.transaction(); a statement commits"),
+    **dict.fromkeys(
+        ("read_csv", "read_parquet", "read_json", "from_parquet", "from_csv_auto"),
+        "register(name, rows) with what pandas, Polars or DuckDB has read",
+    ),
+    **dict.fromkeys(("load_table", "read", "read_table"), "sql('SELECT * FROM delta.`/path`')"),
     "executemany": "cursor().executemany(statement, values)",
     **dict.fromkeys(("fetchall", "fetchone", "fetchmany"), "execute(statement).fetchall()"),
 }
@@ -427,17 +444,19 @@ def _takes_a_dictionary(function: _Function) -> _Function:
     @wraps(function)
     def called(*args: Any, **options: Any) -> Any:
         __tracebackhide__ = True  # IPython does not show this frame
-        for name in options:
+        for name, value in options.items():
             if name not in known:
-                hint = similar_to(name, known) or f": pass tables as connect({{{name!r}: table}})"
+                hint = similar_argument(name, known)
+                if not hint and not isinstance(value, int | float | None):
+                    hint = f": pass tables as connect({{{name!r}: table}})"
                 raise WrongCallError(f"connect() got an unexpected keyword argument {name!r}{hint}")
         return function(*args, **options)
 
     return cast("_Function", called)
 
 
-@checked_types
 @_takes_a_dictionary
+@checked_types
 def connect(
     tables: Mapping[str, Any] | None = None,
     *,

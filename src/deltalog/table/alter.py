@@ -43,7 +43,28 @@ _MEANT: Final = {
         ("alter_column", "change_column", "update_column", "modify_column", "widen"),
         "set_column_type(name, type)",
     ),
-    **dict.fromkeys(("set_comment", "comment_on"), "set_table_description(text)"),
+    **dict.fromkeys(("set_comment", "comment_on", "comment"), "set_table_description(text)"),
+    "delete_column": "drop_columns(names)",
+    **dict.fromkeys(("set_name", "rename_table"), "set_table_name(name)"),
+    **dict.fromkeys(("set_property", "set_properties"), "set_table_properties({key: value})"),
+    **dict.fromkeys(("set_default", "set_default_value"), "set_column_default(name, sql)"),
+    "drop_default": "set_column_default(name, None)",
+    **dict.fromkeys(
+        ("set_nullable", "make_column_optional", "drop_not_null"), "drop_column_not_null(name)"
+    ),
+    **dict.fromkeys(
+        ("move_first", "move_before", "move_after", "reorder", "move"),
+        "move_column(name, 'first'), or ('after', other) instead of 'first'",
+    ),
+    **dict.fromkeys(("add_check", "add_check_constraint"), "add_constraint({name: condition})"),
+    **dict.fromkeys(("enable_feature", "add_features"), "add_feature(feature)"),
+    "set_identifier_fields": "set_key_index(columns)",
+    "union_by_name": "write_deltalake(…, schema_mode='merge')",
+    **dict.fromkeys(
+        ("partition_by", "set_partitioning", "update_spec"),
+        "write_deltalake(…, mode='overwrite', schema_mode='overwrite', partition_by=…)",
+    ),
+    **dict.fromkeys(("commit", "execute"), "no more calls: each method commits"),
     **dict.fromkeys(
         ("cluster_by", "clusterBy", "set_clustering"), "set_clustering_columns(columns)"
     ),

@@ -11,6 +11,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from deltalog._util.argument_types import checks_types, shortened
+from deltalog._util.builders import RunsOnce
 from deltalog._util.cards import card, folding, grid, plain
 from deltalog._util.readable import counted
 from deltalog._util.similar_names import SimilarNames, suggests_arguments
@@ -36,9 +37,14 @@ if TYPE_CHECKING:
 def check_condition(predicate: object) -> str | Expression:
     """Return the condition of a merge; raise InvalidInputError if it is of another type."""
     if not isinstance(predicate, str | Expression):
+        hint = ""
+        if isinstance(predicate, list | tuple) and all(isinstance(one, str) for one in predicate):
+            hint = f"; to merge by key columns, use upsert(data, {list(predicate)!r})"
+        elif isinstance(predicate, list) or hasattr(predicate, "columns"):
+            hint = "; the rows come first: merge(rows, condition)"
         raise InvalidInputError(
-            f"cannot merge with the predicate {predicate!r}: expected SQL or an expression over "
-            "both rows, such as 'source.id = target.id'"
+            f"cannot merge with the predicate {shortened(predicate)}: expected SQL or an "
+            f"expression over both rows, such as 'source.id = target.id'{hint}"
         )
     return predicate
 
@@ -50,6 +56,8 @@ def check_source(source: Any, schema: StructType) -> Any:
         InvalidInputError: the source is the location of a table, or a row lacks a key of another
             row.
     """
+    if source is None:
+        raise InvalidInputError("cannot merge rows of None: expected rows, such as a data frame")
     if isinstance(source, str | PurePath):
         raise InvalidInputError(
             f"cannot merge rows of {str(source)!r}: expected rows, found a location; pass "
@@ -72,8 +80,10 @@ _MEANT: Final = {
 
 @checks_types
 @suggests_arguments
-class TableMerger(SimilarNames):
+class TableMerger(SimilarNames, RunsOnce):
     """A builder of a merge; nothing runs before `execute`.
+
+    A builder with clauses that is freed without a call of `execute` causes a `RuntimeWarning`.
 
     There are three groups of clauses: matched, not matched, and not matched by source. In each
     group, the first clause whose predicate is true for a row applies. New values are Spark SQL
@@ -92,6 +102,7 @@ class TableMerger(SimilarNames):
         self._merge = merge
         self._kept = ExitStack()  # deletes the copy of a source that can be read only once
         self._is_merged = False
+        self._is_tried = False
         self._options = options
 
     def __repr__(self) -> str:
@@ -113,6 +124,11 @@ class TableMerger(SimilarNames):
         ]
         number = counted(len(clauses), "clause")
         return card("Merge", plain(self._state), grid(facts), folding(number, grid(clauses)))
+
+    def _left_undone(self) -> str | None:
+        if self._is_tried or not self._merge.request.clauses:
+            return None
+        return f"the merge into {self._target!r} was never run: call execute() after the clauses"
 
     @property
     def _state(self) -> str:
@@ -227,6 +243,7 @@ class TableMerger(SimilarNames):
         reads all columns of the row groups with changed rows, or of the whole files without
         deletion vectors. A source that is larger than memory is written to a temporary file.
         """
+        self._is_tried = True
         found: dict[str, Any] = self._target.do(
             self._with_rows(), dry_run=dry_run, progress=progress, **self._options
         )
@@ -237,6 +254,7 @@ class TableMerger(SimilarNames):
 
     def explain(self) -> str:
         """Return the plan of the merge: keys, conditions, and the files that it would read."""
+        self._is_tried = True
         plan = explain(self._with_rows(), self._target.snapshot, self._target.engine)
         return ShownText(plan)
 
@@ -264,6 +282,7 @@ class TableMerger(SimilarNames):
         values: Mapping[str, Any] | None = None,
         except_cols: str | Sequence[str] | None = None,
     ) -> Self:
+        tried, self._is_tried = self._is_tried, True  # an error in the next lines says enough
         if values is not None and not isinstance(values, Mapping):
             raise InvalidInputError(
                 f"cannot {action.value} with {values!r}: expected a dictionary (column: value)"
@@ -293,6 +312,7 @@ class TableMerger(SimilarNames):
             condition=predicate,
         )
         self._merge = self._merge.with_clause(clause)
+        self._is_tried = tried
         return self
 
 

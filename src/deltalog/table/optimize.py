@@ -56,7 +56,10 @@ if TYPE_CHECKING:
 
 
 _MEANT: Final = {
-    **dict.fromkeys(("zorder", "executeZOrderBy"), "z_order(columns)"),
+    **dict.fromkeys(
+        ("zorder", "executeZOrderBy", "z_order_by", "zorder_by", "zorderBy"), "z_order(columns)"
+    ),
+    "where": "compact(partition_filters=…)",
     **dict.fromkeys(("run", "execute", "executeCompaction", "bin_pack"), "compact()"),
     "vacuum": "vacuum() of the table",
     **dict.fromkeys(("set_key_index", "set_key"), "alter.set_key_index(columns) of the table"),

@@ -304,6 +304,8 @@ class TableTransaction(StagedOperations):
         def __getattr__(self, name: str) -> NoReturn:
             """Say how a transaction ends, which others do by a method."""
             hint = similar_to(name, dir(type(self)))
+            if not name.startswith("_") and hasattr(type(self._table), name):
+                hint = f": use table.{name}, outside of the transaction"
             if name in {"insert", "write", "add", "write_deltalake"}:
                 hint = ": use append(data) or overwrite(data)"
             if name in {"commit", "execute", "rollback", "abort"}:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, TypeVar, Unpac
 from deltalog._util.argument_types import check_type, kind_of
 from deltalog._util.call_errors import WrongCallError
 from deltalog._util.escaping import name_key
-from deltalog._util.similar_names import similar_to
+from deltalog._util.similar_names import similar_argument
 from deltalog.catalogs.table_uri import named_table, open_table_context
 from deltalog.data.write import files
 from deltalog.data.write.fit import check_index
@@ -142,8 +142,9 @@ def write_deltalake(
         data: a pyarrow Table, RecordBatch, RecordBatchReader or Dataset, a pandas or Polars data
             frame, a Polars lazy frame, a DuckDB relation, any object with `__arrow_c_stream__` or
             `__arrow_c_array__`, a list of dicts, or an iterable of batches. It may be larger than
-            memory. If a column's type differs from the table, its values are cast; a value that
-            cannot be converted is an error.
+            memory. A reader or a generator has no rows left after one write. If a column's type
+            differs from the table, its values are cast; a value that cannot be converted is an
+            error.
         partition_by: partition columns of a new table. For an existing table, they must be the same
             as the table's, unless `mode` and `schema_mode` are `overwrite`.
         mode: `append` adds rows; `overwrite` replaces rows. If the table already exists, `error`
@@ -191,27 +192,79 @@ def write_deltalake(
     write_by(None, table_or_uri, data, **given)
 
 
-_UPSERT: Final = "; DeltaTable.upsert(data, key) updates and inserts rows"
+_MODES_MEANT: Final = {
+    **dict.fromkeys(
+        ("upsert", "merge", "update"), "; DeltaTable.upsert(data, key) updates and inserts rows"
+    ),
+    **{mode.lower(): f"; use {name!r}" for name, mode in _MODES.items()},
+    **{name: f"; use {name!r}" for name in _MODES},
+    **dict.fromkeys(("w", "replace", "truncate"), "; use 'overwrite'"),
+    **dict.fromkeys(("a", "insert"), "; use 'append'"),
+    **dict.fromkeys(("fail", "x"), "; use 'error'"),
+}
+"""Mode in other libraries, in small letters → the hint about ours."""
 _OTHER_NAMES: Final = {
     "engine": "it has one writer; DeltaTable(location, engine=…) changes a table on a cluster",
-    "overwrite_schema": "use schema_mode='overwrite'",
-    "merge_schema": "use schema_mode='merge'",
-    "mergeSchema": "use schema_mode='merge'",
-    "overwriteSchema": "use schema_mode='overwrite'",
-    "replaceWhere": "use predicate",
-    "partition_filters": "use predicate",
-    "properties": "use configuration",
-    "cluster_by": "create the table with DeltaTable.create(…, cluster_by=…)",
-    "userMetadata": "use commit_properties=CommitProperties({'userMetadata': …})",
+    **dict.fromkeys(("overwrite_schema", "overwriteSchema"), "use schema_mode='overwrite'"),
+    **dict.fromkeys(("merge_schema", "mergeSchema", "schema_evolution"), "use schema_mode='merge'"),
+    **dict.fromkeys(
+        ("replaceWhere", "replace_where", "partition_filters", "overwrite_filter", "where"),
+        "use predicate with mode='overwrite'",
+    ),
+    **dict.fromkeys(
+        ("partitionOverwriteMode", "partition_overwrite_mode", "dynamic"),
+        "use partition_overwrite='dynamic'",
+    ),
+    **dict.fromkeys(("if_exists", "save_mode", "saveMode", "write_mode"), "use mode"),
+    "overwrite": "use mode='overwrite'",
+    "append": "use mode='append'",
+    **dict.fromkeys(("exist_ok", "if_not_exists"), "use mode='ignore'"),
+    **dict.fromkeys(("properties", "tblproperties", "table_properties"), "use configuration"),
+    "comment": "use description",
+    **dict.fromkeys(
+        ("cluster_by", "clusterBy"), "create the table with DeltaTable.create(…, cluster_by=…)"
+    ),
+    **dict.fromkeys(
+        ("sort_by", "sortBy", "zorder", "z_order"),
+        "sort the rows first, or call DeltaTable.optimize.z_order(columns) afterwards",
+    ),
     "partitionBy": "use partition_by",
     "schema": "convert the rows, as with .cast(schema)",
+    "index": "convert the frame first, as with .reset_index(drop=True)",
     **dict.fromkeys(
-        ("max_rows_per_file", "max_rows_per_group", "min_rows_per_group", "max_open_files"),
+        (
+            *("max_rows_per_file", "max_rows_per_group", "min_rows_per_group", "max_open_files"),
+            *("max_records_per_file", "maxRecordsPerFile", "row_group_size"),
+        ),
         "target_file_size limits files, and writer_properties row groups",
     ),
+    **dict.fromkeys(
+        ("compression", "codec", "compression_level"),
+        "use writer_properties=WriterProperties(compression=…)",
+    ),
+    "use_dictionary": "use writer_properties",
     "large_dtypes": "it makes no difference",
     "file_options": "use writer_properties",
-    "custom_metadata": "use commit_properties=CommitProperties(custom_metadata=…)",
+    **dict.fromkeys(
+        ("custom_metadata", "metadata", "commit_metadata", "snapshot_properties"),
+        "use commit_properties=CommitProperties(custom_metadata=…)",
+    ),
+    **dict.fromkeys(
+        ("userMetadata", "user_metadata"),
+        "use commit_properties=CommitProperties({'userMetadata': …})",
+    ),
+    **dict.fromkeys(
+        ("txnAppId", "txnVersion", "app_id"),
+        "use commit_properties=CommitProperties(app_transactions=[Transaction(app_id, version)])",
+    ),
+    "retries": "use commit_properties=CommitProperties(max_commit_retries=…)",
+    **dict.fromkeys(
+        ("upsert", "on", "key", "keys", "delta_merge_options"),
+        "DeltaTable.upsert(data, key) updates and inserts rows, and merge(…) has other clauses",
+    ),
+    "delta_write_options": "pass its items as arguments",
+    "use_deletion_vectors": "set the property delta.enableDeletionVectors by configuration",
+    "version": "a write always makes the next version",
 }
 """The names that other libraries, or deltalake's older releases, have for arguments."""
 
@@ -220,7 +273,7 @@ def _check_arguments(given: Mapping[str, object]) -> None:
     """Raise for arguments with unknown names, or values of the wrong type."""
     known = WriteArguments.__annotations__
     for name in given.keys() - known.keys():
-        hint = f": {_OTHER_NAMES[name]}" if name in _OTHER_NAMES else similar_to(name, known)
+        hint = f": {_OTHER_NAMES[name]}" if name in _OTHER_NAMES else similar_argument(name, known)
         raise WrongCallError(f"write_deltalake() got an unexpected keyword argument {name!r}{hint}")
     for name, value in given.items():
         check_type("write_deltalake", name, value, known[name].__forward_arg__)
@@ -314,7 +367,7 @@ def _operation(data: object, given: WriteArguments) -> Write:
     ):
         if value not in known:
             expected = ", ".join(map(repr, known))
-            hint = _UPSERT if str(value) in {"upsert", "merge", "update"} else ""
+            hint = _MODES_MEANT.get(str(value).lower(), "")
             raise InvalidInputError(f"{what}: expected one of {expected}, found {value!r}{hint}")
     partition_by, predicate = given.get("partition_by"), given.get("predicate")
     columns = [partition_by] if isinstance(partition_by, str) else partition_by

@@ -284,7 +284,7 @@ def tried(function: Callable[..., Any], arguments: Mapping[str, Any]) -> bool:
     return False
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:.* was never run:RuntimeWarning")
 @pytest.mark.parametrize("label", CALLS)
 def test_wrong_types_are_refused_or_mean_something(
     label: str, base: DictStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

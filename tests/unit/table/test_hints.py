@@ -58,7 +58,7 @@ def test_suggestions_exist(table: DeltaTable) -> None:
 
 
 def test_attributes_of_parts(table: DeltaTable) -> None:
-    with pytest.raises(AttributeError, match=r"did you mean 'set_table_properties'\?"):
+    with pytest.raises(AttributeError, match=r"use set_table_properties\({key: value}\)"):
         table.alter.set_properties  # type: ignore[attr-defined]  # noqa: B018
     with pytest.raises(InvalidInputError, match=r"call optimize\.compact\(\)"):
         table.optimize()  # type: ignore[operator]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import deltalog
 from deltalog import CatalogTransactions, DeltaTable, QueryBuilder, col, connect, write_deltalake
 from deltalog._util.similar_names import SimilarNames
 from deltalog.catalogs import FileCatalog
@@ -50,7 +51,7 @@ def names(tmp_path: Path) -> dict[str, Any]:
         ("col('a').fill_null", r"coalesce\(amount, 0\) > 1"),
         ("col('a').sum", r"use deltalog\.sql\(query, t=table\)$"),
         ("col('a').getField", r"use col\('info\.city'\)$"),
-        ("t.scan().sort", r"use scan\(order_by=…, limit=…\)$"),
+        ("t.scan().sort", r"use scan\(order_by=…, limit=…\) of the table$"),
         ("t.scan().group_by", r"use sql\(query\) of the table$"),
         ("t.scan().write_parquet", r"use to_polars\(\)\.write_parquet\(path\)$"),
         ("t.schema().to_pyarrow", r"use to_arrow\(\)$"),
@@ -159,3 +160,118 @@ def test_meant_names_are_missing() -> None:
     assert len(tables) > 10
     for kind, table in tables.items():
         assert not [name for name in table if hasattr(kind, name)], kind
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("t.scan().limit", r"use scan\(limit=…\) of the table$"),
+        ("t.scan().order", r"use scan\(order_by=…, limit=…\) of the table$"),
+        ("t.scan().count_rows", r"use count\(\)$"),
+        ("t.scan().columns", r"use schema\.names$"),
+        ("t.scan().pivot", r"use to_polars\(\) or to_pandas\(\), whose data frames have such"),
+        ("t.scan().dot", r"use to_polars\(\) or to_pandas\(\)"),
+        ("t.scan().sink_delta", r"use deltalog\.write_deltalake\(location, rows\)$"),
+        ("t.scan().delete", r"use the table's methods; a scan only reads$"),
+        ("t.load_cdf().filter", r"use load_cdf\(predicate=…\)$"),
+        ("t.load_cdf().count", r"use to_table\(\)\.num_rows$"),
+        ("t.describe().filter", r"use to_polars\(\) or to_pandas\(\)"),
+        ("t.sum", r"use sql\(query\), to_polars\(lazy=True\) or to_pandas\(\)"),
+        ("t.histogram", r"use sql\(query\), to_polars\(lazy=True\) or to_pandas\(\)"),
+        ("t.lead", r"use sql\(query\), to_polars\(lazy=True\) or to_pandas\(\)"),
+        ("t.tail", r"use scan\(order_by="),
+        ("t.from_pandas", r"use deltalog\.write_deltalake\(location, rows\)$"),
+        ("t.snapshots", r"use history\(\), snapshot or load_as_version\(version\)$"),
+        ("t.addFeatureSupport", r"use alter\.add_feature\(feature\)$"),
+        ("t.alter.set_default", r"use set_column_default\(name, sql\)$"),
+        ("t.alter.partition_by", r".*partition_by=…\)$"),
+        ("t.optimize.zorder_by", r"use z_order\(columns\)$"),
+        ("t.transaction().to_pandas", r"use table\.to_pandas, outside of the transaction$"),
+        ("t.history().to_dicts", r"use list\(history\)"),
+        ("t.sql('SELECT 1 AS a').shape", r"use to_arrow\(\)\.shape$"),
+        ("t.sql('SELECT 1 AS a').round", r"use the statement, or to_polars\(\) or to_pandas\(\)"),
+        ("connect().createDataFrame", r"use register\(name, rows\)$"),
+        ("connect().df", r"use sql\(statement\)\.to_pandas\(\)$"),
+        ("t.schema().dtypes", "use fields, of which each has a type$"),
+        ("t.schema().field", r"use fields_named\(name\)\[0\]$"),
+        ("t.schema().fields[0].dtype", "use type$"),
+        ("t.schema().fields[0].with_type", r"use dataclasses\.replace\("),
+        ("t.scan().clone", r"use to_polars\(\) or to_pandas\(\)"),
+        ("col('a').sin", 'use SQL, such as "abs'),
+        ("share.pivot", r"use to_polars\(\) or to_pandas\(\)"),
+        ("share.refresh", r"use update_incremental\(\)$"),
+        ("deltalog.write", r"use write_deltalake\(location, data, mode=…\)$"),
+        ("deltalog.read", r"use DeltaTable\(location\)"),
+        ("deltalog.create_table", r"use DeltaTable\.create\(location, schema\)$"),
+        ("deltalog.is_deltatable", r"use DeltaTable\.is_deltatable\(location\)$"),
+        ("deltalog.rust_core_version", "use __version__$"),
+    ],
+)
+def test_names_of_deltalake_and_of_data_frames(names: dict[str, Any], name: str, hint: str) -> None:
+    names["t"].alter.set_table_properties({"delta.enableChangeDataFeed": "true"})
+    write_deltalake(names["t"], {"id": [3], "name": ["n3"]}, mode="append")
+    with pytest.raises(AttributeError, match=f"has no attribute .*: {hint}"):
+        eval(name.replace("load_cdf()", "load_cdf(2)"), {**names, "deltalog": deltalog})  # noqa: S307  # as above
+
+
+@pytest.mark.parametrize("name", ["t.zzz", "t.scan().zzz", "t.load_cdf(2).zzz", "share.zzz"])
+def test_names_without_a_meaning_have_no_hint(names: dict[str, Any], name: str) -> None:
+    names["t"].alter.set_table_properties({"delta.enableChangeDataFeed": "true"})
+    write_deltalake(names["t"], {"id": [3], "name": ["n3"]}, mode="append")
+    with pytest.raises(AttributeError, match=r"has no attribute 'zzz'$"):
+        eval(name, names)  # noqa: S307  # the text of a test
+
+
+@pytest.mark.parametrize(
+    ("call", "hint"),
+    [
+        ("t.scan(row_filter='id = 1')", r"did you mean 'predicate'\?$"),
+        ("t.scan(selected_fields=['id'])", r"did you mean 'columns'\?$"),
+        ("t.scan(n_rows=1)", r"did you mean 'limit'\?$"),
+        ("t.scan(version=0)", r"use DeltaTable\(location, version=…\)"),
+        ("t.to_pandas(timestamp='2024-01-01')", r"use DeltaTable\(location, version=…\)"),
+        ("t.to_pyarrow_table(order_by='id')", r"use scan\(order_by=…, limit=…\)"),
+        ("t.to_polars(engine='streaming')", r"use to_polars\(lazy=True\)\.collect\(engine=…\)$"),
+        ("t.merge([], on='id')", r"use predicate='source\.id = target\.id', or upsert"),
+        ("t.upsert([], join_cols=['id'])", r"did you mean 'key'\?$"),
+        ("t.clone('x', deep=True)", "use shallow=False$"),
+        ("t.vacuum(force=True)", "use enforce_retention_duration=False$"),
+        ("t.optimize.compact(filters=[])", r"did you mean 'partition_filters'\?$"),
+        ("t.load_cdf(start=0)", r"did you mean 'starting_version'\?$"),
+        ("t.alter.add_columns(name='x', type='long')", r"use fields=\[Field\(name, type\)\]$"),
+        ("t.alter.add_constraint(name='c', expr='id > 0')", r"use constraints={name: condition}$"),
+        ("t.follow(maxFilesPerTrigger=1)", r"did you mean 'max_files_per_step'\?$"),
+        ("type(t)(t.table_uri, timestampAsOf='2024')", r"did you mean 'version'\?$"),
+        ("type(t)(t.table_uri, credentials={})", r"did you mean 'storage_options'\?$"),
+        ("type(t)(t.table_uri, columns=['id'])", r"use scan\(columns, predicate\) of the table$"),
+        ("type(t).create('x', [], exist_ok=True)", "use mode='ignore'$"),
+        ("deltalog.write_deltalake(t, [], compression='zstd')", r"WriterProperties\(compression="),
+        ("deltalog.write_deltalake(t, [], replace_where='x')", "use predicate with mode='overw"),
+        ("deltalog.write_deltalake(t, [], filters='x')", r"did you mean 'predicate'\?$"),
+        ("deltalog.convert_to_deltalake('x', partitions=['a'])", r"did you mean 'partition_by'\?$"),
+        ("deltalog.Field('a', 'long', comment='x')", r"use Field\(name, type\)\.comment\(text\)$"),
+        ("deltalog.WriterProperties(codec='zstd')", r"did you mean 'compression'\?$"),
+        ("connect(database='x')", r"did you mean 'catalog'\?$"),
+        ("connect(read_only=True)", "argument 'read_only'$"),
+        ("t.scan(zzz=1)", "argument 'zzz'$"),
+        ("deltalog.convert_to_deltalake('x', zzz=1)", "argument 'zzz'$"),
+    ],
+)
+def test_arguments_of_other_libraries(names: dict[str, Any], call: str, hint: str) -> None:
+    with pytest.raises(TypeError, match=f"got an unexpected keyword .*{hint}"):
+        eval(call, {**names, "deltalog": deltalog})  # noqa: S307  # the text of a test
+    assert names["t"].version() == 0
+
+
+@pytest.mark.parametrize(
+    ("mode", "hint"),
+    [
+        ("Append", "use 'append'"),
+        ("errorIfExists", "use 'error'"),
+        ("w", "use 'overwrite'"),
+        ("upsert", r"DeltaTable\.upsert\(data, key\)"),
+    ],
+)
+def test_modes_of_other_libraries(names: dict[str, Any], mode: Any, hint: str) -> None:
+    with pytest.raises(InvalidInputError, match=f"found '{mode}'; {hint}"):
+        write_deltalake(names["t"], {"id": [1]}, mode=mode)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
+import warnings
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -34,6 +37,9 @@ MERGE = "source.id = target.id"
     ("call", "message"),
     [
         (lambda t: t.merge(ROWS, ["id"]), "expected SQL or an expression over both rows"),
+        (lambda t: t.merge(ROWS, ["id"]), r"by key columns, use upsert\(data, \['id'\]\)$"),
+        (lambda t: t.merge(MERGE, ROWS), r"the rows come first: merge\(rows, condition\)$"),
+        (lambda t: t.merge(None, MERGE), "expected rows, such as a data frame"),
         (lambda t: t.merge(ROWS, MERGE).when_matched_update("v = 1"), "expected a dictionary"),
         (lambda t: t.merge(ROWS, MERGE).execute(), "at least one WHEN clause"),
         (lambda t: t.upsert([{}], "id"), "cannot write 1 row without keys"),
@@ -41,6 +47,35 @@ MERGE = "source.id = target.id"
 )
 def test_merges_that_mean_nothing(call: Call, message: str) -> None:
     refused(call, message)
+
+
+FORGOTTEN = r"merge into DeltaTable\(.* was never run: call execute\(\) after the clauses$"
+
+
+def test_a_merge_that_was_never_run_warns() -> None:
+    table = make(ROWS)
+    with unchanged(table), pytest.warns(RuntimeWarning, match=FORGOTTEN) as caught:
+        table.merge(ROWS, MERGE).when_matched_update_all()
+    assert [one.filename for one in caught] == [__file__]
+
+
+def test_a_merge_that_was_tried_does_not_warn() -> None:
+    table = make(ROWS)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        table.merge(ROWS, MERGE)  # without clauses, it could not run
+        table.merge(ROWS, MERGE).when_matched_update_all().execute()
+        table.merge(ROWS, MERGE).when_matched_delete().execute(dry_run=True)
+        table.merge(ROWS, MERGE).when_matched_delete().explain()
+        with pytest.raises(InvalidInputError, match="a deletion has no new values"):
+            table.merge(ROWS, MERGE).when_matched_update_all().when_matched_delete(_any({}))
+        with pytest.raises(InvalidInputError, match="no column 'zzz'"):
+            table.merge(ROWS, MERGE).when_matched_update({"zzz": "1"}).execute()
+        gc.collect()
+
+
+def _any(value: Any) -> Any:
+    return value
 
 
 def test_nothing_to_merge_is_no_mistake() -> None:

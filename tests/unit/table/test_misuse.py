@@ -215,6 +215,7 @@ def test_parts_of_the_facade_say_of_which_table_they_are() -> None:
         repr(merge)
         == f"TableMerger(into {table!r}, on {MERGE!r}, 1 clause, not run yet: call execute())"
     )
+    merge.execute(dry_run=True)  # a merge that is never run warns
 
 
 @pytest.mark.parametrize(

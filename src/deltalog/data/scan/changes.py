@@ -10,7 +10,7 @@ Protocol: Add CDC File, Change Data Files, Reader Requirements for AddCDCFile
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
@@ -61,6 +61,14 @@ if TYPE_CHECKING:
     from deltalog.expressions import Expression
     from deltalog.log.names import LogFile
 
+_MEANT: Final = {
+    **dict.fromkeys(("filter", "where", "query"), "load_cdf(predicate=…)"),
+    **dict.fromkeys(("select", "project"), "load_cdf(columns=…)"),
+    "count": "to_table().num_rows",
+    **dict.fromkeys(("lazy", "toDF"), "to_polars()"),
+}
+"""What to use instead of names of other libraries, in addition to those of all rows."""
+
 
 @checks_types
 @dataclass(frozen=True)
@@ -75,6 +83,8 @@ class Changes(Rows):
         file_times_ms: times of the commit files by version.
         spec: the columns and the predicate.
     """
+
+    _meant = Rows.meaning(_MEANT)
 
     snapshot: Snapshot
     first: Snapshot

@@ -76,6 +76,32 @@ TASK_COLUMNS: Final = (
     "defaultRowCommitVersion",
 )
 
+_MEANT: Final = {
+    **dict.fromkeys(("filter", "where", "query"), "scan(predicate=…) of the table"),
+    **dict.fromkeys(("select", "project"), "scan(columns) of the table"),
+    **dict.fromkeys(("head", "limit", "take", "first", "top_k"), "scan(limit=…) of the table"),
+    **dict.fromkeys(
+        ("sort", "sort_by", "order_by", "orderBy", "order"),
+        "scan(order_by=…, limit=…) of the table",
+    ),
+    **dict.fromkeys(("group_by", "groupby", "groupBy", "agg", "join"), "sql(query) of the table"),
+    **dict.fromkeys(("lazy", "to_lazy"), "to_polars(lazy=True) of the table"),
+    "to_pyarrow_dataset": "to_pyarrow_dataset() of the table",
+    "to_dask": "deltalog.dask.read_deltalake(table)",
+    "to_ray": "deltalog.ray.read(table)",
+    **dict.fromkeys(("len", "num_rows", "shape", "height", "size", "count_rows"), "count()"),
+    **dict.fromkeys(("is_empty", "isEmpty", "empty"), "count() == 0"),
+    **dict.fromkeys(("plan_files", "get_fragments", "files"), "tasks(), or explain()"),
+    **dict.fromkeys(("projection", "projected_schema"), "schema"),
+    "version": "snapshot.version",
+    **dict.fromkeys(
+        ("delete", "update", "merge", "upsert", "append", "insert", "overwrite", "alter"),
+        "the table's methods; a scan only reads",
+    ),
+    **dict.fromkeys(("vacuum", "optimize", "history", "metadata", "detail"), "the table's method"),
+}
+"""What to use instead of names of other libraries, in addition to those of all rows."""
+
 
 @checks_types
 @dataclass(frozen=True)
@@ -88,16 +114,17 @@ class Scan(Rows):
     Args:
         snapshot: the version to read.
         spec: the columns and the predicate, resolved against the snapshot's schema.
-        limit: maximum number of rows.
-        order: the order of the rows; requires a limit.
+        most_rows: maximum number of rows.
+        row_order: the order of the rows; requires `most_rows`.
     """
 
+    _meant = Rows.meaning(_MEANT)
     _counted = "count()"
 
     snapshot: Snapshot
     spec: ReadSpec
-    limit: int | None = None
-    order: RowOrder | None = None
+    most_rows: int | None = None
+    row_order: RowOrder | None = None
 
     @property
     def schema(self) -> pa.Schema:
@@ -156,11 +183,11 @@ class Scan(Rows):
             yield from self._batches()
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
-        missing = self.limit
+        missing = self.most_rows
         if missing == 0:
             return
-        if self.order is not None and missing is not None:
-            yield from self._first_rows(self.order, missing)
+        if self.row_order is not None and missing is not None:
+            yield from self._first_rows(self.row_order, missing)
             return
         if missing is None:
             found = higher("read_large")(self)
@@ -180,7 +207,7 @@ class Scan(Rows):
             on_progress: is called after each file with the number of files that were read and the
                 number of all files; not if the scan has a limit, which may end it at any file.
         """
-        if on_progress is None or self.limit is not None:
+        if on_progress is None or self.most_rows is not None:
             return super().to_table()
         files = ProgressCount(on_progress)
         files.expect(self.pruned.num_left)
@@ -222,7 +249,7 @@ class Scan(Rows):
             reads footers or the predicate's columns.
         """
         total = self._count_unlimited()
-        return total if self.limit is None else min(total, self.limit)
+        return total if self.most_rows is None else min(total, self.most_rows)
 
     def _count_unlimited(self) -> int:
         pruned = self.pruned
@@ -231,7 +258,7 @@ class Scan(Rows):
             if known is not None:
                 _check_inline_vectors(pruned)
                 return known
-        bare = replace(self, spec=self.spec.without_output(), limit=None, order=None)
+        bare = replace(self, spec=self.spec.without_output(), most_rows=None, row_order=None)
         Scan.pruned.set(bare, pruned)  # the result is the same, because the predicate is the same
         return sum(batch.num_rows for batch in bare.to_batches())
 
@@ -245,10 +272,10 @@ class Scan(Rows):
         lines.append(f"  columns: {names}")
         if self.spec.predicate is not None:
             lines.append(f"  predicate: {shown_sql(self.spec.predicate)}")
-        if self.limit is not None:
-            lines.append(f"  limit: {self.limit}")
-        if self.order is not None:
-            lines.append(f"  order: {', '.join(map(str, self.order.keys))}")
+        if self.most_rows is not None:
+            lines.append(f"  limit: {self.most_rows}")
+        if self.row_order is not None:
+            lines.append(f"  order: {', '.join(map(str, self.row_order.keys))}")
 
         lines += (f"  {line}" for line in self.pruned.explain())
         if self.found_keys is not None:
@@ -271,7 +298,7 @@ class Scan(Rows):
 
     def _first_batches(self) -> Iterator[pa.RecordBatch]:
         """Yield rows of the first file; with an order, its rows would be other ones."""
-        if self.order is None:
+        if self.row_order is None:
             for task in islice(self._tasks_in_turn(), 1):
                 yield from read_tasks([task], files_ahead=0, pieces_ahead=0)
 
@@ -280,7 +307,7 @@ class Scan(Rows):
         return {
             key: value
             for key, value in self.__dict__.items()
-            if key in {"snapshot", "spec", "limit", "order"}
+            if key in {"snapshot", "spec", "most_rows", "row_order"}
         }
 
 
@@ -352,7 +379,7 @@ def plan_scan(
             is_resolved=is_resolved,
         )
         order = RowOrder(keys, asked_again)
-    return Scan(snapshot=snapshot, spec=spec, limit=limit, order=order)
+    return Scan(snapshot=snapshot, spec=spec, most_rows=limit, row_order=order)
 
 
 def check_rows_readable(snapshot: Snapshot) -> None:

@@ -152,7 +152,7 @@ class PolarsDataset:
         )
         if is_counted:
             return _counted(scan), _KEY
-        if scan.limit is not None and scan.limit <= FEW_ROWS:
+        if scan.most_rows is not None and scan.most_rows <= FEW_ROWS:
             return _rows(scan, is_empty=projection == []), _KEY  # the first file may have enough
         plan = plan_native(scan, POLARS, has_filter=is_filtered)
         found = files_frame(plan, has_filter=is_filtered)

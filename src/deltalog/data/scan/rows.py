@@ -9,7 +9,7 @@ Protocol: none
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self
 
 import pyarrow as pa
 
@@ -19,7 +19,7 @@ from deltalog._util.similar_names import NoSequence, SimilarNames
 from deltalog.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     import pandas as pd
     import polars as pl
@@ -29,18 +29,34 @@ _MEANT: Final = {
     **dict.fromkeys(("to_pylist", "to_dicts", "to_list", "rows"), "to_table().to_pylist()"),
     **dict.fromkeys(("to_df", "df", "toPandas"), "to_pandas()"),
     **dict.fromkeys(("to_arrow", "to_pyarrow", "to_pyarrow_table", "collect"), "to_table()"),
-    **dict.fromkeys(("filter", "where", "query"), "scan(predicate=…)"),
-    **dict.fromkeys(("select", "project"), "scan(columns)"),
-    **dict.fromkeys(("head", "limit", "take", "first"), "scan(limit=…)"),
+    **dict.fromkeys(
+        ("arrow", "fetch_arrow_table", "to_arrow_table", "toArrow", "collect_async", "compute"),
+        "to_table()",
+    ),
+    **dict.fromkeys(("fetchall", "fetchmany", "to_pydict"), "to_table().to_pylist()"),
+    **dict.fromkeys(("fetchdf", "fetch_df"), "to_pandas()"),
+    **dict.fromkeys(
+        ("to_arrow_batch_reader", "to_arrow_reader", "fetch_record_batch", "fetch_arrow_reader"),
+        "to_reader()",
+    ),
+    **dict.fromkeys(("collect_batches", "scan_batches", "iter_batches"), "to_batches()"),
     "pl": "to_polars()",
-    **dict.fromkeys(("lazy", "to_lazy"), "to_polars(lazy=True) of the table"),
-    "to_pyarrow_dataset": "to_pyarrow_dataset() of the table",
-    "to_dask": "deltalog.dask.read_deltalake(table)",
-    **dict.fromkeys(("show", "display"), "print(… .to_polars())"),
-    **dict.fromkeys(("sort", "sort_by", "order_by", "orderBy"), "scan(order_by=…, limit=…)"),
-    **dict.fromkeys(("group_by", "groupby", "groupBy", "agg", "join"), "sql(query) of the table"),
+    **dict.fromkeys(("show", "display", "print"), "print(… .to_polars())"),
+    **dict.fromkeys(("columns", "column_names", "names", "field_names"), "schema.names"),
+    **dict.fromkeys(("dtypes", "types", "fields", "printSchema"), "schema"),
+    **dict.fromkeys(("num_rows", "shape", "len", "count_rows"), "to_table().num_rows"),
+    **dict.fromkeys(("column", "col"), "to_table().column(name)"),
     **dict.fromkeys(("write_parquet", "to_parquet"), "to_polars().write_parquet(path)"),
     **dict.fromkeys(("write_csv", "to_csv"), "to_pandas().to_csv(path)"),
+    **dict.fromkeys(
+        ("write", "write_delta", "sink_delta", "write_deltalake", "save", "writeTo"),
+        "deltalog.write_deltalake(location, rows)",
+    ),
+    **dict.fromkeys(
+        ("sql", "sql_query", "createOrReplaceTempView", "create_view", "to_view"),
+        "deltalog.sql(query, t=rows)",
+    ),
+    **dict.fromkeys(("cache", "persist", "collect_all", "materialize"), "to_table(), and keep it"),
 }
 """What to use instead of names of other libraries."""
 
@@ -52,7 +68,13 @@ class Rows(SimilarNames, NoSequence):
     position.
     """
 
-    _meant = _MEANT
+    _meant: ClassVar[Mapping[str, str]] = _MEANT
+    _frames = "to_polars() or to_pandas()"
+
+    @staticmethod
+    def meaning(names: Mapping[str, str]) -> Mapping[str, str]:
+        """Return the names of other libraries for a subclass, with those of all rows."""
+        return {**_MEANT, **names}
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Show the subclass's name in errors about arguments."""

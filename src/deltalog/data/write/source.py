@@ -9,8 +9,11 @@ from __future__ import annotations
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from inspect import GEN_CLOSED, getgeneratorstate
 from pathlib import PurePath
+from types import GeneratorType
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeGuard
+from weakref import WeakSet
 
 import pyarrow as pa
 
@@ -103,7 +106,7 @@ def _opened(data: Any) -> pa.RecordBatchReader:
     if isinstance(data, pa.RecordBatchReader):
         # Use the reader itself, because Arrow's C interface would not preserve the type of an error
         # of the source.
-        return data
+        return _read_once(data)
     if hasattr(data, "__arrow_c_stream__"):
         return _stream_of(data)
     if hasattr(data, "__arrow_c_array__"):
@@ -122,6 +125,37 @@ def _opened(data: Any) -> pa.RecordBatchReader:
     if isinstance(data, Iterable) and not is_text and not _is_distributed(data):
         return _read_items(data)
     raise _unknown(data)
+
+
+_ENDED: Final[WeakSet[pa.RecordBatchReader]] = WeakSet()
+"""The readers that were read to their end here."""
+
+
+def _read_once(reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
+    """Return a reader of the same rows; raise if an earlier call has read them.
+
+    Nothing can be known of a reader that others have read: it looks like one without rows.
+    """
+    if reader in _ENDED:
+        raise InvalidInputError(
+            "cannot read the rows of the RecordBatchReader: an earlier call has read it, so it has "
+            "no rows left; make a new reader, or a table of it by read_all()"
+        )
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        yield from reader
+        _ENDED.add(reader)
+
+    return pa.RecordBatchReader.from_batches(reader.schema, batches())
+
+
+def _check_not_ended(data: object) -> None:
+    """Raise for a generator that has ended, which looks like one without rows."""
+    if isinstance(data, GeneratorType) and getgeneratorstate(data) == GEN_CLOSED:
+        raise InvalidInputError(
+            f"cannot read the rows of the generator {data.__name__}: it has ended, so it has no "
+            "rows left; call its function again"
+        )
 
 
 def _without_views(reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
@@ -256,6 +290,7 @@ def _is_column(frame: Any) -> bool:
 def _read_items(items: Iterable[Any]) -> pa.RecordBatchReader:
     if hasattr(items, "ndim") or type(items).__name__.endswith("GroupBy"):
         raise _unknown(items)  # an error about its items would not name it
+    _check_not_ended(items)
     iterator = iter(items)
     first = next(iterator, None)
     if first is None:

@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
+import re
+import sys
 from difflib import get_close_matches
 from functools import partial
 from typing import Any, Final
@@ -298,19 +300,33 @@ _OF_NAMES: Final = {kind.__name__.lower(): name for kind, name in _OF_PYTHON.ite
 _OTHERS: Final = {
     **dict.fromkeys(("object", "text", "varchar", "char", "nvarchar", "utf8", "uuid"), "string"),
     **dict.fromkeys(("number", "numeric"), "decimal(38,18)"),
-    **dict.fromkeys(("datetime64[ns]", "datetime64", "timestamptz"), "timestamp"),
+    **dict.fromkeys(("character varying", "character", "json", "enum"), "string"),
+    **dict.fromkeys(("datetime64", "timestamptz", "timestamp with time zone"), "timestamp"),
+    **dict.fromkeys(("double precision", "float8"), "double"),
+    "timestamp without time zone": "timestamp_ntz",
+    "float4": "float",
     **dict.fromkeys(("blob", "bytea", "varbinary"), "binary"),
     "serial": "long",
 }
+
+_DECIMAL: Final = re.compile(r"(?:decimal|dec|numeric|number)\((\d+)(?:, *(\d+))?\)")
+_MOST_DIGITS: Final = 38
 
 # The type stubs of pyarrow accept only constant arguments.
 _arrow_type: Any = pa.type_for_alias
 
 
-def unknown_type(value: object) -> InvalidInputError:
-    """Return the error for an invalid type, with a suggestion."""
+def unknown_type(value: object, nested: str | None = None) -> InvalidInputError:
+    """Return the error for an invalid type, with a suggestion.
+
+    Args:
+        value: the invalid type.
+        nested: the Python call of the type that is meant, if it is not primitive.
+    """
     known = ", ".join(sorted(PRIMITIVES))
     shown = repr(value) if isinstance(value, str) else f"{value!r}, {kind_of(value)}"
+    if nested:
+        return InvalidInputError(f"cannot make a type of {shown}: did you mean {nested}?")
     meant = _meant(value)
     if meant:
         return InvalidInputError(f"cannot make a type of {shown}: did you mean {meant!r}?")
@@ -321,23 +337,56 @@ def unknown_type(value: object) -> InvalidInputError:
 
 
 def _meant(value: object) -> str | None:
-    if isinstance(value, type):
-        return _OF_PYTHON.get(value)
-    if isinstance(value, pa.DataType):
-        return _of_arrow(value)
+    if isinstance(value, type) and value in _OF_PYTHON:
+        return _OF_PYTHON[value]
     if not isinstance(value, str):
-        return None
+        found = as_arrow(value)
+        return None if found is None else _of_arrow(found)
     name = value.strip().lower()
+    return named_elsewhere(name) or next(iter(get_close_matches(name, PRIMITIVES, n=1)), None)
+
+
+def named_elsewhere(name: str) -> str | None:
+    """Return the type that has a name, in small letters, in SQL, Arrow or Python, or None."""
+    if (decimal_of := _DECIMAL.fullmatch(name)) is not None:
+        precision, scale = int(decimal_of[1]), int(decimal_of[2] or 0)
+        return f"decimal({precision},{scale})" if scale <= precision <= _MOST_DIGITS else None
     in_sql = primitive_in_sql(name)
     if in_sql is not None:
         return in_sql.name
-    found = _OF_NAMES.get(name) or _OTHERS.get(name.partition("(")[0])
+    word = name.partition("(")[0].partition("[")[0].strip()
+    found = _OF_NAMES.get(name) or _OTHERS.get(word)
+    if word == "timestamp" and "tz=" in name:
+        return "timestamp"
     if found is None:
         try:
             found = _of_arrow(_arrow_type(name))
         except ValueError:
-            found = next(iter(get_close_matches(name, PRIMITIVES, n=1)), None)
+            return None
     return found
+
+
+def as_arrow(value: Any) -> pa.DataType | None:
+    """Return the Arrow type for a type of Arrow, Polars, NumPy, pandas or deltalake, or None."""
+    if isinstance(value, pa.DataType):
+        return value
+    library = (value if isinstance(value, type) else type(value)).__module__.partition(".")[0]
+    try:
+        if library == "polars":
+            found: pa.DataType = sys.modules["polars"].Series("x", [], dtype=value).to_arrow().type
+            return found
+        if library == "deltalake":
+            other: pa.DataType = pa.field(value.to_arrow()).type
+            return other
+        if library == "pandas":
+            arrow: pa.DataType | None = getattr(value, "pyarrow_dtype", None)
+            return arrow or pa.from_numpy_dtype(value.numpy_dtype)
+        if library == "numpy":
+            number: pa.DataType = pa.from_numpy_dtype(value)
+            return number
+    except (AttributeError, TypeError, ValueError, pa.ArrowException):
+        pass
+    return None
 
 
 def _of_arrow(kind: pa.DataType) -> str | None:

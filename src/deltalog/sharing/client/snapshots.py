@@ -134,7 +134,7 @@ class SharedScan(Scan):
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows in batches; small files are fetched in advance."""
-        if self.limit is not None:  # no prefetching: the first file may contain enough rows
+        if self.most_rows is not None:  # no prefetching: the first file may contain enough rows
             return self._batches()
         return read_tasks(_prefetching(self.tasks()))
 

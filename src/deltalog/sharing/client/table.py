@@ -71,7 +71,14 @@ if TYPE_CHECKING:
 
 
 _MEANT: Final = {
-    **dict.fromkeys(("filter", "where", "query", "limit"), "scan(predicate=…, limit=…)"),
+    **dict.fromkeys(("filter", "where", "query", "limit", "take"), "scan(predicate=…, limit=…)"),
+    **dict.fromkeys(("load_as_pandas", "load"), "to_pandas()"),
+    **dict.fromkeys(("show", "display", "print"), "print(table.scan(limit=…).to_polars())"),
+    **dict.fromkeys(
+        ("sql", "group_by", "groupby", "groupBy", "join"), "deltalog.sql(query, t=table)"
+    ),
+    **dict.fromkeys(("column_names", "names", "printSchema"), "schema()"),
+    **dict.fromkeys(("refresh", "reload"), "update_incremental()"),
     **dict.fromkeys(("select", "project", "read"), "scan(columns, predicate=…)"),
     **dict.fromkeys(("rows", "collect", "to_arrow"), "to_pyarrow_table()"),
     **dict.fromkeys(("toDF", "toPandas", "to_df", "df"), "to_pandas()"),
@@ -91,6 +98,12 @@ _MEANT: Final = {
             "write",
             "append",
             "alter",
+            "transaction",
+            "overwrite",
+            "truncate",
+            "repair",
+            "clone",
+            "appender",
             "optimize",
             "vacuum",
             "restore",
@@ -127,6 +140,7 @@ class SharedTable(SimilarNames, NoSequence):
     """
 
     _meant = _MEANT
+    _frames = "to_polars() or to_pandas()"
     _counted = "count()"
     _items = (
         "to_pandas() for a data frame, to_pyarrow_table() for columns, or "
@@ -523,7 +537,7 @@ class SharedTable(SimilarNames, NoSequence):
                 predicate=wanted.resolved(snapshot.configuration),
                 limit=limit,
             )
-        return SharedScan(scan.snapshot, scan.spec, scan.limit)
+        return SharedScan(scan.snapshot, scan.spec, scan.most_rows)
 
     def _pruning(self, partition_filters: Any, *conditions: Any) -> Expression | None:
         """Return all conditions as one; in partition filters, `''` means null, as in deltalake."""

@@ -197,14 +197,14 @@ def scan_frame(scan: SharedScan, spark: SparkSession | None = None) -> DataFrame
             f"cannot read {hidden!r} of {scan.spec.table} on Spark: a DataFrame of a shared table "
             "has no metadata columns; omit them, or read the scan with to_table()"
         )
-    if scan.limit is not None and scan.limit > _MOST_ROWS:
+    if scan.most_rows is not None and scan.most_rows > _MOST_ROWS:
         raise InvalidInputError(
-            f"cannot read the first {scan.limit} rows of {scan.spec.table} on Spark: Spark's "
+            f"cannot read the first {scan.most_rows} rows of {scan.spec.table} on Spark: Spark's "
             f"largest limit is {_MOST_ROWS}; use a smaller limit, or none"
         )
     schema = scan.snapshot.configuration.schema
     frame = _frame(spark, scan.spec, scan.tasks(), schema, in_order=False)
-    return frame if scan.limit is None else frame.limit(scan.limit)
+    return frame if scan.most_rows is None else frame.limit(scan.most_rows)
 
 
 def changes_frame(changes: SharedChanges, spark: SparkSession | None = None) -> DataFrame:

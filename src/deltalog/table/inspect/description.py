@@ -322,6 +322,12 @@ _OF_HISTORIES: Final = {
         ("to_arrow", "to_table", "to_pyarrow_table"), "pyarrow.table(history.to_pandas())"
     ),
     **dict.fromkeys(("toPandas", "df", "to_df", "collect", "show"), "to_pandas()"),
+    **dict.fromkeys(
+        ("to_dicts", "to_pylist", "to_list", "rows"), "list(history), or the history itself"
+    ),
+    **dict.fromkeys(("shape", "count_rows", "height", "num_rows"), "len(history)"),
+    **dict.fromkeys(("columns", "schema", "iterrows", "tail"), "to_pandas()"),
+    **dict.fromkeys(("first", "last"), "history[0] for the newest commit, history[-1]"),
     **dict.fromkeys(("filter", "where", "select"), "to_pandas(), or a loop over the dictionaries"),
     **dict.fromkeys(("head", "limit", "take"), "history(limit=…)"),
     **dict.fromkeys(("version", "operation", "timestamp", "keys"), "a commit of it: history[0]"),

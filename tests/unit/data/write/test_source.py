@@ -189,3 +189,28 @@ def test_dataclasses_and_models_are_rows() -> None:
 def test_columns_of_several_kinds_are_refused(data: Any, message: str) -> None:
     with pytest.raises(InvalidInputError, match=re.escape(message)):
         open_batches(data)
+
+
+@pytest.mark.parametrize("num_rows", [3, 0])
+def test_a_reader_that_was_read_is_not_one_without_rows(num_rows: int) -> None:
+    reader = TABLE.slice(0, num_rows).to_reader()
+    assert open_batches(reader).read_all().num_rows == num_rows
+    with pytest.raises(InvalidInputError, match="an earlier call has read it"):
+        open_batches(reader)
+
+
+def test_a_reader_that_was_read_in_part_has_the_rest() -> None:
+    reader = pa.RecordBatchReader.from_batches(TABLE.schema, TABLE.to_batches(max_chunksize=1))
+    open_batches(reader).read_next_batch()
+    assert open_batches(reader).read_all().num_rows == 2
+
+
+@pytest.mark.parametrize("num_rows", [3, 0])
+def test_a_generator_that_has_ended_is_not_one_without_rows(num_rows: int) -> None:
+    def rows() -> Iterator[pa.RecordBatch]:
+        yield from TABLE.slice(0, num_rows).to_batches()
+
+    generator = rows()
+    assert open_batches(generator).read_all().num_rows == num_rows
+    with pytest.raises(InvalidInputError, match="the generator rows: it has ended"):
+        open_batches(generator)

@@ -1,0 +1,38 @@
+"""A warning about builders that were never run.
+
+Without it, `table.merge(…).when_matched_update_all()` without `.execute()` would do nothing, in
+silence.
+
+Protocol: none
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+
+
+class RunsOnce:
+    """Base class of builders: an object that was configured, but never run, warns at its end.
+
+    As for a coroutine that was never awaited, the warning comes when the object is freed: in
+    CPython, usually in the line that forgot the call. It does not come if the process ends before.
+    A call that was refused is also a try, so an error is not followed by a warning.
+    """
+
+    __slots__ = ()
+
+    def _left_undone(self) -> str | None:
+        """Return the warning if the builder was never run; None if there is nothing to warn of."""
+        raise NotImplementedError
+
+    def __del__(self) -> None:
+        """Warn if the builder was never run."""
+        if sys.is_finalizing():
+            return
+        try:
+            warning = self._left_undone()
+        except AttributeError:  # the constructor has failed
+            return
+        if warning is not None:
+            warnings.warn(warning, RuntimeWarning, stacklevel=2)
