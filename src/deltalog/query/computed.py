@@ -49,9 +49,11 @@ from deltalog.query.query_trees import (
     is_input,
     is_large,
     is_of_other_type,
+    is_query,
     is_random,
     is_recursive,
     is_structure,
+    is_tested,
     is_whole_constant,
     mark_named,
     may_fail,
@@ -80,7 +82,7 @@ _ARGUMENT: Final = mark_named("argument")
 MARKS: Final = re.compile(rf"{_MARK}(\d+)_")
 ROW_OF_SIDE: Final = "deltalog_row"
 ARGUMENTS: Final = re.compile(rf"{_ARGUMENT}\d+_(\d)_")
-_CONDITIONS: Final = (exp.Where, exp.Having, exp.Qualify)
+_CONDITIONS: Final = (exp.Where, exp.Having, exp.Qualify, exp.Join)
 # Nodes that deltalog does not compute: DuckDB receives them unchanged, or they are not an
 # expression over one row.
 _PLAIN: Final = (
@@ -268,8 +270,9 @@ class _Parts:
             return node
         if isinstance(node, exp.Values):
             self._unify(node)
-        if isinstance(node, _CONDITIONS) and isinstance(node.this, exp.Null | exp.Literal):
-            raise SyntaxProblem(start_of(node), "expected a condition, found a constant")
+        for one in (node.args.get("on"), node.this) if isinstance(node, _CONDITIONS) else ():
+            if isinstance(one, exp.Null | exp.Literal):
+                raise SyntaxProblem(start_of(node), "expected a condition, found a constant")
         if isinstance(node, exp.And | exp.Or) and may_fail(node):
             return self._guard(node)
         if isinstance(node, exp.Ordered):
@@ -338,7 +341,7 @@ class _Parts:
 
     def _part(self, node: Expr, columns: dict[str, str]) -> str:
         """Return the text of a part of an expression that deltalog has added."""
-        if is_input(node) or isinstance(core_of(node), exp.AggFunc):
+        if is_input(node) or is_query(node) or isinstance(core_of(node), exp.AggFunc):
             return quote_name(self._input(node, columns, has_names=True))
         if node.meta.get(WRITTEN):
             return self._written(node, columns)
@@ -408,7 +411,7 @@ class _Parts:
             if isinstance(node, exp.Query):
                 # Other clauses may mean a result column with the name of a column.
                 self._chain = -self._scope if id(child) in shown else None
-            self.visit(child)
+            self._condition(child) if is_tested(child) else self.visit(child)
         self._scope, self._chain = scope, chain
         if isinstance(node, exp.SetOperation) and not is_recursive(node):
             self._note_sides(node)
@@ -423,8 +426,19 @@ class _Parts:
         before = self._chain
         self._chain = len(self.found) if before is None else before
         for one in operands:
-            self.visit(one)
+            self._condition(one) if is_tested(one) else self.visit(one)
         self._chain = before
+
+    def _condition(self, node: Expr) -> Expr:
+        """Replace a condition by a mark, because DuckDB accepts values of any type as conditions.
+
+        NOT demands a boolean. It is omitted from the SQL if DuckDB computes the same.
+        """
+        columns = dict[str, str]()
+        held = exp.Paren(this=node.copy())
+        replaced(node, held)
+        text = self._part(held.this, columns)
+        return self._found(held, f"NOT (NOT ({text}))", columns, start_of(held))
 
     def _note_join(self, node: exp.Select) -> None:
         """Replace the stars of a query that joins by column names by marks."""

@@ -741,10 +741,15 @@ def names_looked_into(tree: Expr, nodes: Sequence[Expr]) -> frozenset[str] | Non
 def names_in(nodes: Sequence[Expr]) -> frozenset[str] | None:
     """Return all names in a query, in lower case; None means that any column may be used.
 
-    `nodes` contains all nodes of the query. The result is None for a star, and for a table's name
-    in place of a column.
+    `nodes` contains all nodes of the query. The result is None for a star, for a table's name in
+    place of a column, and for NATURAL joins and PIVOT, which use columns without naming them.
     """
-    if any(isinstance(one, exp.Star) and not isinstance(one.parent, exp.Count) for one in nodes):
+    if any(
+        (isinstance(one, exp.Star) and not isinstance(one.parent, exp.Count))
+        or (isinstance(one, exp.Join) and one.args.get("method"))
+        or isinstance(one, exp.Pivot)
+        for one in nodes
+    ):
         return None
     if _names_rows(nodes):
         return None
