@@ -31,7 +31,7 @@ from deltalog.expressions.other_dialects import instead_of
 from deltalog.expressions.render import quote_name, type_name
 from deltalog.expressions.trees import walk
 from deltalog.query.joins import Joined, Star, joined_by_names, with_naturals
-from deltalog.query.lexer import SyntaxProblem, TextOfParts
+from deltalog.query.lexer import SyntaxProblem, TextOfParts, as_written
 from deltalog.query.native import common_type_of_values
 from deltalog.query.parse import FAILURES, span_of, start_of
 from deltalog.query.query_trees import (
@@ -110,6 +110,8 @@ _BESIDE: Final[dict[ResultType, tuple[Callable[..., Expr], ...]]] = {
 _NO_NUMBERS: Final = (exp.Column, exp.Query, exp.Null, exp.Boolean)
 _STRING_KIND: Final = "text"
 _OTHER: Final = "other"
+_MOST_ROWS: Final = 2**63 - 1
+_MYSQL_LIST: Final = "group_concat"
 _MOST_SHOWN: Final = 60
 """The number of characters of an input in an error, such as of a subquery."""
 
@@ -225,12 +227,10 @@ def _check_number(clause: Expr) -> None:
     """Refuse a LIMIT or OFFSET that is no number of rows; DuckDB's error would not name it."""
     value: Any = clause.args["expression"]
     if isinstance(value, exp.Placeholder):
-        # DuckDB counts NULL as no limit, and a value is not known yet.
-        message = f"{clause.key.upper()} expects a number of rows, found NULL"
-        error = exp.Anonymous(this="error", expressions=[exp.Literal.string(message)])
-        clause.set("expression", exp.Coalesce(this=value.copy(), expressions=[error]))
-        return
-    is_other = isinstance(value, exp.Literal) and not value.is_int
+        return  # the value is checked when the query runs
+    is_other = isinstance(value, exp.Literal) and not (
+        value.is_int and int(value.name) <= _MOST_ROWS
+    )
     if is_other or isinstance(value, exp.Neg) or value.find(*_NO_NUMBERS):
         raise SyntaxProblem(
             start_of(value),
@@ -529,7 +529,9 @@ class _Parts:
     def _aggregate(self, node: Expr, core: Expr) -> Expr:
         """Cast the result of an aggregate function to Spark's type; visit its arguments."""
         row = next((AGGREGATES[kind] for kind in type(core).__mro__ if kind in AGGREGATES), None)
-        if row is None or type(core) is exp.ApproxQuantile:
+        start = core.meta.get("start") or 0
+        is_foreign = self._source.text[start:].lower().startswith(_MYSQL_LIST)
+        if row is None or is_foreign or type(core) is exp.ApproxQuantile:
             name = name_of_function(core)
             problem = f"deltalog has no SQL function {name!r} in queries{instead_of(name)}"
             raise SyntaxProblem(start_of(node), problem)
@@ -677,7 +679,8 @@ def _known_name(node: Expr, source: TextOfParts) -> str | None:
     text += source.text[copied : span[1]]
     names = {one.name for one in node.find_all(exp.Placeholder) if isinstance(one.this, str)}
     try:
-        found = parse_sql(text, parameters=dict.fromkeys(names))
+        # The values are not known yet. A string's name is the string.
+        found = parse_sql(text, parameters={one: as_written(f":{one}") for one in names})
     except InvalidInputError:
         return None
     if any(isinstance(one, nodes.Collate) for one in walk(found)):

@@ -76,6 +76,7 @@ class TranslatedQuery:
         parts: the parts, which are replaced as soon as the types of their columns are known.
         makes_nested: whether the query may make structs, arrays or maps of other values.
         names: the names of the result columns as spelled in the query; None for an expression.
+        counts: the parameters after LIMIT and OFFSET: the word of the clause, and the name.
         selection: the query as a scan of its only table; None if a scan cannot answer the query.
     """
 
@@ -86,6 +87,7 @@ class TranslatedQuery:
     parts: tuple[Part, ...] = ()
     makes_nested: bool = True
     names: tuple[str | None, ...] = ()
+    counts: tuple[tuple[str, str], ...] = ()
     selection: Selection | None = None
 
 
@@ -124,6 +126,7 @@ def translated(text: str) -> TranslatedQuery:
         nodes = list(tree.walk())
         needed = {id(node): read_of(node) for node in nodes if isinstance(node, exp.Table)}
         looked_into, named = names_looked_into(tree, nodes), names_in(nodes)
+        _check_aliases(nodes)
         tree = as_duckdb_does(tree)
         number_naturals(tree)
         aliases = _qualified(tree)
@@ -154,6 +157,7 @@ def translated(text: str) -> TranslatedQuery:
         whole.parts,
         whole.makes_nested,
         _spelled(found.tree),
+        _counts_in(found.tree),
         selection_of(found),
     )
 
@@ -180,6 +184,42 @@ def _spelled(tree: Any) -> tuple[str | None, ...]:
     if any(one.is_star for one in selected):
         return ()
     return tuple(one.name if isinstance(one, exp.Column) else None for one in selected)
+
+
+def _check_aliases(nodes: Sequence[Expr]) -> None:
+    """Refuse aliases with fewer or more names than columns; DuckDB renames the first columns.
+
+    Columns of tables and of stars are not known yet.
+    """
+    for node in nodes:
+        alias: Any = node.args.get("alias")
+        names = alias.args.get("columns") if isinstance(alias, exp.TableAlias) else None
+        if not names or not isinstance(node, exp.CTE | exp.Subquery | exp.Values):
+            continue
+        row: Any = node.expressions[0] if isinstance(node, exp.Values) else node.this
+        if isinstance(row, exp.Tuple):
+            columns = row.expressions
+        else:
+            columns = [row] if isinstance(node, exp.Values) else getattr(row, "selects", [])
+        is_known = columns and not any(
+            one.is_star or isinstance(one.unalias(), exp.UDTF | exp.Aliases) for one in columns
+        )
+        if is_known and len(columns) != len(names):
+            raise SyntaxProblem(
+                start_of(alias),
+                f"the alias {alias.name!r} names {len(names)} column(s), but its rows have "
+                f"{len(columns)}",
+            )
+
+
+def _counts_in(tree: Expr) -> tuple[tuple[str, str], ...]:
+    """Return LIMIT or OFFSET, and the name, for each parameter that is a number of rows."""
+    clauses: list[Any] = list(tree.find_all(exp.Limit, exp.Offset))
+    return tuple(
+        (one.key.upper(), one.expression.name)
+        for one in clauses
+        if isinstance(one.expression, exp.Placeholder)
+    )
 
 
 def is_cte(node: exp.Table) -> bool:
