@@ -197,13 +197,19 @@ class _Resolver:
         return _RULES[type(node)](self, node)
 
     def condition(self, node: Expression) -> Expression:
+        # A string alone is probably a column in double quotes, of which `"y"` would be true.
+        if not isinstance(node, LOGIC) and self.typed(node)[1] == STRING:
+            raise InvalidInputError(
+                f"{to_sql(node)} is of type string, but a condition is expected here; names of "
+                "columns have no quotes, or backticks"
+            )
         return fold_up(node, self._combined, inside=LOGIC)
 
     def _combined(self, node: Expression, operands: list[Expression]) -> Expression:
         if isinstance(node, LOGIC):
             return flattened(with_children(node, operands))
         resolved, data_type = self.typed(node)
-        # A string is a valid condition: ANSI mode casts it to boolean, which fails for 'abc'.
+        # A string is a valid operand: ANSI mode casts it to boolean, which fails for 'abc'.
         if data_type in {BOOLEAN, VOID, STRING}:
             return self._casts.coerce(resolved, data_type, BOOLEAN)
         raise InvalidInputError(

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import deltalog
-from deltalog import DeltaTable
+from deltalog import DeltaTable, write_deltalake
 from deltalog.errors import InvalidInputError, TableExistsError
 
 ROWS = pa.table({"id": [1, 2], "name": ["a", "b"], "big": [2**63 - 1, 2**63 - 1]})
@@ -130,3 +130,22 @@ def test_a_location_that_has_a_table(tmp_path: Path) -> None:
     deltalog.sql(statement)
     with pytest.raises(TableExistsError, match=r"it already exists, at .*CREATE OR REPLACE TABLE"):
         deltalog.sql(statement)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        # A column in double quotes is a string, of which Spark's casts make TRUE.
+        'DELETE FROM t WHERE "y"',
+        "DELETE FROM t WHERE 'true'",
+        "DELETE FROM t WHERE name",
+        "UPDATE t SET id = 0 WHERE 't'",
+        "UPDATE t SET id = CASE WHEN 'true' THEN 0 ELSE id END",
+        "MERGE INTO t USING (SELECT 1 AS k) s ON 'true' WHEN MATCHED THEN DELETE",
+    ],
+)
+def test_a_string_alone_is_not_a_condition(tmp_path: Path, statement: str) -> None:
+    write_deltalake(tmp_path, pa.table({"id": [1, 2], "name": ["t", "y"]}))
+    with pytest.raises(InvalidInputError, match="is of type string, but a condition is expected"):
+        deltalog.sql(statement, t=tmp_path)
+    assert DeltaTable(tmp_path).version() == 0
