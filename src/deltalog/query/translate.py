@@ -504,6 +504,21 @@ def _change_table(node: exp.Table) -> None:
         _group_pivots(node)
 
 
+def _change_join(node: exp.Join) -> None:
+    """Make a CROSS JOIN with a condition an inner join, as Spark does."""
+    if node.kind == "CROSS" and node.args.get("on") is not None:
+        node.set("kind", None)
+
+
+def _change_group(node: exp.Group) -> None:
+    """Write `GROUP BY a, b WITH ROLLUP` as `GROUP BY ROLLUP (a, b)`, which DuckDB has."""
+    for kind in ("rollup", "cube"):
+        for one in node.args.get(kind) or ():
+            if not one.expressions and node.expressions:
+                one.set("expressions", node.expressions)
+                node.set("expressions", [])
+
+
 def _check_names(node: exp.Aliases) -> None:
     is_pair = type(node.this) is exp.Posexplode and len(node.expressions) == len(("pos", "col"))
     if isinstance(node.this, exp.Explode | exp.Inline) and not is_pair:
@@ -539,6 +554,8 @@ def _check_lateral(node: exp.Lateral) -> None:
         raise SyntaxProblem(
             start_of(node), "after LATERAL, expected a query in brackets, or explode(…)"
         )
+    if not node.args.get("view") and isinstance(node.this, exp.Explode):
+        node.set("this", exp.Subquery(this=exp.select(node.this)))
 
 
 def _name_view(node: exp.Lateral) -> None:
@@ -722,6 +739,8 @@ _CHANGES_OF_NODES: Final[Mapping[type[Expr], Callable[[Any], None]]] = {
     exp.Filter: _guard_filtered,
     exp.Neg: _type_smallest,
     exp.Lateral: _change_lateral,
+    exp.Join: _change_join,
+    exp.Group: _change_group,
     exp.Aliases: _check_names,
     exp.Anonymous: _check_function,
 }

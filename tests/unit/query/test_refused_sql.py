@@ -149,3 +149,30 @@ def test_a_string_alone_is_not_a_condition(tmp_path: Path, statement: str) -> No
     with pytest.raises(InvalidInputError, match="is of type string, but a condition is expected"):
         deltalog.sql(statement, t=tmp_path)
     assert DeltaTable(tmp_path).version() == 0
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        # Spellings of Spark that DuckDB does not have
+        ("SELECT count(*) FROM t CROSS JOIN t u ON t.id = u.id", [2]),
+        ("SELECT x FROM t, LATERAL explode(array(id, 9)) AS y(x) WHERE id = 1 ORDER BY x", [1, 9]),
+        ("SELECT p FROM t JOIN LATERAL posexplode(array(7)) y(p, x) ON id = 2", [0]),
+        (
+            "SELECT id FROM t LEFT JOIN LATERAL explode(array()) y(x) ON true ORDER BY id",
+            [1, 2],
+        ),
+        ("SELECT count(*) AS n FROM t GROUP BY id, name WITH ROLLUP ORDER BY n", [1, 1, 1, 1, 2]),
+        ("SELECT count(*) AS n FROM t GROUP BY id, name WITH CUBE ORDER BY n", [1] * 6 + [2]),
+        ("SELECT count(*) AS n FROM t GROUP BY id + 1 WITH ROLLUP HAVING n > 1", [2]),
+    ],
+)
+def test_spellings_of_spark(query: str, expected: list[int]) -> None:
+    assert [value for row in run(query) for value in row.values()] == expected
+
+
+def test_an_empty_map_has_types() -> None:
+    with pytest.raises(InvalidInputError, match=r"types of map\(\) are unknown; write ") as caught:
+        run("SELECT map() AS m")
+    written = str(caught.value).rpartition("write ")[2]
+    assert run(f"SELECT {written} AS m") == [{"m": []}]
