@@ -281,6 +281,9 @@ def add_interval(moment: Expression, interval: Call, sign: int, *, is_date: bool
         raise InvalidInputError(_MIXED)
     if is_date and not amounts.keys() & {*_MICROS, "HOUR", "MINUTE"}:
         return _moved_date(moment, amounts)
+    if amounts.keys() <= _MONTHS.keys():
+        # In one step: February 29 plus a year is February 28, but plus 14 months it is April 29.
+        amounts = {"MONTH": _months_in(amounts)}
     found = moment
     for unit, amount in amounts.items():
         whole, name = amount, unit
@@ -292,10 +295,13 @@ def add_interval(moment: Expression, interval: Call, sign: int, *, is_date: bool
 
 def _moved_date(date: Expression, amounts: dict[str, int | Decimal]) -> Expression:
     if amounts.keys() <= _MONTHS.keys():
-        months = sum(amount * _MONTHS[unit] for unit, amount in amounts.items())
-        return Call("add_months", (date, Literal(int(months))))
+        return Call("add_months", (date, Literal(_months_in(amounts))))
     days = amounts.get("WEEK", 0) * 7 + amounts.get("DAY", 0)
     return Call("date_add", (date, Literal(int(days))))
+
+
+def _months_in(amounts: dict[str, int | Decimal]) -> int:
+    return int(sum(amount * _MONTHS[unit] for unit, amount in amounts.items()))
 
 
 def interval_value(interval: Call) -> Literal:

@@ -11,6 +11,7 @@ import re
 from math import isnan
 from typing import TYPE_CHECKING, Any, Final
 
+from deltalog._util.clock import MICROS_PER_DAY
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.expressions import coercion, implicit, nodes
 from deltalog.expressions.aliases import ALIASES, MACROS, add_interval, expand, interval_value
@@ -174,6 +175,18 @@ def compares_texts_apart(resolved: Expression, schema: StructType) -> bool:
     )
 
 
+def _as_interval(node: Expression) -> Call | None:
+    """Return an interval constant, also of a timedelta, as a call; None for other expressions."""
+    if isinstance(node, Call) and node.function == "interval":
+        return node
+    if not isinstance(node, Literal) or not isinstance(node.value, dt.timedelta):
+        return None
+    amount, unit = node.value // dt.timedelta(microseconds=1), "MICROSECOND"
+    if amount % MICROS_PER_DAY == 0:
+        amount, unit = amount // MICROS_PER_DAY, "DAY"
+    return Call("interval", (Literal(amount), Literal(unit)))
+
+
 class _Resolver:
     def __init__(self, schema: StructType, session: SqlSession) -> None:
         self._schema = schema
@@ -184,13 +197,19 @@ class _Resolver:
         return _RULES[type(node)](self, node)
 
     def condition(self, node: Expression) -> Expression:
+        # A string alone is probably a column in double quotes, of which `"y"` would be true.
+        if not isinstance(node, LOGIC) and self.typed(node)[1] == STRING:
+            raise InvalidInputError(
+                f"{to_sql(node)} is of type string, but a condition is expected here; names of "
+                "columns have no quotes, or backticks"
+            )
         return fold_up(node, self._combined, inside=LOGIC)
 
     def _combined(self, node: Expression, operands: list[Expression]) -> Expression:
         if isinstance(node, LOGIC):
             return flattened(with_children(node, operands))
         resolved, data_type = self.typed(node)
-        # A string is a valid condition: ANSI mode casts it to boolean, which fails for 'abc'.
+        # A string is a valid operand: ANSI mode casts it to boolean, which fails for 'abc'.
         if data_type in {BOOLEAN, VOID, STRING}:
             return self._casts.coerce(resolved, data_type, BOOLEAN)
         raise InvalidInputError(
@@ -325,16 +344,19 @@ class _Resolver:
 
     def arithmetic(self, node: nodes.Arithmetic) -> Typed:
         # Add an interval constant unit by unit, because a month is not a fixed number of days.
-        for moment, interval in ((node.left, node.right), (node.right, node.left)):
-            if isinstance(interval, Call) and interval.function == "interval":
-                return self._moved(node, moment, interval)
+        for moment, side in ((node.left, node.right), (node.right, node.left)):
+            interval = _as_interval(side)
+            if interval is not None:
+                return self._moved(node, moment, interval, is_right=side is node.right)
         left, right = self.typed(node.left), self.typed(node.right)
         is_constant = isinstance(node.left, Literal), isinstance(node.right, Literal)
         return implicit.arithmetic_of(node.operator, left, right, is_constant)
 
-    def _moved(self, node: nodes.Arithmetic, moment: Expression, interval: Call) -> Typed:
+    def _moved(
+        self, node: nodes.Arithmetic, moment: Expression, interval: Call, *, is_right: bool
+    ) -> Typed:
         _, data_type = self.typed(moment)
-        is_order = node.operator == "+" or (node.operator == "-" and interval is node.right)
+        is_order = node.operator == "+" or (node.operator == "-" and is_right)
         if data_type not in coercion.DATETIMES or not is_order:
             raise InvalidInputError(
                 f"cannot compute {to_sql(node)}: an INTERVAL must be added to or subtracted from a "

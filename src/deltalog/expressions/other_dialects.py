@@ -81,6 +81,7 @@ OTHER_DIALECTS: Final[dict[str, str]] = {
     **dict.fromkeys(("struct_pack", "object_construct", "row"), "named_struct('name', value)"),
     "struct_extract": "struct.field",
     "list": "collect_list(value)",
+    "group_concat": "listagg(value, ',')",
     "unnest": "explode(array)",
     **dict.fromkeys(("generate_series", "generate_array"), "explode(sequence(1, 3))"),
     **dict.fromkeys(("iif", "iff"), "if(condition, value, otherwise)"),

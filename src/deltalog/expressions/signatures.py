@@ -396,7 +396,8 @@ def map_types(arguments: Sequence[Typed]) -> Types:
     found = [data_type for _, data_type in arguments]
     if not found:
         raise InvalidInputError(
-            "the types of map() are unknown; write map_from_arrays(array(…), array(…))"
+            "the types of map() are unknown; write "
+            "map_from_arrays(CAST(array() AS ARRAY<STRING>), CAST(array() AS ARRAY<INT>))"
         )
     if len(found) % 2:
         raise InvalidInputError("map needs alternating keys and values, found an odd number")

@@ -31,7 +31,7 @@ from deltalog.expressions.other_dialects import instead_of
 from deltalog.expressions.render import quote_name, type_name
 from deltalog.expressions.trees import walk
 from deltalog.query.joins import Joined, Star, joined_by_names, with_naturals
-from deltalog.query.lexer import SyntaxProblem, TextOfParts
+from deltalog.query.lexer import SyntaxProblem, TextOfParts, as_written
 from deltalog.query.native import common_type_of_values
 from deltalog.query.parse import FAILURES, span_of, start_of
 from deltalog.query.query_trees import (
@@ -49,9 +49,11 @@ from deltalog.query.query_trees import (
     is_input,
     is_large,
     is_of_other_type,
+    is_query,
     is_random,
     is_recursive,
     is_structure,
+    is_tested,
     is_whole_constant,
     mark_named,
     may_fail,
@@ -80,7 +82,7 @@ _ARGUMENT: Final = mark_named("argument")
 MARKS: Final = re.compile(rf"{_MARK}(\d+)_")
 ROW_OF_SIDE: Final = "deltalog_row"
 ARGUMENTS: Final = re.compile(rf"{_ARGUMENT}\d+_(\d)_")
-_CONDITIONS: Final = (exp.Where, exp.Having, exp.Qualify)
+_CONDITIONS: Final = (exp.Where, exp.Having, exp.Qualify, exp.Join)
 # Nodes that deltalog does not compute: DuckDB receives them unchanged, or they are not an
 # expression over one row.
 _PLAIN: Final = (
@@ -108,6 +110,8 @@ _BESIDE: Final[dict[ResultType, tuple[Callable[..., Expr], ...]]] = {
 _NO_NUMBERS: Final = (exp.Column, exp.Query, exp.Null, exp.Boolean)
 _STRING_KIND: Final = "text"
 _OTHER: Final = "other"
+_MOST_ROWS: Final = 2**63 - 1
+_MYSQL_LIST: Final = "group_concat"
 _MOST_SHOWN: Final = 60
 """The number of characters of an input in an error, such as of a subquery."""
 
@@ -223,12 +227,10 @@ def _check_number(clause: Expr) -> None:
     """Refuse a LIMIT or OFFSET that is no number of rows; DuckDB's error would not name it."""
     value: Any = clause.args["expression"]
     if isinstance(value, exp.Placeholder):
-        # DuckDB counts NULL as no limit, and a value is not known yet.
-        message = f"{clause.key.upper()} expects a number of rows, found NULL"
-        error = exp.Anonymous(this="error", expressions=[exp.Literal.string(message)])
-        clause.set("expression", exp.Coalesce(this=value.copy(), expressions=[error]))
-        return
-    is_other = isinstance(value, exp.Literal) and not value.is_int
+        return  # the value is checked when the query runs
+    is_other = isinstance(value, exp.Literal) and not (
+        value.is_int and int(value.name) <= _MOST_ROWS
+    )
     if is_other or isinstance(value, exp.Neg) or value.find(*_NO_NUMBERS):
         raise SyntaxProblem(
             start_of(value),
@@ -268,8 +270,9 @@ class _Parts:
             return node
         if isinstance(node, exp.Values):
             self._unify(node)
-        if isinstance(node, _CONDITIONS) and isinstance(node.this, exp.Null | exp.Literal):
-            raise SyntaxProblem(start_of(node), "expected a condition, found a constant")
+        for one in (node.args.get("on"), node.this) if isinstance(node, _CONDITIONS) else ():
+            if isinstance(one, exp.Null | exp.Literal):
+                raise SyntaxProblem(start_of(node), "expected a condition, found a constant")
         if isinstance(node, exp.And | exp.Or) and may_fail(node):
             return self._guard(node)
         if isinstance(node, exp.Ordered):
@@ -338,7 +341,7 @@ class _Parts:
 
     def _part(self, node: Expr, columns: dict[str, str]) -> str:
         """Return the text of a part of an expression that deltalog has added."""
-        if is_input(node) or isinstance(core_of(node), exp.AggFunc):
+        if is_input(node) or is_query(node) or isinstance(core_of(node), exp.AggFunc):
             return quote_name(self._input(node, columns, has_names=True))
         if node.meta.get(WRITTEN):
             return self._written(node, columns)
@@ -408,7 +411,7 @@ class _Parts:
             if isinstance(node, exp.Query):
                 # Other clauses may mean a result column with the name of a column.
                 self._chain = -self._scope if id(child) in shown else None
-            self.visit(child)
+            self._condition(child) if is_tested(child) else self.visit(child)
         self._scope, self._chain = scope, chain
         is_written = bool(node.meta.get(WRITTEN))
         if isinstance(node, exp.SetOperation) and not is_recursive(node) and not is_written:
@@ -424,8 +427,19 @@ class _Parts:
         before = self._chain
         self._chain = len(self.found) if before is None else before
         for one in operands:
-            self.visit(one)
+            self._condition(one) if is_tested(one) else self.visit(one)
         self._chain = before
+
+    def _condition(self, node: Expr) -> Expr:
+        """Replace a condition by a mark, because DuckDB accepts values of any type as conditions.
+
+        NOT demands a boolean. It is omitted from the SQL if DuckDB computes the same.
+        """
+        columns = dict[str, str]()
+        held = exp.Paren(this=node.copy())
+        replaced(node, held)
+        text = self._part(held.this, columns)
+        return self._found(held, f"NOT (NOT ({text}))", columns, start_of(held))
 
     def _note_join(self, node: exp.Select) -> None:
         """Replace the stars of a query that joins by column names by marks."""
@@ -516,7 +530,9 @@ class _Parts:
     def _aggregate(self, node: Expr, core: Expr) -> Expr:
         """Cast the result of an aggregate function to Spark's type; visit its arguments."""
         row = next((AGGREGATES[kind] for kind in type(core).__mro__ if kind in AGGREGATES), None)
-        if row is None or type(core) is exp.ApproxQuantile:
+        start = core.meta.get("start") or 0
+        is_foreign = self._source.text[start:].lower().startswith(_MYSQL_LIST)
+        if row is None or is_foreign or type(core) is exp.ApproxQuantile:
             name = name_of_function(core)
             problem = f"deltalog has no SQL function {name!r} in queries{instead_of(name)}"
             raise SyntaxProblem(start_of(node), problem)
@@ -664,7 +680,8 @@ def _known_name(node: Expr, source: TextOfParts) -> str | None:
     text += source.text[copied : span[1]]
     names = {one.name for one in node.find_all(exp.Placeholder) if isinstance(one.this, str)}
     try:
-        found = parse_sql(text, parameters=dict.fromkeys(names))
+        # The values are not known yet. A string's name is the string.
+        found = parse_sql(text, parameters={one: as_written(f":{one}") for one in names})
     except InvalidInputError:
         return None
     if any(isinstance(one, nodes.Collate) for one in walk(found)):

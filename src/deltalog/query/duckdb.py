@@ -25,6 +25,7 @@ from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.expressions.sql_session import UTC_NAMES
 from deltalog.query.duckdb_errors import cause_of, problem_of
 from deltalog.query.duckdb_files import NativeRows
+from deltalog.query.lexer import as_written
 from deltalog.query.native import quoted_string
 from deltalog.query.results import SqlResult
 from deltalog.schema import StructType
@@ -277,10 +278,12 @@ def query_duckdb(
         reader = None if relation is None else relation.to_arrow_reader()
     except duckdb.Error as error:
         problem = problem_of(str(error), watched, is_translated=run is not None)
-        refused = InvalidInputError(f"cannot run {shown or sql!r}: {problem}")
+        refused = InvalidInputError(f"cannot run {as_written(shown or sql)!r}: {problem}")
         raise cause_of(watched, run, str(error)) or refused from error
     if reader is None:
-        raise InvalidInputError(f"cannot run {shown or sql!r}: expected a query that returns rows")
+        raise InvalidInputError(
+            f"cannot run {as_written(shown or sql)!r}: expected a query that returns rows"
+        )
 
     def keep() -> None:
         if views is not None:
@@ -441,7 +444,7 @@ def _batches(
         yield from reader
     except (pa.ArrowException, OSError) as error:
         problem = problem_of(str(error), watched, is_translated=run is not None)
-        refused = InvalidInputError(f"cannot run {shown!r}: {problem}")
+        refused = InvalidInputError(f"cannot run {as_written(shown)!r}: {problem}")
         raise cause_of(watched, run, str(error)) or refused from error
     at_end()
 
@@ -653,7 +656,7 @@ def with_spans(reader: pa.RecordBatchReader, shown: str) -> pa.RecordBatchReader
                     spans = time_spans(batch.column(place))
                     found = found.set_column(place, schema.field(place), spans)
             except ValueError as error:
-                raise InvalidInputError(f"cannot run {shown!r}: {error}") from error
+                raise InvalidInputError(f"cannot run {as_written(shown)!r}: {error}") from error
             yield found
 
     return pa.RecordBatchReader.from_batches(schema, batches())
@@ -677,8 +680,8 @@ def with_months(reader: pa.RecordBatchReader, shown: str) -> pa.RecordBatchReade
     inside = [part.name for part in schema if str(NAMED_MONTHS) in str(part.type)]
     if inside:
         raise InvalidInputError(
-            f"cannot run {shown!r}: column {inside[0]!r} would have intervals of years and months "
-            "inside of another type, which a query cannot return"
+            f"cannot run {as_written(shown)!r}: column {inside[0]!r} would have intervals of years "
+            "and months inside of another type, which a query cannot return"
         )
     if not places:
         return reader

@@ -43,11 +43,13 @@ def problem_of(message: str, watched: Mapping[str, Any], *, is_translated: bool)
         return f"there is no table {missing[1]!r}; known: {known}" if missing else message
     problem, _, _ = message.partition("\n\nLINE ")
     kind, _, text = problem.partition(": ")
+    text = text or problem
     advice = _ADVICE.get(kind)
     hint = f" ({advice})" if advice else ""
     for pattern, meaning in _ERRORS:
         if pattern.match(text):
-            return pattern.sub(meaning, text, count=1) + hint
+            shown = pattern.sub(meaning, text, count=1)
+            return shown if "CAST(" in shown else shown + hint
     if kind == "Binder Error":
         return _binder_problem(text, watched)
     return text if kind == "Invalid Input Error" else text + hint
@@ -150,6 +152,46 @@ _ERRORS: Final[tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]
         ),
     ),
     (
+        re.compile(
+            r"Type INT128 with value (-?\d+) can't be cast because the value is out of range for "
+            r"the destination type INT64.*",
+            re.DOTALL,
+        ),
+        (
+            r"the result \1 is out of range for BIGINT; compute with decimals, as in "
+            r"sum(CAST(x AS DECIMAL(20, 0)))"
+        ),
+    ),
+    (
+        re.compile(r"Parameter not supported in (ORDER|GROUP) BY clause"),
+        (
+            r"\1 BY cannot contain a parameter alone, because it is a value and not the name of a "
+            "column; write the column"
+        ),
+    ),
+    (
+        re.compile(r"ORDER BY non-integer literal has no effect.*", re.DOTALL),
+        "ORDER BY has a string, which orders nothing; write the column without quotes",
+    ),
+    (
+        re.compile(r"Data type '(.*?)' not recognized"),
+        (
+            r"a data frame has a column of the dtype '\1', which SQL does not have; convert it "
+            "first, for example to strings"
+        ),
+    ),
+    (
+        re.compile(r"Unsupported Internal Arrow Type.*"),
+        (
+            "the rows have a column of an Arrow type that SQL does not have; cast it first, for "
+            "example float16 to float32, and decimal256 to decimal128"
+        ),
+    ),
+    (
+        re.compile(r"Provided table/dataframe must have at least one column"),
+        "one of its tables has no columns, such as an empty list; pass Arrow data with a schema",
+    ),
+    (
         re.compile(r"Subquery returns (\d+) columns - expected (\d+)"),
         r"a subquery that stands for values has \1 columns; expected \2",
     ),
@@ -178,9 +220,12 @@ _ERRORS: Final[tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]
     ),
     (
         re.compile(
-            r"No function matches the given name and argument types '(\w+)\((.*?)\)'.*", re.DOTALL
+            r"No function matches the given name and argument types '(.+?)\((.*?)\)'.*", re.DOTALL
         ),
-        lambda found: f"the function {found[1]} does not take ({_sql_type(found[2])})",
+        lambda found: (
+            f"the {'function' if found[1].isidentifier() else 'operator'} {found[1]} does not take "
+            f"({_sql_type(found[2])})"
+        ),
     ),
     (
         re.compile(r'syntax error at or near "(.*?)".*', re.DOTALL),
@@ -249,7 +294,7 @@ _ERRORS: Final[tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]
         ),
     ),
     (
-        re.compile(r"Unable to transform python value of type '<class '(.*?)'>' to .*"),
+        re.compile(r"Unable to transform python value of type '<(?:class|enum) '(.*?)'>' to .*"),
         r"a parameter is a \1; expected a Python value, such as an int, a str or a datetime",
     ),
     (

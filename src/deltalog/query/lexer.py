@@ -204,15 +204,20 @@ _PLACEHOLDER: Final = re.compile(r":deltalog_parameter_\d+")
 """The names of the parameters that a user writes as `?`."""
 
 
+def as_written(sql: str) -> str:
+    """Return SQL for a message, with `?` in place of the names of parameters without a name."""
+    return _PLACEHOLDER.sub("?", sql)
+
+
 def _error_at(sql: str, place: int, problem: str, attempt: str = "read") -> InvalidInputError:
     line = sql.count("\n", 0, place) + 1
     character = place - sql.rfind("\n", 0, place)
     begin = max(0, min(place - _EXCERPT // 2, len(sql) - _EXCERPT))
     end = begin + _EXCERPT
     shown = ("…" if begin else "") + sql[begin:end] + ("…" if end < len(sql) else "")
-    shown = _PLACEHOLDER.sub("?", shown)
     return InvalidInputError(
-        f"cannot {attempt} the statement {shown!r} at line {line}, character {character}: {problem}"
+        f"cannot {attempt} the statement {as_written(shown)!r} at line {line}, character "
+        f"{character}: {problem}"
     )
 
 

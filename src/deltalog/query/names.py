@@ -20,7 +20,7 @@ from deltalog.errors import InvalidInputError
 from deltalog.expressions import Literal, evaluate, parse_sql, resolve
 from deltalog.expressions.render import quote_name
 from deltalog.expressions.sql_session import SqlSession
-from deltalog.query.lexer import SyntaxProblem, Word
+from deltalog.query.lexer import SyntaxProblem, Word, as_written
 from deltalog.schema import StructType
 from deltalog.schema.check import readable_values
 
@@ -66,7 +66,9 @@ class VersionExpression:
             InvalidInputError: the SQL is not an expression, or its value has another type.
         """
         if (word := self.sql.strip("`").lower()) in VERSION_WORDS:
-            raise InvalidInputError(f"cannot read version {self.sql}: {VERSION_WORDS[word]}")
+            raise InvalidInputError(
+                f"cannot read version {as_written(self.sql)}: {VERSION_WORDS[word]}"
+            )
         session = SqlSession(now=utc_moment(now_ms()), time_zone="UTC")
         read = parse_sql(self.sql, parameters=parameters)
         found: Any
@@ -81,7 +83,7 @@ class VersionExpression:
             kind = {True: "the number of a version", False: "a timestamp such as '2025-01-31'"}
             expected = kind.get(self.is_number, "a version or timestamp")  # type: ignore[arg-type]
             raise InvalidInputError(
-                f"cannot read version {self.sql}: expected {expected}, found {found!r}"
+                f"cannot read version {as_written(self.sql)}: expected {expected}, found {found!r}"
             )
         version: Any = found
         return version  # type: ignore[no-any-return]  # its type is checked above

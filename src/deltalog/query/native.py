@@ -25,6 +25,7 @@ from deltalog.expressions import Literal, columns, nodes, parse_sql, resolve, ty
 from deltalog.expressions.coercion import FINE_MOMENTS, common_type, has_same_structure
 from deltalog.expressions.sql_session import SqlSession
 from deltalog.expressions.trees import walk
+from deltalog.query.lexer import as_written
 from deltalog.query.query_trees import OF_DOUBLES, ResultType
 from deltalog.schema import DataType, Field, MapType, PrimitiveType, StructType
 from deltalog.schema.arrow import from_arrow_type
@@ -102,7 +103,8 @@ def check_aggregated(what: ResultType, kind: DataType, shown: str) -> None:
         counts = what is ResultType.SUM and kind == BOOLEAN
         hint = "; count_if(condition) counts rows" if counts else ""
         raise InvalidInputError(
-            f"cannot run {shown!r}: the function expects {_EXPECTED[what]}, found {kind}{hint}"
+            f"cannot run {as_written(shown)!r}: the function expects {_EXPECTED[what]}, found "
+            f"{kind}{hint}"
         )
     named = "strings" if what is ResultType.TEXT else "sum and the average"
     is_known = kind != YEAR_TO_MONTH
@@ -110,7 +112,7 @@ def check_aggregated(what: ResultType, kind: DataType, shown: str) -> None:
         named, is_known = "least and the greatest value", is_ordered_by_duckdb(kind)
     if not is_known:
         raise InvalidInputError(
-            f"cannot run {shown!r}: the {named} of the type {kind} are not supported"
+            f"cannot run {as_written(shown)!r}: the {named} of the type {kind} are not supported"
         )
 
 
@@ -434,7 +436,7 @@ def type_named(connection: Any, text: str, shown: str, *, fine: bool = False) ->
     try:
         return from_arrow_type(_arrow(connection, _CONSTANTS.get(text, text)), fine=fine)
     except DeltaError as error:
-        raise InvalidInputError(f"cannot run {shown!r}: {error}") from error
+        raise InvalidInputError(f"cannot run {as_written(shown)!r}: {error}") from error
 
 
 def _arrow(connection: Any, text: str) -> pa.DataType:
@@ -741,10 +743,15 @@ def names_looked_into(tree: Expr, nodes: Sequence[Expr]) -> frozenset[str] | Non
 def names_in(nodes: Sequence[Expr]) -> frozenset[str] | None:
     """Return all names in a query, in lower case; None means that any column may be used.
 
-    `nodes` contains all nodes of the query. The result is None for a star, and for a table's name
-    in place of a column.
+    `nodes` contains all nodes of the query. The result is None for a star, for a table's name in
+    place of a column, and for NATURAL joins and PIVOT, which use columns without naming them.
     """
-    if any(isinstance(one, exp.Star) and not isinstance(one.parent, exp.Count) for one in nodes):
+    if any(
+        (isinstance(one, exp.Star) and not isinstance(one.parent, exp.Count))
+        or (isinstance(one, exp.Join) and one.args.get("method"))
+        or isinstance(one, exp.Pivot)
+        for one in nodes
+    ):
         return None
     if _names_rows(nodes):
         return None

@@ -260,6 +260,11 @@ def note_groups(select: exp.Select) -> None:
                     node.meta["deltalog_group"] = True
 
 
+_BOOLEANS: Final = (
+    exp.Predicate, exp.Connector, exp.Not, exp.Boolean, exp.Literal, exp.Null, exp.Placeholder,
+)  # fmt: skip
+
+
 def is_structure(node: Expr) -> bool:
     """Return whether a node structures a query or combines conditions, and so is not a value."""
     if isinstance(node, exp.And | exp.Or):
@@ -278,6 +283,15 @@ def is_structure(node: Expr) -> bool:
     if isinstance(node, exp.Rand | exp.Uuid):
         return is_random(node)
     return isinstance(node, _STRUCTURE)
+
+
+def is_tested(node: Expr) -> bool:
+    """Return whether a node is a condition whose form does not tell that it is a boolean."""
+    parent = node.parent
+    is_operand = isinstance(parent, exp.And | exp.Or | exp.Not | exp.Where) or (
+        isinstance(parent, exp.Join) and parent.args.get("on") is node
+    )
+    return is_operand and span_of(node) is not None and not isinstance(node.unnest(), _BOOLEANS)
 
 
 def is_input(node: Expr) -> bool:

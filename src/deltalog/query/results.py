@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import pyarrow as pa
 
+from deltalog._util.call_errors import WrongCallError
 from deltalog._util.cards import card, cell_of_row, details_of, grid, plain
 from deltalog._util.escaping import printable, printable_lines
 from deltalog._util.readable import counted, details, outcome
@@ -228,6 +229,10 @@ class SqlResult(SimilarNames, NoSequence, OpenableRows):
         """Export the rows as pyarrow's readers do; older libraries call this method."""
         found: Any = self.to_reader()
         found._export_to_c(out_ptr)  # noqa: SLF001  # the name that these libraries call
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        """Raise an error, because a stream of rows cannot be pickled or copied."""
+        raise WrongCallError("a SqlResult cannot be pickled or copied: use its to_arrow()")
 
     def close(self) -> None:
         """Release the resources of the rows that were not read."""

@@ -51,7 +51,7 @@ from deltalog.query.joins import (
     has_no_columns,
     without_marks,
 )
-from deltalog.query.lexer import error_at
+from deltalog.query.lexer import as_written, error_at
 from deltalog.query.moments import kurtosis, skewness
 from deltalog.query.native import (
     INTEGRALS,
@@ -179,6 +179,8 @@ def query_translated(
     Raises:
         InvalidInputError: a part is not valid for the types of its columns, or the query fails.
     """
+    for clause, name in found.counts:
+        _check_count(clause, parameters.get(name), shown)
     fine = any(is_of_table(rows) and has_nanos(rows) for rows in tables.values())
     run = _Run(
         database,
@@ -198,6 +200,16 @@ def query_translated(
     if run.gives_spans or any(map(has_spans, tables.values())):
         reader = with_spans(reader, shown)
     return as_spelled(with_months(reader, shown), found.names)
+
+
+def _check_count(clause: str, value: object, shown: str) -> None:
+    """Refuse a parameter that is not a number of rows; DuckDB counts NULL as no limit."""
+    count = _plain(value)
+    if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count < 1 << 63:
+        found = "NULL" if value is None else repr(value)
+        raise InvalidInputError(
+            f"cannot run {as_written(shown)!r}: {clause} expects a number of rows, found {found}"
+        )
 
 
 @dataclass(eq=False)

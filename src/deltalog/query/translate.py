@@ -77,6 +77,7 @@ class TranslatedQuery:
         parts: the parts, which are replaced as soon as the types of their columns are known.
         makes_nested: whether the query may make structs, arrays or maps of other values.
         names: the names of the result columns as spelled in the query; None for an expression.
+        counts: the parameters after LIMIT and OFFSET: the word of the clause, and the name.
         selection: the query as a scan of its only table; None if a scan cannot answer the query.
     """
 
@@ -87,6 +88,7 @@ class TranslatedQuery:
     parts: tuple[Part, ...] = ()
     makes_nested: bool = True
     names: tuple[str | None, ...] = ()
+    counts: tuple[tuple[str, str], ...] = ()
     selection: Selection | None = None
 
 
@@ -125,6 +127,7 @@ def translated(text: str) -> TranslatedQuery:
         nodes = list(tree.walk())
         needed = {id(node): read_of(node) for node in nodes if isinstance(node, exp.Table)}
         looked_into, named = names_looked_into(tree, nodes), names_in(nodes)
+        _check_aliases(nodes)
         tree = as_duckdb_does(tree)
         number_naturals(tree)
         aliases = _qualified(tree)
@@ -156,6 +159,7 @@ def translated(text: str) -> TranslatedQuery:
         whole.parts,
         whole.makes_nested,
         _spelled(found.tree),
+        _counts_in(found.tree),
         selection_of(found),
     )
 
@@ -182,6 +186,42 @@ def _spelled(tree: Any) -> tuple[str | None, ...]:
     if any(one.is_star for one in selected):
         return ()
     return tuple(one.name if isinstance(one, exp.Column) else None for one in selected)
+
+
+def _check_aliases(nodes: Sequence[Expr]) -> None:
+    """Refuse aliases with fewer or more names than columns; DuckDB renames the first columns.
+
+    Columns of tables and of stars are not known yet.
+    """
+    for node in nodes:
+        alias: Any = node.args.get("alias")
+        names = alias.args.get("columns") if isinstance(alias, exp.TableAlias) else None
+        if not names or not isinstance(node, exp.CTE | exp.Subquery | exp.Values):
+            continue
+        row: Any = node.expressions[0] if isinstance(node, exp.Values) else node.this
+        if isinstance(row, exp.Tuple):
+            columns = row.expressions
+        else:
+            columns = [row] if isinstance(node, exp.Values) else getattr(row, "selects", [])
+        is_known = columns and not any(
+            one.is_star or isinstance(one.unalias(), exp.UDTF | exp.Aliases) for one in columns
+        )
+        if is_known and len(columns) != len(names):
+            raise SyntaxProblem(
+                start_of(alias),
+                f"the alias {alias.name!r} names {len(names)} column(s), but its rows have "
+                f"{len(columns)}",
+            )
+
+
+def _counts_in(tree: Expr) -> tuple[tuple[str, str], ...]:
+    """Return LIMIT or OFFSET, and the name, for each parameter that is a number of rows."""
+    clauses: list[Any] = list(tree.find_all(exp.Limit, exp.Offset))
+    return tuple(
+        (one.key.upper(), one.expression.name)
+        for one in clauses
+        if isinstance(one.expression, exp.Placeholder)
+    )
 
 
 def is_cte(node: exp.Table) -> bool:
@@ -447,6 +487,21 @@ def _change_table(node: exp.Table) -> None:
         _group_pivots(node)
 
 
+def _change_join(node: exp.Join) -> None:
+    """Make a CROSS JOIN with a condition an inner join, as Spark does."""
+    if node.kind == "CROSS" and node.args.get("on") is not None:
+        node.set("kind", None)
+
+
+def _change_group(node: exp.Group) -> None:
+    """Write `GROUP BY a, b WITH ROLLUP` as `GROUP BY ROLLUP (a, b)`, which DuckDB has."""
+    for kind in ("rollup", "cube"):
+        for one in node.args.get(kind) or ():
+            if not one.expressions and node.expressions:
+                one.set("expressions", node.expressions)
+                node.set("expressions", [])
+
+
 def _check_names(node: exp.Aliases) -> None:
     is_pair = type(node.this) is exp.Posexplode and len(node.expressions) == len(("pos", "col"))
     if isinstance(node.this, exp.Explode | exp.Inline) and not is_pair:
@@ -482,6 +537,8 @@ def _check_lateral(node: exp.Lateral) -> None:
         raise SyntaxProblem(
             start_of(node), "after LATERAL, expected a query in brackets, or explode(…)"
         )
+    if not node.args.get("view") and isinstance(node.this, exp.Explode):
+        node.set("this", exp.Subquery(this=exp.select(node.this)))
 
 
 def _name_view(node: exp.Lateral) -> None:
@@ -665,6 +722,8 @@ _CHANGES_OF_NODES: Final[Mapping[type[Expr], Callable[[Any], None]]] = {
     exp.Filter: _guard_filtered,
     exp.Neg: _type_smallest,
     exp.Lateral: _change_lateral,
+    exp.Join: _change_join,
+    exp.Group: _change_group,
     exp.Aliases: _check_names,
     exp.Anonymous: _check_function,
 }

@@ -103,12 +103,14 @@ class CreateStatement(SqlStatement):
         if known is not None and self.table.location is None and self.mode != "overwrite":
             if self.mode == "ignore":
                 return StatementAnswer(None)
-            raise TableExistsError(
-                f"cannot create the table {self.table}: it already exists, at {known.table_uri}; "
-                "CREATE OR REPLACE TABLE replaces it, CREATE TABLE IF NOT EXISTS does nothing"
-            )
+            raise self._exists(known.table_uri)
         if self.must_exist and known is None and not is_placed:
             raise self._nothing_to_replace()
+        if clauses.location is not None and self.table.location is not None:
+            raise InvalidInputError(
+                f"cannot create the table {self.table}: its name is a location, so LOCATION "
+                f"{clauses.location!r} is a second one; remove one of them"
+            )
         place = session.place(self.table, clauses.location)
         if self.must_exist and known is None and not has_table(place.context.store):
             raise self._nothing_to_replace()
@@ -123,9 +125,20 @@ class CreateStatement(SqlStatement):
             arbitrary_properties=True,
         )
         rows = None if self.query is None else session.source(self.query, target=self.table)
-        context = create_table(place, definition, mode=self.mode, rows=rows, engine=session.engine)
+        try:
+            context = create_table(
+                place, definition, mode=self.mode, rows=rows, engine=session.engine
+            )
+        except TableExistsError:
+            raise self._exists(place.context.store.root) from None
         session.note(self.table, DeltaTable.from_context(context, session.engine))
         return StatementAnswer(None)
+
+    def _exists(self, location: str) -> TableExistsError:
+        return TableExistsError(
+            f"cannot create the table {self.table}: it already exists, at {location}; "
+            "CREATE OR REPLACE TABLE replaces it, CREATE TABLE IF NOT EXISTS does nothing"
+        )
 
     def _nothing_to_replace(self) -> TableNotFoundError:
         return TableNotFoundError(

@@ -5,17 +5,21 @@ Protocol: none
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
 from deltalog._util.argument_types import kind_of
+from deltalog._util.escaping import name_key
 from deltalog.data.write.polars_frames import exportable, frame_kind, native_frame
 from deltalog.data.write.source import RereadableRows, advice_for, open_batches
 from deltalog.errors import InvalidInputError
+from deltalog.query.columns import column_names
 
+_T = TypeVar("_T")
 _EXPECTED = (
     "a table, a data frame, a DuckDB relation, Arrow data, a location, a list of dicts or a dict "
     "of lists"
@@ -56,16 +60,33 @@ class RelationRows(RereadableRows):
     The relation belongs to the user's connection. DuckDB cannot read it on another one.
     """
 
+    name: str
     relation: Any
 
     @property
     def columns(self) -> list[str]:
         """Return the names of the columns."""
-        return list(self.relation.columns)
+        return self._read(lambda relation: list(relation.columns))
 
     def opened(self) -> pa.RecordBatchReader:
         """Run the relation's query, and return its rows."""
-        return open_batches(self.relation)
+        return self._read(open_batches)
+
+    def _read(self, read: Callable[[Any], _T]) -> _T:
+        """Return a result of reading the relation.
+
+        Raises:
+            InvalidInputError: DuckDB cannot read it, for example because its connection is closed.
+        """
+        import duckdb  # noqa: PLC0415  # an optional dependency
+
+        try:
+            return read(self.relation)
+        except duckdb.Error as error:
+            raise InvalidInputError(
+                f"cannot read {self.name}, a DuckDB relation, in SQL: {error}; its connection must "
+                "stay open and its tables must exist; or pass relation.to_arrow_table()"
+            ) from error
 
 
 def local_rows(name: str, data: Any) -> Any:
@@ -79,9 +100,10 @@ def local_rows(name: str, data: Any) -> Any:
     if isinstance(data, pa.RecordBatchReader):
         return OnceRows(name, data)
     if type(data).__name__ == "DuckDBPyRelation":
-        return RelationRows(data)
+        return RelationRows(name, data)
     if type(native_frame(data)).__name__ != "Series":  # Series export one column, not a table
         if _is_readable(data):
+            _check_names(name, data)
             return exportable(data)
         if hasattr(data, "__arrow_c_array__"):
             return open_batches(data).read_all()
@@ -91,6 +113,20 @@ def local_rows(name: str, data: Any) -> Any:
         f"cannot read {name} in SQL: it is {kind_of(data)}; expected {_EXPECTED}"
         f"{advice_for(data) or '; pass a value as parameters=…'}"
     )
+
+
+def _check_names(name: str, data: Any) -> None:
+    """Refuse columns with the same name, which DuckDB would rename."""
+    if frame_kind(native_frame(data)) is not None:
+        return  # a Polars frame has no duplicates, and a LazyFrame must not be planned here
+    names = column_names(data)
+    repeated = {key for key, count in Counter(map(name_key, names)).items() if count > 1}
+    if repeated:
+        shown = ", ".join(repr(one) for one in names if name_key(one) in repeated)
+        raise InvalidInputError(
+            f"cannot read {name} in SQL: columns have the same name, ignoring case: {shown}; "
+            "rename one of them"
+        )
 
 
 def _is_readable(data: Any) -> bool:

@@ -684,7 +684,10 @@ class StatementReader(WordReader):
             word, before = self.word, self._words[self._place - 1]
             if word.start in self._marked:
                 name, value = self._marked[word.start]
-                parts.replace(word.start, word.end, f":{name}")
+                # In `?1`, the number must not become a part of the name.
+                following = self._words[self._place + 1]
+                is_joined = following.start == word.end and following.text[:1].isalnum()
+                parts.replace(word.start, word.end, f":{name}{' ' if is_joined else ''}")
                 parameters[name] = value
             elif before.says(":") and before.end == word.start and word.text in self._named:
                 parameters[word.text] = self._named[word.text]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ ROWS: dict[str, Any] = {
     "point": [{"x": 1, "y": "p"}, {"x": None, "y": "q"}, None, {"x": 1, "y": None}],
     "named": pa.array([[("k", 1)], [], None, [("l", None)]], pa.map_(pa.string(), pa.int64())),
 }
+LEAP_DAY = datetime.fromisoformat("2024-02-29 12:00:00")
 
 
 @pytest.fixture(scope="module")
@@ -366,3 +367,77 @@ def test_an_unknown_column_of_rows_of_any_kind() -> None:
     for given in (rows, rows.to_reader(), rows.to_pandas()):
         with pytest.raises(InvalidInputError, match="there is no column 'nope'; known: 'a'"):
             deltalog.sql("SELECT nope FROM x", x=given)
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        # NATURAL compares, and PIVOT groups by, columns that the query does not name.
+        ("SELECT count(*) FROM t NATURAL JOIN s", [(1,)]),
+        ("SELECT t.id FROM t NATURAL LEFT JOIN s WHERE t.id < 3 ORDER BY t.id", [(1,), (2,)]),
+        ("SELECT s.id FROM t NATURAL RIGHT JOIN s ORDER BY s.id", [(1,), (2,), (2,)]),
+        ("SELECT `2` FROM s PIVOT (sum(n) FOR id IN (1, 2)) ORDER BY 1", [(None,), (7,), (9,)]),
+        ("SELECT count(*) FROM s PIVOT (sum(n) FOR id IN (1, 2))", [(3,)]),
+    ],
+)
+def test_columns_that_a_query_does_not_name(
+    table: DeltaTable, tmp_path: Path, query: str, expected: list[tuple[Any, ...]]
+) -> None:
+    rows: dict[str, Any] = {"id": [1, 2, 2], "real": [1.0, 0.5, 0.25], "n": [5, 7, 9]}
+    write_deltalake(tmp_path, pa.table(rows))
+    found = deltalog.sql(query, t=table, s=tmp_path).to_pylist()
+    assert [tuple(row.values()) for row in found] == expected
+
+
+@pytest.mark.parametrize(
+    ("query", "condition"),
+    [
+        ("SELECT id FROM t WHERE id", "id is of type long"),
+        ("SELECT id FROM t WHERE (id) OR flag", "id is of type long"),
+        ("SELECT count(*) FROM t WHERE NOT real", "real is of type double"),
+        ("SELECT count(*) FROM t WHERE id AND flag", "id is of type long"),
+        ("SELECT count(*) FROM t WHERE id > 1 AND real", "real is of type double"),
+        ("SELECT count(*) FROM t WHERE day", "day is of type date"),
+        ("SELECT count(*) FROM t WHERE id + 1", "id [+] 1 is of type long"),
+        ("SELECT count(*) FROM t WHERE (SELECT 1)", "is of type integer"),
+        ("SELECT count(*) FROM t JOIN t u ON t.id", "id is of type long"),
+        ("SELECT count(*) FILTER (WHERE id) FROM t", "id is of type long"),
+        ("SELECT count(*) FROM t JOIN t u ON 1", "expected a condition, found a constant"),
+    ],
+)
+def test_a_condition_is_a_boolean(table: DeltaTable, query: str, condition: str) -> None:
+    with pytest.raises(InvalidInputError, match=condition):
+        run(table, query)
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("flag", [1]),
+        ("NOT flag", [2]),
+        ("(flag OR id = 2) AND id > 1", [2]),
+        ("(SELECT true) AND id = 1", [1]),
+        ("coalesce(flag, id = 3)", [1, 3]),
+    ],
+)
+def test_a_boolean_is_a_condition(table: DeltaTable, condition: str, expected: list[int]) -> None:
+    ids = [(one,) for one in expected]
+    assert run(table, f"SELECT id FROM t WHERE {condition} ORDER BY id") == ids
+    assert run(table, f"SELECT count(*) FILTER (WHERE {condition}) FROM t") == [(len(ids),)]
+
+
+def test_years_and_months_are_added_in_one_step() -> None:
+    query = "SELECT :m + INTERVAL 1 YEAR 2 MONTHS AS a, :m - INTERVAL '1-2' YEAR TO MONTH AS b"
+    (row,) = deltalog.sql(query, {"m": LEAP_DAY}).to_pylist()
+    assert [one.isoformat(" ") for one in row.values()] == [
+        "2025-04-29 12:00:00", "2022-12-29 12:00:00"
+    ]  # fmt: skip
+
+
+def test_a_timedelta_is_added_to_a_moment() -> None:
+    given = {"m": LEAP_DAY, "d": timedelta(hours=13), "day": timedelta(days=1)}
+    query = "SELECT :m + :d AS a, :m - :d AS b, DATE'2024-02-29' + :day AS c"
+    (row,) = deltalog.sql(query, given).to_pylist()
+    assert [one.isoformat() for one in row.values()] == [
+        "2024-03-01T01:00:00", "2024-02-28T23:00:00", "2024-03-01"
+    ]  # fmt: skip
