@@ -172,10 +172,11 @@ WORKLOADS = (
         others=("deltalake_query",),
         goal=1,
         why=(
-            "Polars reads the files if it is installed, in 0.25 s of processor time on two cores; "
-            "deltalake takes 0.27 s, pyarrow 0.43 s. deltalake returns views of strings, deltalog "
-            "strings. This is the first scan of a process, which also parses the footers for the "
-            "plan: later scans take 0.13 s, those of deltalake 0.16 s"
+            "Polars reads the files if it is installed. Both take 0.25 s of processor time on two "
+            "cores, pyarrow 0.43 s. deltalake returns views of strings; making strings of them "
+            "takes 0.036 s, and 18,000 more page faults 0.02 s. This is the first scan of a "
+            "process, which also parses the footers for the plan in 3 ms: later scans take 0.13 s, "
+            "those of deltalake 0.16 s. Runs of 5 turns differ between 0.94 and 1.06 times"
         ),
     ),
     Workload(
