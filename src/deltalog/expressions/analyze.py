@@ -197,18 +197,23 @@ class _Resolver:
         return _RULES[type(node)](self, node)
 
     def condition(self, node: Expression) -> Expression:
+        if isinstance(node, LOGIC):
+            return fold_up(node, self._combined, inside=LOGIC)
+        resolved, data_type = self.typed(node)
         # A string alone is probably a column in double quotes, of which `"y"` would be true.
-        if not isinstance(node, LOGIC) and self.typed(node)[1] == STRING:
+        if data_type == STRING:
             raise InvalidInputError(
                 f"{to_sql(node)} is of type string, but a condition is expected here; names of "
                 "columns have no quotes, or backticks"
             )
-        return fold_up(node, self._combined, inside=LOGIC)
+        return self._tested(node, resolved, data_type)
 
     def _combined(self, node: Expression, operands: list[Expression]) -> Expression:
         if isinstance(node, LOGIC):
             return flattened(with_children(node, operands))
-        resolved, data_type = self.typed(node)
+        return self._tested(node, *self.typed(node))
+
+    def _tested(self, node: Expression, resolved: Expression, data_type: DataType) -> Expression:
         # A string is a valid operand: ANSI mode casts it to boolean, which fails for 'abc'.
         if data_type in {BOOLEAN, VOID, STRING}:
             return self._casts.coerce(resolved, data_type, BOOLEAN)

@@ -130,6 +130,8 @@ class CreateStatement(SqlStatement):
                 place, definition, mode=self.mode, rows=rows, engine=session.engine
             )
         except TableExistsError:
+            if place.new is not None:
+                raise  # the table is there, and the catalog's entry is what would be created
             raise self._exists(place.context.store.root) from None
         session.note(self.table, DeltaTable.from_context(context, session.engine))
         return StatementAnswer(None)
