@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from docs.generated import filled
 from docs.narrow_tables import LabellingTranslator, label_cells
+from docs.public_names import join_costs, shorten_headings
 from docs.reference_index import with_contents
 
 DOCS = Path(__file__).parent
@@ -107,8 +108,22 @@ def _draw_in(app: Sphinx, doctree: nodes.document, docname: str) -> None:
         image.replace_self(nodes.raw("", drawn, format="html"))
 
 
+def _join_costs(
+    app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]
+) -> None:
+    del app, what, name, obj, options
+    join_costs(lines)
+
+
+def _shorten_headings(app: Sphinx, doctree: nodes.document) -> None:
+    del app
+    shorten_headings(doctree)
+
+
 def setup(app: Sphinx) -> None:
     """Let pages read the registries when they are built, and hold their pictures."""
     app.set_translator("html", LabellingTranslator)
     app.connect("source-read", _fill_in)
+    app.connect("autodoc-process-docstring", _join_costs, priority=400)  # before Napoleon
+    app.connect("doctree-read", _shorten_headings)
     app.connect("doctree-resolved", _draw_in)
