@@ -19,6 +19,7 @@ from docs.generated import filled
 from docs.narrow_tables import LabellingTranslator, label_cells
 from docs.public_names import join_costs, shorten_headings
 from docs.reference_index import with_contents
+from docs.search_terms import with_terms
 
 DOCS = Path(__file__).parent
 
@@ -81,7 +82,7 @@ GoogleDocstring._parse_attribute_docstring = _parse_like_others  # noqa: SLF001
 
 def _fill_in(app: Sphinx, docname: str, source: list[str]) -> None:
     del app
-    source[0] = filled(docname, source[0])
+    source[0] = with_terms(docname, filled(docname, source[0]))
     if docname.startswith("reference/") and docname != "reference/index":
         source[0] = with_contents(DOCS / f"{docname}.md", source[0])
 
