@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from docs.generated import filled
 from docs.narrow_tables import LabellingTranslator, label_cells
+from docs.public_names import join_costs, shorten_headings
 from docs.reference_index import with_contents
+from docs.search_terms import with_terms
 
 DOCS = Path(__file__).parent
 
@@ -80,7 +82,7 @@ GoogleDocstring._parse_attribute_docstring = _parse_like_others  # noqa: SLF001
 
 def _fill_in(app: Sphinx, docname: str, source: list[str]) -> None:
     del app
-    source[0] = filled(docname, source[0])
+    source[0] = with_terms(docname, filled(docname, source[0]))
     if docname.startswith("reference/") and docname != "reference/index":
         source[0] = with_contents(DOCS / f"{docname}.md", source[0])
 
@@ -107,8 +109,22 @@ def _draw_in(app: Sphinx, doctree: nodes.document, docname: str) -> None:
         image.replace_self(nodes.raw("", drawn, format="html"))
 
 
+def _join_costs(
+    app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]
+) -> None:
+    del app, what, name, obj, options
+    join_costs(lines)
+
+
+def _shorten_headings(app: Sphinx, doctree: nodes.document) -> None:
+    del app
+    shorten_headings(doctree)
+
+
 def setup(app: Sphinx) -> None:
     """Let pages read the registries when they are built, and hold their pictures."""
     app.set_translator("html", LabellingTranslator)
     app.connect("source-read", _fill_in)
+    app.connect("autodoc-process-docstring", _join_costs, priority=400)  # before Napoleon
+    app.connect("doctree-read", _shorten_headings)
     app.connect("doctree-resolved", _draw_in)

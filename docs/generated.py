@@ -30,6 +30,12 @@ from docs.feature_table import (
     type_table,
     writing_table,
 )
+from docs.measured_tables import (
+    growing_tables,
+    memory_of_operations,
+    times_of_appends,
+    times_of_operations,
+)
 from docs.method_table import method_table
 from docs.reference_index import reference_index
 from docs.settings_table import settings_tables
@@ -37,6 +43,7 @@ from docs.unreleased import unreleased_changes
 
 DOCS: Final = Path(__file__).resolve().parent
 GENERATED: Final[dict[str, dict[str, Callable[[], str]]]] = {
+    "concurrency": {"times_of_appends": times_of_appends},
     "deltalog-and-delta-spark": {"delta_spark_rows": lambda: rows_against("delta_spark_")},
     "deltalog-and-deltalake": {"deltalake_rows": lambda: rows_against("deltalake_")},
     "error-index": {"error_index": error_index},
@@ -52,6 +59,11 @@ GENERATED: Final[dict[str, dict[str, Callable[[], str]]]] = {
     "reference/index": {"reference_index": reference_index},
     "reference/tables": {"method_table": method_table},
     "reference/protocol": {"property_table": property_table},
+    "tuning": {
+        "growing_tables": growing_tables,
+        "memory_of_operations": memory_of_operations,
+        "times_of_operations": times_of_operations,
+    },
     "sql-functions": {"function_list": function_list, "refusal_table": refusal_table},
 }
 """Page → its parts, in their order on the page, and what makes them."""

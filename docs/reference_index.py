@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -49,10 +50,18 @@ def with_contents(page: Path, text: str) -> str:
     names = documented_names(page)
     if len(names) < _MANY or "<!-- generated: " in text.partition("```{eval-rst}")[0]:
         return text
-    links = " · ".join(f"[`{name.rpartition('.')[2]}`](#{name})" for name in names)
+    links = " · ".join(f"[`{short}`](#{name})" for name, short in _short_names(names))
     found = _FIRST_PART.search(text)
     assert found, f"{page.name} has neither a section nor a directive"
     return f"{text[: found.start()]}On this page: {links}\n\n{text[found.start() :]}"
+
+
+def _short_names(names: list[str]) -> Iterator[tuple[str, str]]:
+    """Each name, and its last part; `dask.read` and `ray.read` keep the part before it."""
+    last = Counter(name.rpartition(".")[2] for name in names)
+    for name in names:
+        parts = name.split(".")
+        yield name, ".".join(parts[-2:] if last[parts[-1]] > 1 else parts[-1:])
 
 
 def _members(name: str) -> Iterator[str]:
@@ -80,11 +89,11 @@ def _load(name: str) -> object:
 def _table(page: Path) -> str:
     title = _TITLE.search(page.read_text("utf-8"))
     assert title, f"{page.name} has no title"
-    rows = [_row(name) for name in documented_names(page)]
+    rows = [_row(name, short) for name, short in _short_names(documented_names(page))]
     return f"## [{title[1]}]({page.name})\n\n| name | |\n|---|---|\n" + "".join(rows)
 
 
-def _row(name: str) -> str:
+def _row(name: str, short: str) -> str:
     value = _load(name)
     first = (inspect.getdoc(value) or "").partition("\n")[0].replace("|", "\\|")
-    return f"| [`{name.rpartition('.')[2]}`](#{name}) | {first} |\n"
+    return f"| [`{short}`](#{name}) | {first} |\n"

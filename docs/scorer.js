@@ -1,4 +1,4 @@
-/* Guides come before the reference, and the reference before decisions and the changelog. */
+/* The terms of search_terms.py come first. Guides come before the reference, and the reference before decisions and the changelog. */
 "use strict";
 
 const RANKS = [
@@ -11,7 +11,12 @@ const RANKS = [
 ];
 
 var Scorer = {
-  score: ([page, title, , , score, , kind]) => {
+  score: (item) => {
+    const [page, title, , , score, , kind] = item;
+    if (kind === "index") {
+      item[2] = ""; // the page itself, which is then listed only once
+      return score + 20;
+    }
     const rank = RANKS.reduce((sum, [pages, more]) => sum + (pages.test(page) ? more : 0), 0);
     const isPublic = !/^deltalog\.(table|catalogs|spark|statements|sharing|data)\./.test(title);
     return score + rank - (kind === "object" && !isPublic ? 8 : 0);

@@ -13,6 +13,9 @@ from docs.extras_table import PURPOSES, extras, extras_in_all, extras_table
 from docs.generated import AT_BUILD, GENERATED, filled, part_names
 from docs.method_table import GROUPS, public_members
 from docs.outputs import find_blocks
+from docs.public_names import join_costs, public_module
+from docs.reference_index import with_contents
+from docs.search_terms import SEARCH_TERMS, with_terms
 
 import deltalog.errors
 from deltalog._util.store_kinds import split_option
@@ -143,6 +146,37 @@ def test_what_people_search_for_is_in_a_title(term: str) -> None:
         for title in re.findall(r"^#{1,2} (.+)$", page.read_text("utf-8"), re.MULTILINE)
     ]
     assert any(term in title for title in titles)
+
+
+def test_each_term_of_the_search_leads_to_one_page() -> None:
+    terms = [term for page in SEARCH_TERMS.values() for term in page]
+    assert len(terms) == len(set(terms))
+    assert {"partition", "s3 credentials", "schema_mode", "delete duplicates"} <= set(terms)
+    for page in SEARCH_TERMS:
+        text = (DOCS / f"{page}.md").read_text("utf-8")
+        assert with_terms(page, text).count("! single: ") == len(SEARCH_TERMS[page]), page
+
+
+def test_the_reference_shows_names_as_programs_write_them() -> None:
+    assert public_module("deltalog.sharing.client.table", "SharedTable") == "deltalog.sharing"
+    assert not public_module("deltalog.data.scan", "Scan")
+    reading = DOCS / "reference" / "reading.md"
+    links = with_contents(reading, reading.read_text("utf-8")).split("On this page: ")[1]
+    assert {"[`dask.read`]", "[`ray.read`]"} <= set(re.findall(r"\[`[\w.]+`\]", links))
+
+
+def test_a_cost_of_two_lines_is_one_paragraph() -> None:
+    lines = [
+        "Return it.",
+        "",
+        "Cost: reads the log;",
+        "    with rows, more.",
+        "",
+        "Args:",
+        "    a: b",
+    ]
+    join_costs(lines)
+    assert lines[2:] == ["Cost: reads the log;", "with rows, more.", "", "Args:", "    a: b"]
 
 
 def test_the_overview_has_each_method_of_a_table_once() -> None:

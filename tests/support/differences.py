@@ -7,6 +7,7 @@ the page `from-deltalake`.
 from __future__ import annotations
 
 import datetime as dt
+import gc
 import pickle
 import re
 import time
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute
 import pyarrow.dataset
 import pyarrow.parquet
 
@@ -383,7 +385,124 @@ _OLD: Final = dt.datetime(2001, 1, 1, tzinfo=dt.UTC)
 _TO_COME: Final = dt.datetime(2999, 1, 1, tzinfo=dt.UTC)
 _MORE: Final = pa.table({"id": [2], "v": ["B"], "extra": [1]})
 
+
+def _sorted_rows(library: Library, place: str) -> dict[str, list[Any]]:
+    rows = library.DeltaTable(place).to_pyarrow_table()
+    found: dict[str, list[Any]] = rows.take(pa.compute.sort_indices(rows["v"])).to_pydict()
+    return found
+
+
+def _appended(library: Library, place: str, data: dict[str, list[Any]]) -> dict[str, list[Any]]:
+    """The rows after an append, by `v`; NULL is last."""
+    _made(library, place)
+    library.write_deltalake(place, pa.table(data), mode="append")
+    return _sorted_rows(library, place)
+
+
+def _order_of_rows(library: Library, place: str) -> list[Any]:
+    _made(library, place)
+    library.write_deltalake(place, pa.table({"id": [4], "v": ["d"]}), mode="append")
+    ids: list[Any] = library.DeltaTable(place).to_pyarrow_table()["id"].to_pylist()
+    return ids
+
+
+def _written_index(library: Library, place: str) -> list[str]:
+    frame = pa.table({"id": [1, 2, 3], "v": ["a", "b", "c"]}).to_pandas().set_index("id")
+    library.write_deltalake(place, frame)
+    return sorted(field.name for field in library.DeltaTable(place).schema().fields)
+
+
+def _deleted_after_an_append(library: Library, place: str) -> int:
+    table = _made(library, place)
+    library.write_deltalake(place, pa.table({"id": [1], "v": ["d"]}), mode="append")
+    deleted: int = table.delete("id = 1")["num_deleted_rows"]
+    return deleted
+
+
+def _forgotten_merge(library: Library, place: str) -> int:
+    table = _made(library, place)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        table.merge(
+            pa.table({"id": [1]}), "s.id = t.id", source_alias="s", target_alias="t"
+        ).when_matched_delete()
+        gc.collect()
+    return sum(one.category is RuntimeWarning for one in caught)
+
+
 DIFFERENCES: Final = (
+    Difference(
+        topic=READING,
+        what="`/` of two integers in a condition or a value, such as `id / 2`",
+        there="drops the fraction",
+        here="a fraction, as in Spark; `id div 2` drops it",
+        why="conditions are Spark SQL, like the constraints in the log",
+        ask=lambda library, place: _made(library, place).delete("id / 2 = 1")["num_deleted_rows"],
+        theirs=2,
+        ours=1,
+    ),
+    Difference(
+        topic=READING,
+        what="`concat` with a NULL",
+        there="skips the NULL",
+        here="NULL, as in Spark",
+        why="conditions are Spark SQL, like the constraints in the log",
+        ask=lambda library, place: _made(library, place).delete(
+            "concat(v, CAST(NULL AS STRING)) is NULL"
+        )["num_deleted_rows"],
+        theirs=0,
+        ours=3,
+    ),
+    Difference(
+        topic=READING,
+        what="functions and operators of DataFusion in a condition, such as `arrow_cast` and `~`",
+        there="work",
+        here="an error; use those of Spark, such as `cast` and `rlike`",
+        why="conditions are Spark SQL, like the constraints in the log",
+        ask=lambda library, place: _made(library, place).delete("v ~ '^a'")["num_deleted_rows"],
+        theirs=1,
+        ours=ERROR,
+    ),
+    Difference(
+        topic=READING,
+        what="a number as a condition, such as `1`",
+        there="is true",
+        here="an error",
+        why="a condition is a boolean, as in Spark",
+        ask=lambda library, place: _made(library, place).delete("1")["num_deleted_rows"],
+        theirs=3,
+        ours=ERROR,
+    ),
+    Difference(
+        topic=READING,
+        what="a condition with the name of a column in single quotes, such as `'v' <> 'x'`",
+        there="compares two strings, and is true for all rows",
+        here="an error",
+        why="the column was meant, and a delete would remove all rows",
+        ask=lambda library, place: _made(library, place).delete("'v' <> 'x'")["num_deleted_rows"],
+        theirs=3,
+        ours=ERROR,
+    ),
+    Difference(
+        topic=READING,
+        what="names of columns in another case in a condition, such as `ID = 1`",
+        there="an error",
+        here="the column",
+        why="names that differ only in case are the same in Delta",
+        ask=lambda library, place: _made(library, place).delete("ID = 1")["num_deleted_rows"],
+        theirs=ERROR,
+        ours=1,
+    ),
+    Difference(
+        topic=READING,
+        what="the order of rows after an append, which neither library guarantees",
+        there="newest files first",
+        here="oldest files first",
+        why="rows usually come in the order in which they were written",
+        ask=_order_of_rows,
+        theirs=[4, 1, 2, 3],
+        ours=[1, 2, 3, 4],
+    ),
     Difference(
         topic=READING,
         what="`to_pandas`, `to_pyarrow_*` of a table with deletion vectors",
@@ -601,6 +720,76 @@ DIFFERENCES: Final = (
         ),
         theirs=ERROR,
         ours=[2, 3],
+    ),
+    Difference(
+        topic=WRITING,
+        what="an append or overwrite without a nullable column of the table",
+        there="an error, unless `schema_mode` is set",
+        here="the column is its default or NULL in the new rows",
+        why="programs can keep writing after a column was added; Delta Spark does the same",
+        ask=lambda library, place: _appended(library, place, {"id": [4]})["v"],
+        theirs=ERROR,
+        ours=["a", "b", "c", None],
+    ),
+    Difference(
+        topic=WRITING,
+        what="a written value that does not fit its column, such as 1.5 in one of integers",
+        there="is changed to fit: 1",
+        here="an error",
+        why="a write must not change values",
+        ask=lambda library, place: _appended(library, place, {"id": [1.5], "v": ["d"]})["id"],
+        theirs=[1, 2, 3, 1],
+        ours=ERROR,
+    ),
+    Difference(
+        topic=WRITING,
+        what="written columns with names in another case",
+        there="an error",
+        here="are the columns of the table",
+        why="names that differ only in case are the same in Delta",
+        ask=lambda library, place: _appended(library, place, {"ID": [4], "V": ["d"]})["id"],
+        theirs=ERROR,
+        ours=[1, 2, 3, 4],
+    ),
+    Difference(
+        topic=WRITING,
+        what="a named index of consecutive integers of a pandas frame, as after `set_index('id')`",
+        there="is dropped",
+        here="is a column",
+        why="deltalake keeps every other named index, so the result depended on the numbers",
+        ask=_written_index,
+        theirs=["v"],
+        ours=["id", "v"],
+    ),
+    Difference(
+        topic=WRITING,
+        what="a new table whose only columns contain nothing but NULL",
+        there="is created",
+        here="an error",
+        why="columns without a type are not stored, so the data files would have no columns",
+        ask=lambda library, place: _made(library, place, {"a": [None]}).version(),
+        theirs=0,
+        ours=ERROR,
+    ),
+    Difference(
+        topic=WRITING,
+        what="`delete`, `update` or `merge` after another program has committed matching rows",
+        there="an error",
+        here="is evaluated again on the latest version",
+        why="the result is that of one program after the other",
+        ask=_deleted_after_an_append,
+        theirs=ERROR,
+        ours=2,
+    ),
+    Difference(
+        topic=WRITING,
+        what="a merge with clauses that `execute()` never runs",
+        there="does nothing",
+        here="does nothing, and warns",
+        why="a forgotten `execute()` must not go unnoticed",
+        ask=_forgotten_merge,
+        theirs=0,
+        ours=1,
     ),
     Difference(
         topic=WRITING,
@@ -940,6 +1129,18 @@ DIFFERENCES: Final = (
         ),
         theirs=None,
         ours='["s.id = t.id"]',
+    ),
+    Difference(
+        topic=MAINTENANCE,
+        what="`filesAdded`, `filesRemoved` in the metrics of `compact` and `z_order`",
+        there="JSON in a string",
+        here="a dict",
+        why="programs need no parser for it",
+        ask=lambda library, place: (
+            type(_made(library, place).optimize.compact()["filesAdded"]).__name__
+        ),
+        theirs="str",
+        ours="dict",
     ),
     Difference(
         topic=MAINTENANCE,

@@ -325,7 +325,7 @@ class NoSequence:
         def __enter__(self) -> NoReturn:
             """Raise an error: a `with` block would look like a transaction, which this is not."""
             raise WrongCallError(
-                f"a {type(self).__name__} is no context manager: nothing of it needs to be closed"
+                f"a {type(self).__name__} is not a context manager: it has nothing to close"
                 f"{self._block}"
             )
 

@@ -87,7 +87,7 @@ def test_arguments_of_other_libraries(
 
 def test_a_table_is_no_context_manager(table: DeltaTable) -> None:
     opened: Any = table
-    with pytest.raises(TypeError, match="a DeltaTable is no context manager"), opened:
+    with pytest.raises(TypeError, match="a DeltaTable is not a context manager"), opened:
         pass
     with table.scan(limit=1) as rows:  # scans remain context managers
         assert rows.count() == 1

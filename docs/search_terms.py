@@ -1,0 +1,76 @@
+"""What users type into the search, and the page that answers it best: it is the first result.
+
+Sphinx' search prefers short titles that contain the words, such as questions of the FAQ. Each term
+becomes an entry of the index, which the search prefers to titles.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+SEARCH_TERMS: Final[dict[str, tuple[str, ...]]] = {
+    "concurrency": ("concurrent writers", "conflict", "locking"),
+    "cookbook/cdc": ("cdc", "kafka", "debezium"),
+    "cookbook/deduplication": (
+        *(
+            "delete duplicates",
+            "remove duplicates",
+            "drop duplicates",
+            "duplicates",
+            "duplicate rows",
+        ),
+        *("deduplicate", "unique key", "primary key"),
+    ),
+    "cookbook/gdpr": ("gdpr", "right to be forgotten"),
+    "cookbook/late-data": ("late data", "late rows", "late arriving data"),
+    "cookbook/notebooks": ("jupyter", "notebook"),
+    "cookbook/scd2": ("scd2", "slowly changing dimension"),
+    "cookbook/schema-evolution": ("schema evolution", "rename column", "drop column"),
+    "cookbook/serverless": ("lambda", "serverless"),
+    "cookbook/small-files": ("small files", "too many files"),
+    "how-to/altering": ("alter table", "add column", "add constraint"),
+    "how-to/catalogs": ("unity catalog", "databricks", "aws glue"),
+    "how-to/change-feed": ("change data feed", "cdf", "load_cdf"),
+    "how-to/cli": ("command line", "cli"),
+    "how-to/converting": ("convert parquet", "convert_to_deltalake"),
+    "how-to/deleting": ("delete rows", "deletion vectors"),
+    "how-to/distributed": ("dask", "daft"),
+    "how-to/engines": ("pandas", "polars", "duckdb", "to_pandas", "data frame", "filters"),
+    "how-to/explain": ("explain", "data skipping"),
+    "how-to/large-tables": ("larger than memory", "out of memory"),
+    "how-to/merging": ("merge", "upsert"),
+    "how-to/optimizing": ("compact", "z-order", "optimize"),
+    "how-to/partitions": (
+        *("partition", "partitions", "partitioning", "partition_by", "partition columns"),
+        *("clustering", "liquid clustering"),
+    ),
+    "how-to/sharing-client": ("delta sharing",),
+    "how-to/sql": ("sql", "spark sql"),
+    "how-to/stores-by-name": (
+        *("credentials", "s3 credentials", "aws credentials", "azure credentials"),
+        *("gcs credentials", "storage_options", "storage options", "minio", "s3", "endpoint"),
+    ),
+    "how-to/time-travel": ("time travel", "old version"),
+    "how-to/updating": ("update rows",),
+    "how-to/vacuuming": ("vacuum", "retention"),
+    "how-to/writing": ("write_deltalake", "schema_mode", "append", "overwrite", "create table"),
+    "tuning": ("performance", "slow", "speed", "memory"),
+}
+"""Page → terms in lower case."""
+_TITLE: Final = re.compile(r"^# .+\n", re.MULTILINE)
+
+
+def with_terms(page: str, text: str) -> str:
+    """The text of a page with its terms as entries of the index, below its title.
+
+    Args:
+        page: its name, relative to the documentation and without `.md`.
+        text: of the page.
+    """
+    terms = SEARCH_TERMS.get(page, ())
+    if not terms:
+        return text
+    entries = "".join(f"   ! single: {term}\n" for term in terms)
+    index = f"```{{eval-rst}}\n.. index::\n{entries}```\n"
+    return _TITLE.sub(lambda title: f"{title[0]}\n{index}", text, count=1)
