@@ -364,6 +364,8 @@ _MORE: Final = {
     "deltalog.sql(query, parameters, t=table) also takes a list for ?",
     ("DeltaTable.alter.add_constraint", "constraints"): "a dictionary, name to condition, such as "
     "{'positive': 'amount > 0'}",
+    ("DeltaTable.alter.add_columns", "fields"): "a Field, such as Field('name', 'string'), a list "
+    "of them, a dictionary, such as {'size': 'long'}, or a string, such as 'size long, at date'",
     ("CatalogTransactions.branch", "tables"): "a list of names, such as ['schema.table']",
     ("CatalogBranch.publish", "checks"): "a dictionary, such as {'schema.table': ['id > 0']}",
 }

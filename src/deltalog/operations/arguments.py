@@ -13,6 +13,7 @@ from decimal import Decimal
 from functools import reduce
 from math import inf, isfinite, isnan
 from operator import and_, index
+from os import PathLike
 from typing import TYPE_CHECKING, Any, Final, SupportsIndex
 
 import pyarrow as pa
@@ -298,6 +299,22 @@ def explain_missing(name: str, names: Sequence[str]) -> str:
     frames = frame_method(name, "sql(query), to_polars(lazy=True) or to_pandas()")
     hint = f": use {frames}" if frames else similar_to(name, names)
     return f"DeltaTable has no attribute {name!r}{hint}"
+
+
+def check_location_first(table_uri: object, schema: object) -> None:
+    """Raise if the location and the schema of a new table are in the wrong order.
+
+    Raises:
+        InvalidInputError: the location is a schema.
+    """
+    is_schema = isinstance(table_uri, list | tuple | Mapping)
+    is_schema = is_schema or hasattr(table_uri, "__arrow_c_schema__")
+    is_schema = is_schema or (isinstance(table_uri, str) and " " in table_uri.strip())
+    if is_schema and isinstance(schema, str | PathLike) and " " not in str(schema):
+        raise InvalidInputError(
+            f"cannot create a table at {_shown(table_uri)}: the location comes before the schema: "
+            f"DeltaTable.create({str(schema)!r}, schema)"
+        )
 
 
 def as_columns(columns: Sequence[str] | None) -> Sequence[str] | None:
