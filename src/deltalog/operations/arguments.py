@@ -317,6 +317,20 @@ def check_location_first(table_uri: object, schema: object) -> None:
         )
 
 
+def check_key(key: str | Sequence[str], schema: StructType) -> None:
+    """Raise if the key of an upsert is a condition, as a merge takes.
+
+    Raises:
+        InvalidInputError: a name contains `=`, and is not a column.
+    """
+    for name in [key] if isinstance(key, str) else key:
+        if "=" in str(name) and name not in schema.names:
+            raise InvalidInputError(
+                f"cannot upsert with the key {name!r}: expected columns, such as 'id'; "
+                f"merge(source, {name!r}) takes a condition"
+            )
+
+
 def as_columns(columns: Sequence[str] | None) -> Sequence[str] | None:
     """Check column names, and return them as a list. A string is one name.
 
@@ -343,6 +357,11 @@ def as_columns(columns: Sequence[str] | None) -> Sequence[str] | None:
         )
     is_list = isinstance(columns, str) and "," in columns
     if is_list or not all(isinstance(name, str) for name in names):
+        if all(as_whole_number(name) is not None for name in names):
+            raise InvalidInputError(
+                f"cannot take columns={_shown(columns)}: expected a list of names, not of "
+                f"positions; [schema().names[at] for at in {_shown(names)}] has their names"
+            )
         parts = columns.split(",") if isinstance(columns, str) else map(_name_of, names)
         raise InvalidInputError(
             f"cannot take columns={_shown(columns)}: expected a list of names, such as "

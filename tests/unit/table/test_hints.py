@@ -275,6 +275,7 @@ def test_a_file_that_a_vacuum_deleted(table: DeltaTable, read: Any) -> None:
 
 
 NO_CATALOG: Any = None  # the arguments are refused before it is used
+NO_TRANSACTIONS: Any = CatalogTransactions.__new__(CatalogTransactions)
 CATALOG_BRANCH: Any = CatalogBranch(NO_CATALOG, "n", {("s", "t"): NO_CATALOG})
 
 
@@ -304,7 +305,7 @@ def convert_one_file(table: DeltaTable) -> None:
         (lambda table: table.branch("b").publish([True]), "a list of checks"),
         (lambda _: deltalog.sql("SELECT * FROM t@nightly"), "`table@nightly`"),
         (
-            lambda _: CatalogTransactions.branch(NO_CATALOG, "s.orders", "n"),
+            lambda _: NO_TRANSACTIONS.branch("s.orders", "n"),
             "expected a list of names",
         ),
         (lambda _: CATALOG_BRANCH.publish(["id > 0"]), r"\{'schema.table': \['id > 0'\]\}"),
