@@ -17,7 +17,7 @@ from os import PathLike
 from types import FunctionType
 from typing import Any, Final, SupportsIndex, TypeVar
 
-from deltalog._util.call_errors import WrongCallError, called_with
+from deltalog._util.call_errors import NO_OBJECT, WrongCallError, called_with, check_object
 from deltalog.errors import InvalidInputError
 
 _Class = TypeVar("_Class", bound=type)
@@ -32,19 +32,23 @@ def checks_types(kind: _Class) -> _Class:
         if name[0] == "_" and name not in {"__init__", "__call__"}:
             continue
         if isinstance(member, FunctionType):
-            setattr(kind, name, _checked_method(member))
+            setattr(kind, name, _checked_method(kind, member))
         elif isinstance(member, classmethod | staticmethod):
             setattr(kind, name, _checked_static(kind, member))
     return kind
 
 
-def _checked_method(function: Callable[..., Any]) -> Callable[..., Any]:
+def _checked_method(kind: type, function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
-    def called(self: Any, /, *args: Any, **options: Any) -> Any:
+    def called(self: Any = NO_OBJECT, /, *args: Any, **options: Any) -> Any:
         __tracebackhide__ = True  # IPython does not show this frame
-        if args or options:
-            check_types(function, type(self), args, options)
-        return called_with(function, self, *args, **options)
+        try:
+            if args or options:
+                check_types(function, type(self), args, options)
+            return called_with(function, self, *args, **options)
+        except Exception:
+            check_object(kind, function.__name__, self)
+            raise
 
     return called
 
@@ -364,6 +368,8 @@ _MORE: Final = {
     "deltalog.sql(query, parameters, t=table) also takes a list for ?",
     ("DeltaTable.alter.add_constraint", "constraints"): "a dictionary, name to condition, such as "
     "{'positive': 'amount > 0'}",
+    ("DeltaTable.alter.add_columns", "fields"): "a Field, such as Field('name', 'string'), a list "
+    "of them, a dictionary, such as {'size': 'long'}, or a string, such as 'size long, at date'",
     ("CatalogTransactions.branch", "tables"): "a list of names, such as ['schema.table']",
     ("CatalogBranch.publish", "checks"): "a dictionary, such as {'schema.table': ['id > 0']}",
 }

@@ -167,7 +167,10 @@ def _named_after(kind: type, function: Any) -> FunctionType:
         function.__closure__,
     )
     update_wrapper(copied, function)
-    del copied.__wrapped__  # type: ignore[attr-defined]  # the copy is not a wrapper
+    if (wrapped := getattr(function, "__wrapped__", None)) is None:
+        del copied.__wrapped__  # type: ignore[attr-defined]  # the copy is not a wrapper
+    else:
+        copied.__wrapped__ = wrapped  # type: ignore[attr-defined]  # it has the signature
     copied.__kwdefaults__ = function.__kwdefaults__
     copied.__qualname__ = f"{kind.__qualname__}.{function.__name__}"
     return copied

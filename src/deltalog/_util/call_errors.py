@@ -10,7 +10,8 @@ Protocol: none
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from os import PathLike
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn
 
 from deltalog.errors import frames_up_to_call, notebook_lines
 
@@ -60,6 +61,83 @@ class UnknownKeyError(_EndsAtCall, KeyError):
     """A collection has no such key."""
 
     _plain = KeyError
+
+
+class WrongImportError(_EndsAtCall, ImportError):
+    """A module has no such name."""
+
+    _plain = ImportError
+
+
+NO_OBJECT: Any = object()
+"""The default of `self`, for calls of a method of a class without any argument."""
+
+
+def check_object(kind: type, method: str, given: object) -> None:
+    """Raise for a method that is called on its class: `DeltaTable.delete("t")`.
+
+    Call this only after the method has failed, so that it costs other calls nothing.
+
+    Args:
+        kind: the class of the method.
+        method: the name of the method or property.
+        given: the first argument, which must be an object of the class.
+
+    Raises:
+        WrongCallError: it is not.
+    """
+    if isinstance(given, kind | type):
+        return
+    raise WrongCallError(of_object(kind, method, given))
+
+
+def of_object(kind: type, method: str, given: object, end: str = "(…)") -> str:
+    """Return the error message about a use of a class that needs an object of the class."""
+    parts: list[type] = kind.__subclasses__()
+    while kind.__name__.endswith("Table") and len(parts) == 1 and _is_own(parts[0]):
+        kind = parts[0]  # the public class, such as DeltaTable, which users write
+        parts = kind.__subclasses__()
+    called = _GETTERS.get(kind.__name__, kind.__name__)
+    if called.endswith("Table"):
+        is_place = isinstance(given, str | PathLike) and " " not in str(given)
+        called = f"{called}({repr(given) if is_place else 'location'})"
+    if called == kind.__name__:
+        return f"{called}.{method} needs an object of the class, found {type(given).__name__}"
+    return f"{kind.__name__}.{method} needs an object, not the class: use {called}.{method}{end}"
+
+
+_GETTERS: Final = {
+    "TableAlterer": "DeltaTable(location).alter",
+    "TableOptimizer": "DeltaTable(location).optimize",
+    "TableMerger": "DeltaTable(location).merge(source, predicate)",
+    "Scan": "DeltaTable(location).scan()",
+    "Changes": "DeltaTable(location).load_cdf()",
+}
+"""Class → what returns an object of it, if it is not made by its name."""
+
+
+def _is_own(kind: type) -> bool:
+    return kind.__module__.startswith("deltalog.")
+
+
+class ObjectProperty(property):
+    """A property whose class-level use, `DeltaTable.alter.drop_columns`, raises a clear error."""
+
+    kind: type
+
+    if not TYPE_CHECKING:  # type checkers must report these uses
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Raise an error that says how to get an object."""
+            __tracebackhide__ = True  # IPython does not show this frame
+            if name[0] == "_" or self.fget is None:
+                raise AttributeError(f"'property' object has no attribute {name!r}")
+            raise UnknownNameError(of_object(self.kind, self.fget.__name__, None, f".{name}"))
+
+        def __call__(self, *_: object, **__: object) -> NoReturn:
+            """Raise the same error for `DeltaTable.optimize()`."""
+            __tracebackhide__ = True  # IPython does not show this frame
+            raise WrongCallError(of_object(self.kind, self.fget.__name__, None, ""))
 
 
 def called_with(function: Callable[..., Any], /, *args: Any, **options: Any) -> Any:

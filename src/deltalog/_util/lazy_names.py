@@ -65,14 +65,34 @@ def explain_names(
 
     def refuse(name: str) -> NoReturn:
         """Raise an error that says what to use instead."""
-        from deltalog._util.call_errors import UnknownNameError  # noqa: PLC0415  # only for errors
+        from deltalog._util.call_errors import (  # noqa: PLC0415  # only for errors
+            UnknownNameError,
+            WrongImportError,
+        )
         from deltalog._util.similar_names import similar_to  # noqa: PLC0415  # only for errors
 
         other = (meant or {}).get(name)
         hint = f": use {other}" if other else similar_to(name, names)
+        if _is_imported():
+            message = f"cannot import name {name!r} from {package!r}{hint}"
+            raise WrongImportError(message, name=name)
         raise UnknownNameError(f"module {package!r} has no attribute {name!r}{hint}")
 
     return refuse
+
+
+def _is_imported() -> bool:
+    """Whether the code outside of this module executes `from … import …`.
+
+    Python would replace an AttributeError there by an ImportError without its hint.
+    """
+    from dis import opmap  # noqa: PLC0415  # only for errors
+    from inspect import currentframe  # noqa: PLC0415  # as above
+
+    frame = currentframe()
+    while frame is not None and frame.f_globals.get("__name__") == __name__:
+        frame = frame.f_back
+    return frame is not None and frame.f_code.co_code[frame.f_lasti] == opmap["IMPORT_FROM"]
 
 
 def names_on_demand(

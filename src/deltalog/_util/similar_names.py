@@ -13,7 +13,14 @@ from inspect import signature
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn, TypeVar
 
-from deltalog._util.call_errors import UnknownNameError, WrongCallError, is_of_call
+from deltalog._util.call_errors import (
+    NO_OBJECT,
+    ObjectProperty,
+    UnknownNameError,
+    WrongCallError,
+    check_object,
+    is_of_call,
+)
 from deltalog._util.frame_names import FRAME_METHODS
 
 if TYPE_CHECKING:
@@ -26,6 +33,7 @@ _MOST_NAMES: Final = 12
 """The maximum number of names in an error about an attribute that is not similar to any."""
 _CONDITIONS: Final = (
     *("where", "filter", "filters", "predicate", "condition", "row_filter", "partition_filter"),
+    *("file_pruning_predicate", "partition_filters"),
     *("on", "replace_where", "delete_filter", "overwrite_filter", "filter_expr", "conditions"),
 )
 _MOMENTS: Final = (
@@ -144,6 +152,23 @@ _ELSEWHERE: Final = {
         "DeltaTable.create(…) for a new table",
     ),
     ("SharedTable", "limit"): "scan(limit=…)",
+    ("Scan", "lazy"): "to_polars(lazy=True) of the table",
+    **{
+        (kind, one): f"{instead} of the table"
+        for kind, instead in (
+            ("Scan", "scan(columns, predicate, limit=…, order_by=…)"),
+            ("Changes", "load_cdf(…, columns=…, predicate=…)"),
+            ("Step", "follow(…, columns=…, predicate=…)"),
+        )
+        for one in ("columns", "filters", "predicate", "limit", "order_by", "filter", "n")
+    },
+    **dict.fromkeys(
+        (
+            ("SqlResult", one)
+            for one in ("columns", "filters", "predicate", "limit", "order_by", "filter", "n")
+        ),
+        "SELECT, WHERE, ORDER BY and LIMIT in the query",
+    ),
     **dict.fromkeys((("SharingClient", "timeout"), ("SharingClient", "retry")), "options=…"),
     **dict.fromkeys(
         (("Field", "comment"), ("Field", "doc"), ("Field", "description")),
@@ -180,6 +205,28 @@ _OF_METHODS: Final = {
     ("scan", "ascending"): "order_by='id DESC'",
     ("count", "distinct"): 'sql("SELECT count(DISTINCT id) FROM this")',
     ("scan", "include_file_paths"): "columns=[…, '_metadata.file_path']",
+    **dict.fromkeys(
+        (("diff", one) for one in ("filters", "predicate", "filter", "where")),
+        "deltalog.sql('SELECT * FROM d WHERE …', d=table.diff(…))",
+    ),
+    ("move_column", "after"): "where=('after', name)",
+    ("move_column", "first"): "where='first'",
+    **dict.fromkeys(
+        (("move_column", one) for one in ("before", "position", "index")),
+        "where='first', 'last' or ('after', name)",
+    ),
+    **dict.fromkeys(
+        (("upsert", one) for one in ("update_columns", "except_cols", "exclude", "updates")),
+        "merge(source, predicate) and when_matched_update(updates)",
+    ),
+    **dict.fromkeys(
+        (("doctor", one) for one in ("fix", "repair", "apply")),
+        "the calls that its findings name; doctor changes nothing",
+    ),
+    **dict.fromkeys(
+        (("to_duckdb", one) for one in ("name", "view", "view_name", "alias")),
+        "create_view(name) of the relation",
+    ),
     ("clone", "version"): "clone(location) of DeltaTable(…, version=…)",
     ("clone", "mode"): "replace=True",
     ("clone", "deep"): "shallow=False",
@@ -348,19 +395,27 @@ def suggests_arguments(kind: _Class) -> _Class:
         if name[0] == "_" and name != "__init__":
             continue
         if isinstance(function, FunctionType):
-            setattr(kind, name, _suggesting(function))
+            setattr(kind, name, _suggesting(kind, function))
         elif isinstance(function, classmethod):
-            setattr(kind, name, classmethod(_suggesting(function.__func__)))
+            setattr(kind, name, classmethod(_suggesting(kind, function.__func__)))
+        elif type(function) is property and not function.fset:
+            of_object = ObjectProperty(function.fget, None, None, function.__doc__)
+            of_object.kind = kind
+            setattr(kind, name, of_object)
     return kind
 
 
-def _suggesting(function: Callable[..., Any]) -> Callable[..., Any]:
+def _suggesting(owner: type, function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
-    def called(self: Any, /, *args: Any, **options: Any) -> Any:
+    def called(self: Any = NO_OBJECT, /, *args: Any, **options: Any) -> Any:
         __tracebackhide__ = True  # IPython does not show this frame
         try:
             return function(self, *args, **options)
+        except AttributeError:  # of a string, in `DeltaTable.delete("t")`
+            check_object(owner, function.__name__, self)
+            raise
         except TypeError as error:
+            check_object(owner, function.__name__, self)
             if not is_of_call(error):
                 raise
             kind = self if isinstance(self, type) else type(self)
@@ -374,9 +429,35 @@ def _suggesting(function: Callable[..., Any]) -> Callable[..., Any]:
     return called
 
 
-def _unknown(kind: type, function: Callable[..., Any], options: Mapping[str, Any]) -> str | None:
+def check_passed_on(
+    kind: type, function: Callable[..., Any], options: Mapping[str, Any], to: Callable[..., Any]
+) -> None:
+    """Raise for an option that a method would pass on to a function that does not have it.
+
+    Args:
+        kind: the class of the method.
+        function: the method, which takes any options.
+        options: the options that it passes on.
+        to: the function of another library that gets them.
+
+    Raises:
+        WrongCallError: the function does not have one of the options.
+    """
+    own = signature(function).parameters
+    known = {name: one for name, one in own.items() if one.kind is not one.VAR_KEYWORD}
+    wrong = _unknown(kind, function, options, {**known, **signature(to).parameters})
+    if wrong:
+        raise WrongCallError(f"{kind.__name__}.{function.__name__}() {wrong}")
+
+
+def _unknown(
+    kind: type,
+    function: Callable[..., Any],
+    options: Mapping[str, Any],
+    known: Mapping[str, Any] | None = None,
+) -> str | None:
     """Return what is wrong with the first unknown argument, with a hint; None if all are known."""
-    known = signature(function).parameters
+    known = signature(function).parameters if known is None else known
     for name in options:
         if name not in known:
             hint = similar_argument(name, known)
@@ -389,12 +470,14 @@ def _unknown(kind: type, function: Callable[..., Any], options: Mapping[str, Any
 
 def _elsewhere(kind: type, method: str, name: str) -> str | None:
     """Return what has an option that a method lacks; None if there is no better answer."""
+    of_method = kind.__name__ == "DeltaTable" and method != "__init__"
+    if not of_method and (other := _ELSEWHERE.get((kind.__name__, name))):
+        return other
     if other := _OF_METHODS.get((method, name)):
         return other
     if method in _READING and name in _MOMENTS:
         return "DeltaTable(location, version=…), or load_as_version(version)"
-    of_method = kind.__name__ == "DeltaTable" and method != "__init__"
-    return None if of_method else _ELSEWHERE.get((kind.__name__, name))
+    return None
 
 
 def _hint_of(method: str, name: str, value: object) -> str:

@@ -350,7 +350,7 @@ class Expression(Node, SimilarNames):
         """Return whether a string starts with `prefix`."""
         return Call("startswith", (self, lit(prefix)))
 
-    def cast(self, to: DataType | str) -> Cast:
+    def cast(self, to: DataType | str | Any) -> Cast:
         """Return `CAST(self AS to)` of SQL, with the errors of Spark's ANSI mode."""
         return Cast(self, as_type(to))
 

@@ -32,8 +32,8 @@ from deltalog.schema.types import (
     Field,
     MapType,
     StructType,
-    as_type,
     collation_named,
+    named_type,
 )
 
 if TYPE_CHECKING:
@@ -510,9 +510,9 @@ def to_type(node: Expr) -> DataType:
         raise InvalidInputError("char and varchar cannot be used in an expression; use STRING")
     row = PRIMITIVES.get(name)
     if row is None or not parts:
-        return as_type(name)
+        return named_type(name)
     parameters = [*(part.name for part in parts), *row.defaults[len(parts) :]]
-    return as_type(f"{name}({','.join(parameters)})")
+    return named_type(f"{name}({','.join(parameters)})")
 
 
 def is_narrower(node: Expr) -> bool:

@@ -13,6 +13,7 @@ from decimal import Decimal
 from functools import reduce
 from math import inf, isfinite, isnan
 from operator import and_, index
+from os import PathLike
 from typing import TYPE_CHECKING, Any, Final, SupportsIndex
 
 import pyarrow as pa
@@ -300,6 +301,36 @@ def explain_missing(name: str, names: Sequence[str]) -> str:
     return f"DeltaTable has no attribute {name!r}{hint}"
 
 
+def check_location_first(table_uri: object, schema: object) -> None:
+    """Raise if the location and the schema of a new table are in the wrong order.
+
+    Raises:
+        InvalidInputError: the location is a schema.
+    """
+    is_schema = isinstance(table_uri, list | tuple | Mapping)
+    is_schema = is_schema or hasattr(table_uri, "__arrow_c_schema__")
+    is_schema = is_schema or (isinstance(table_uri, str) and " " in table_uri.strip())
+    if is_schema and isinstance(schema, str | PathLike) and " " not in str(schema):
+        raise InvalidInputError(
+            f"cannot create a table at {_shown(table_uri)}: the location comes before the schema: "
+            f"DeltaTable.create({str(schema)!r}, schema)"
+        )
+
+
+def check_key(key: str | Sequence[str], schema: StructType) -> None:
+    """Raise if the key of an upsert is a condition, as a merge takes.
+
+    Raises:
+        InvalidInputError: a name contains `=`, and is not a column.
+    """
+    for name in [key] if isinstance(key, str) else key:
+        if "=" in str(name) and name not in schema.names:
+            raise InvalidInputError(
+                f"cannot upsert with the key {name!r}: expected columns, such as 'id'; "
+                f"merge(source, {name!r}) takes a condition"
+            )
+
+
 def as_columns(columns: Sequence[str] | None) -> Sequence[str] | None:
     """Check column names, and return them as a list. A string is one name.
 
@@ -326,6 +357,11 @@ def as_columns(columns: Sequence[str] | None) -> Sequence[str] | None:
         )
     is_list = isinstance(columns, str) and "," in columns
     if is_list or not all(isinstance(name, str) for name in names):
+        if all(as_whole_number(name) is not None for name in names):
+            raise InvalidInputError(
+                f"cannot take columns={_shown(columns)}: expected a list of names, not of "
+                f"positions; [schema().names[at] for at in {_shown(names)}] has their names"
+            )
         parts = columns.split(",") if isinstance(columns, str) else map(_name_of, names)
         raise InvalidInputError(
             f"cannot take columns={_shown(columns)}: expected a list of names, such as "

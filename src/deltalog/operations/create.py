@@ -7,6 +7,7 @@ Protocol: Change Metadata, Domain Metadata
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -21,7 +22,7 @@ from deltalog.protocol.configuration import TableConfiguration
 from deltalog.protocol.features.clustering import CLUSTERING_DOMAIN
 from deltalog.protocol.table_change.change import changed_table
 from deltalog.protocol.table_change.checks import clustering_domain, is_set_by_writers
-from deltalog.schema import Field, StructType, from_arrow_schema
+from deltalog.schema import StructType, as_fields, from_arrow_schema
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,15 +45,15 @@ _OF_CATALOGS: Final = frozenset(
 
 
 def as_schema(schema: Any) -> StructType:
-    """Return a schema from a Schema, a list of fields, or an Arrow schema.
+    """Return a schema from a Schema, an Arrow schema, or what `as_fields` accepts.
 
     Raises:
         InvalidInputError: the argument is of another type.
     """
     if isinstance(schema, StructType):
         return schema
-    if isinstance(schema, list | tuple) and all(isinstance(field, Field) for field in schema):
-        return StructType(schema)
+    if isinstance(schema, list | tuple | Mapping | str):
+        return StructType(as_fields("DeltaTable.create", "schema", schema))
     if isinstance(schema, pa.Schema) or hasattr(schema, "__arrow_c_schema__"):
         try:
             arrow = schema if isinstance(schema, pa.Schema) else pa.schema(schema)
@@ -71,7 +72,8 @@ def _no_schema(given: Any) -> InvalidInputError:
         hint = "write_deltalake(location, data) makes a table of rows"
     return InvalidInputError(
         f"cannot use {kind_of(given)} as a schema: expected a deltalog.Schema, a list of fields, "
-        f"such as [Field('id', 'long')], or an Arrow schema; {hint}"
+        "such as [Field('id', 'long')], a dictionary, such as {'id': 'long'}, a string, such as "
+        f"'id long, name string', or an Arrow schema; {hint}"
     )
 
 

@@ -14,8 +14,14 @@ from deltalog._util.call_errors import WrongCallError
 from deltalog._util.cards import card, cell_of_row, details_of, grid, plain
 from deltalog._util.escaping import printable, printable_lines
 from deltalog._util.readable import counted, details, outcome
-from deltalog._util.similar_names import NoSequence, SimilarNames
-from deltalog.data.scan.rows import DtypeBackend, duckdb_relation, require_library, to_frame
+from deltalog._util.similar_names import NoSequence, SimilarNames, suggests_arguments
+from deltalog.data.scan.rows import (
+    DtypeBackend,
+    check_frame_options,
+    duckdb_relation,
+    require_library,
+    to_frame,
+)
 from deltalog.data.write.source import OpenableRows, open_batches
 from deltalog.errors import InvalidInputError
 from deltalog.schema.check import python_values, readable_tuples
@@ -63,6 +69,7 @@ _MEANT: Final = {
 """What the results of other libraries have under these names."""
 
 
+@suggests_arguments
 class SqlResult(SimilarNames, NoSequence, OpenableRows):
     """The rows of a statement, and the numbers of rows and files that it changed.
 
@@ -146,6 +153,7 @@ class SqlResult(SimilarNames, NoSequence, OpenableRows):
             InvalidInputError: the rows were already read, or pandas cannot represent a value.
         """
         require_library("pandas")
+        check_frame_options(self, options)
         return to_frame(self.to_arrow(), dtype_backend, **options)
 
     def to_polars(self) -> pl.DataFrame:

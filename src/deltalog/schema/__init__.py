@@ -58,7 +58,9 @@ from deltalog.schema.types import (
     StructType,
     UnknownType,
     VariantType,
+    as_fields,
     as_type,
+    named_type,
 )
 
 __all__ = [
@@ -76,6 +78,7 @@ __all__ = [
     "VariantExtensionType",
     "VariantType",
     "add_column",
+    "as_fields",
     "as_type",
     "can_promote",
     "can_store",
@@ -98,6 +101,7 @@ __all__ = [
     "leaf_columns",
     "merge_schemas",
     "move_column",
+    "named_type",
     "new_field",
     "parse_schema",
     "parse_type",

@@ -29,7 +29,7 @@ from deltalog.schema.types import (
     MapType,
     PrimitiveType,
     StructType,
-    as_type,
+    named_type,
 )
 
 if TYPE_CHECKING:
@@ -364,7 +364,7 @@ def _change(field: Field, entry: Any) -> TypeChange:
 
 def _type(field: Field, name: str) -> DataType:
     try:
-        return as_type(name)
+        return named_type(name)
     except InvalidInputError as error:
         raise UnsupportedTypeError(
             f"cannot read column {field.name!r}: its type changed from or to {name!r}, "

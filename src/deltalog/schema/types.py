@@ -23,7 +23,15 @@ from deltalog._util.lazy_names import higher
 from deltalog._util.similar_names import suggests_arguments
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.schema.interchange import SchemaPart
-from deltalog.schema.primitives import PRIMITIVES, Family, Primitive, primitive_named
+from deltalog.schema.primitives import (
+    PRIMITIVES,
+    Family,
+    Primitive,
+    exact_type_of_python,
+    is_arrow_type,
+    primitive_in_sql,
+    primitive_named,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -237,7 +245,9 @@ class Field(SchemaPart):
 
     Args:
         name: the logical name; with column mapping, the physical name is in `metadata`.
-        type: the type, or its name.
+        type: the type; its name in the protocol or in SQL, in any case, such as `long`, `BIGINT`,
+            `decimal(10,2)` or `array<int>`; a pyarrow data type; or Python's `str`, `bool`,
+            `float` (a double), `bytes` or `date`.
         nullable: False if the column must not contain NULL.
         metadata: the column metadata, as JSON values; unknown entries are preserved.
 
@@ -455,17 +465,116 @@ DataType = PrimitiveType | VariantType | UnknownType | ArrayType | MapType | Str
 Schema = StructType
 
 
-def as_type(value: DataType | str) -> DataType:
-    """Return a type unchanged, or the type with a given name.
+def as_type(value: DataType | str | Any) -> DataType:
+    """Return the type that a user names.
+
+    Args:
+        value: a type, which is returned unchanged; the name of a type in the protocol or in SQL,
+            in any case, such as `long`, `BIGINT` or `array<int>`; a pyarrow data type; or one of
+            Python's `str`, `bool`, `float`, `bytes` and `date`, which correspond to one type.
 
     Raises:
-        InvalidInputError: the value is not a type, or the name is not a primitive type.
+        InvalidInputError: the value names no type.
     """
     if isinstance(value, str):
-        return VariantType() if value == "variant" else PrimitiveType(value)
+        try:
+            return named_type(value)
+        except InvalidInputError:
+            return _type_in_sql(value)
     if isinstance(value, DataType):
         return value
+    name = exact_type_of_python(value)
+    if name is not None:
+        return PrimitiveType(name)
+    try:
+        if is_arrow_type(value):
+            found: DataType = higher("from_arrow_type")(value)
+            return found
+    except InvalidInputError:
+        pass
     raise _unknown_type(value)
+
+
+def named_type(name: str) -> DataType:
+    """Return the type with exactly this name in the protocol, which is not nested.
+
+    Raises:
+        InvalidInputError: the protocol has no such name.
+    """
+    return VariantType() if name == "variant" else PrimitiveType(name)
+
+
+def as_fields(called: str, name: str, given: Any) -> list[Field]:
+    """Return the fields that a user describes.
+
+    Args:
+        called: the function that takes the fields, for errors.
+        name: its argument, for errors.
+        given: a field; a list of fields or of pairs `(name, type)`; a dictionary, name to type; or
+            a string as in SQL, such as `id BIGINT NOT NULL, name STRING`.
+
+    Raises:
+        InvalidInputError: the value describes no fields.
+    """
+    if isinstance(given, Field):
+        return [given]
+    if isinstance(given, str):
+        return _fields_in_sql(called, name, given)
+    items: Any = given.items() if isinstance(given, Mapping) else given
+    if not isinstance(items, Iterable) or hasattr(given, "__arrow_c_schema__"):
+        raise wrong_argument(called, name, given, _EXPECTED_FIELDS)
+    return [_as_field(called, name, given, one) for one in items]
+
+
+_EXPECTED_FIELDS: Final = (
+    "a list of fields or pairs, such as [Field('id', 'long')] or [('id', 'long')], a dictionary, "
+    "such as {'id': 'long'}, or a string, such as 'id long, name string'"
+)
+
+
+def _as_field(called: str, argument: str, given: Any, item: Any) -> Field:
+    match item:
+        case Field():
+            return item
+        case (str() as name, kind) if isinstance(item, tuple):
+            return Field(name, kind)
+        case str():
+            is_sql = " " in item and isinstance(given, list)
+            hint = f"; pass one string, {', '.join(map(str, given))!r}" if is_sql else ""
+            raise wrong_argument(called, argument, given, _EXPECTED_FIELDS + hint)
+    raise wrong_argument(called, argument, item, _EXPECTED_FIELDS)
+
+
+def _fields_in_sql(called: str, name: str, sql: str) -> list[Field]:
+    try:
+        parsed: StructType = higher("parse_type")(f"struct<{sql}>")
+        reason = "" if parsed.fields else "it is empty"
+    except InvalidInputError as error:
+        reason = str(error).partition(": ")[2]
+    if not reason:
+        return list(parsed.fields)
+    hint = "; Schema.from_json(text) reads JSON" if sql.lstrip().startswith("{") else ""
+    if sql.lstrip().lower().startswith("create "):
+        hint = "; deltalog.sql(statement) runs CREATE TABLE"
+    raise InvalidInputError(
+        f"cannot read the {name} {sql!r} of {called}: expected names and types, such as "
+        f"'id long, name string'{hint} ({reason})"
+    )
+
+
+def _type_in_sql(sql: str) -> DataType:
+    """Return the type that SQL calls so. The parser is only loaded for types in brackets."""
+    word = sql.strip().lower()
+    row = primitive_in_sql(word)
+    try:
+        if row is not None or word.isidentifier():
+            return named_type(word if row is None else row.name)
+        parsed: DataType = higher("parse_type")(sql)
+    except InvalidInputError:
+        if "<" in sql:  # the parser's error names the part that is no type
+            raise
+        raise _unknown_type(sql) from None
+    return parsed
 
 
 def _unknown_type(value: object) -> InvalidInputError:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, cast
 
 import pyarrow.types as pt
 
-from deltalog._util.argument_types import checked_types, checks_types
+from deltalog._util.argument_types import checked_types, checks_types, kind_of
 from deltalog._util.call_errors import WrongCallError
 from deltalog._util.readable import counted
 from deltalog._util.similar_names import SimilarNames, similar_argument
@@ -528,6 +528,12 @@ def sql(statement: str, parameters: Parameters = None, **tables: Any) -> SqlResu
         >>> deltalog.sql("SELECT max(n) AS n FROM t WHERE id < ?", [9], t=rows).to_pylist()
         [{'n': 7}]
     """
+    one = next(iter(parameters), None) if isinstance(parameters, list | tuple) else parameters
+    if hasattr(one, "table_uri") or hasattr(one, "__arrow_c_stream__"):
+        raise InvalidInputError(
+            f"cannot use {kind_of(one)} as parameters: pass each table by its name in the "
+            "statement, as in sql(statement, t=table)"
+        )
     given = tables.get("tables")
     if isinstance(given, dict) and not all(isinstance(part, list) for part in given.values()):
         raise InvalidInputError(

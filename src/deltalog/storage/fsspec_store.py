@@ -103,6 +103,13 @@ def _no_location(given: Any) -> InvalidInputError:
     kind, advice = type(given), ""
     if kind.__module__.partition(".")[0] == "deltalake" and kind.__name__ == "DeltaTable":
         advice = " of deltalake; pass its table_uri, and the storage_options"
+    elif isinstance(given, type):
+        return InvalidInputError(
+            f"cannot open a table: found the class {given.__name__}; pass an object, such as "
+            f"{given.__name__}(location), or the location"
+        )
+    elif kind.__name__ in {"TableTransaction", "TransactionTable"}:
+        advice = "; use the methods of the transaction, such as tx.append(data)"
     elif hasattr(given, "table_uri"):
         advice = "; the table is open: pass its table_uri"
     elif hasattr(given, "columns"):

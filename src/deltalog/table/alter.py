@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any, Final
 from deltalog._util.argument_types import checks_types
 from deltalog._util.paths import KEYS_DIRECTORY
 from deltalog._util.similar_names import SimilarNames, suggests_arguments
-from deltalog.errors import InvalidInputError
 from deltalog.log.branches import branch_of
 from deltalog.operations import alter
 from deltalog.operations.alter.drop_feature import drop_feature
 from deltalog.operations.arguments import as_constraints
 from deltalog.operations.operation import CustomOperation, Operation
-from deltalog.schema import DataType, Field
+from deltalog.schema import DataType, Field, as_fields
 from deltalog.transaction.properties import CommitOptions
 
 if TYPE_CHECKING:
@@ -95,7 +94,7 @@ class TableAlterer(SimilarNames):
 
     def add_columns(
         self,
-        fields: Field | Sequence[Field],
+        fields: Field | Sequence[Field | tuple[str, Any]] | Mapping[str, Any] | str,
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
         *,
@@ -105,17 +104,13 @@ class TableAlterer(SimilarNames):
         """Add nullable columns; existing rows have NULL in them.
 
         Args:
-            fields: a field or a list of fields. For a struct that already exists, its missing
+            fields: a field or a list of fields; a dictionary, name to type; or a string as in SQL,
+                such as `size BIGINT, note STRING`. For a struct that already exists, its missing
                 fields are added.
             parent: path of the struct to which the fields are added; empty means the table.
             where: position of the new columns: `first`, `last` or `("after", name)`.
         """
-        wanted = [fields] if isinstance(fields, Field) else list(fields)
-        if not all(isinstance(field, Field) for field in wanted):
-            raise InvalidInputError(
-                f"cannot add {fields!r}: expected a Field or a list of them, such as "
-                "Field('name', 'string')"
-            )
+        wanted = as_fields("DeltaTable.alter.add_columns", "fields", fields)
         self._do(
             alter.AddColumns(wanted, parent=parent, where=where, extends_structs=True),
             commit_properties,

@@ -10,6 +10,7 @@ from deltalog._util.readable import counted
 from deltalog._util.similar_names import suggests_arguments
 from deltalog.errors import BranchExistsError, InvalidInputError
 from deltalog.operations import arguments
+from deltalog.schema.columns import find_field, naming_the_attempt
 from deltalog.table.inspect.display import ShownList, as_facts
 from deltalog.table.reading import ReadableTable
 
@@ -376,6 +377,10 @@ class ChangeableTable(ReadableTable):
         )
         options = commit_options(commit_properties, post_commithook_properties)
         key = self._upsert_key(upsert=upsert)
+        arguments.check_key(key, self.schema())
+        with naming_the_attempt("upsert rows of", self.table_uri):
+            for name in key:
+                find_field(self.schema(), (name,))
         return Appender(self, window, writer_properties=writer_properties, options=options, key=key)
 
     def _upsert_key(self, *, upsert: bool | str | Sequence[str]) -> Sequence[str]:
@@ -611,6 +616,7 @@ class ChangeableTable(ReadableTable):
         from deltalog.operations.merge import upsert
         from deltalog.table.merge import TableMerger, check_source
 
+        arguments.check_key(key, self.schema())
         data = check_source(data, self.schema())
         operation = upsert(data, key, null_safe=null_safe, merge_schema=merge_schema)
         merger = TableMerger(self, operation, commit_properties=commit_properties)

@@ -183,7 +183,7 @@ class DeltaTable(MaintainableTable, metaclass=_NamesOfTheClass):
     def create(  # noqa: PLR0913, PLR0917  # deltalake's parameters, and more
         cls,
         table_uri: str | PurePath | Store | NamedTable,
-        schema: Schema | Sequence[Field] | Any,
+        schema: Schema | Sequence[Field | tuple[str, Any]] | Mapping[str, Any] | str | Any,
         mode: Literal["error", "append", "overwrite", "ignore"] = "error",
         partition_by: Sequence[str] | str | None = None,
         name: str | None = None,
@@ -204,7 +204,9 @@ class DeltaTable(MaintainableTable, metaclass=_NamesOfTheClass):
         Args:
             table_uri: location of the new table.
             schema: a `Schema`, a list of fields, or an Arrow schema of any library. Field metadata
-                declares comments, defaults, generated columns and identity columns.
+                declares comments, defaults, generated columns and identity columns. Short forms
+                are a dictionary, name to type, and a string as in SQL, such as
+                `id BIGINT NOT NULL, name STRING`.
             mode: what to do if the table already exists: `error` raises, `ignore` opens the table,
                 and `overwrite` replaces its schema, properties and rows.
             partition_by: partition columns.
@@ -230,6 +232,7 @@ class DeltaTable(MaintainableTable, metaclass=_NamesOfTheClass):
         from deltalog.operations.create import as_schema
         from deltalog.table.creating import TableDefinition, TablePlace, create_table
 
+        arguments.check_location_first(table_uri, schema)
         if constraints:
             constraints = arguments.as_constraints(constraints, as_schema(schema).names)
         place = TablePlace.of(table_uri, storage_options, filesystem)

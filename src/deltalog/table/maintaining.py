@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from deltalog._util.argument_types import checks_types
 from deltalog._util.cards import Progress
@@ -296,17 +296,26 @@ class MaintainableTable(ChangeableTable):
         )
         return type(self).from_context(context, self._engine)
 
-    def generate(self) -> None:
+    def generate(
+        self, mode: Literal["symlink_format_manifest"] = "symlink_format_manifest"
+    ) -> None:
         """Write symlink manifests of the version that this object shows.
 
         The manifests list the live files, for engines that read Parquet but not Delta. Commits do
         not update the manifests.
+
+        Args:
+            mode: the format of the manifests, as in Delta Spark; there is only one.
 
         Raises:
             InvalidInputError: files have deletion vectors.
         """
         from deltalog.operations.generate import generate_symlink_manifest
 
+        if mode != "symlink_format_manifest":
+            raise InvalidInputError(
+                f"cannot generate {mode!r} of {self.table_uri}: expected 'symlink_format_manifest'"
+            )
         check_main(
             self._snapshot.store,
             "write manifests of",

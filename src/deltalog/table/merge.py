@@ -25,6 +25,7 @@ from deltalog.operations.arguments import check_constants
 from deltalog.operations.changes.merge.source import MergeSource
 from deltalog.operations.changes.request import Action, Clause, When
 from deltalog.operations.execute import explain
+from deltalog.schema.columns import naming_the_attempt
 from deltalog.table.inspect.display import ShownText
 
 if TYPE_CHECKING:
@@ -255,7 +256,8 @@ class TableMerger(SimilarNames, RunsOnce):
     def explain(self) -> str:
         """Return the plan of the merge: keys, conditions, and the files that it would read."""
         self._is_tried = True
-        plan = explain(self._with_rows(), self._target.snapshot, self._target.engine)
+        with naming_the_attempt("explain a merge into", self._target.snapshot.store.root):
+            plan = explain(self._with_rows(), self._target.snapshot, self._target.engine)
         return ShownText(plan)
 
     def _with_rows(self) -> Merge:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 import pyarrow as pa
 
-from deltalog._util.argument_types import kind_of
+from deltalog._util.argument_types import kind_of, wrong_argument
 from deltalog._util.similar_names import suggests_arguments
 from deltalog.errors import InvalidInputError
 
@@ -95,7 +95,7 @@ class CommitProperties:
         metadata, transactions = self.custom_metadata, self.app_transactions
         for name in ("max_commit_retries", "max_retries"):
             most: object = getattr(self, name)
-            if most is not None and (not isinstance(most, int) or most < 0):
+            if most is not None and not _is_version(most):
                 raise InvalidInputError(f"{name}: expected a number from 0, found {most!r}")
         if not isinstance(metadata, Mapping | None):
             raise InvalidInputError(f"custom_metadata: expected a dictionary, found {metadata!r}")
@@ -170,6 +170,14 @@ class PostCommitHookProperties:
     cleanup_expired_logs: bool | None = None
     write_checksum: bool = True
     auto_compact: bool | None = None
+
+    def __post_init__(self) -> None:
+        """Raise for values of another type, such as `"no"`, which Python takes as true."""
+        for one in fields(self):
+            value = getattr(self, one.name)
+            if value is not None and not isinstance(value, bool):
+                expected = "True, False or None" if one.default is None else "True or False"
+                raise wrong_argument("PostCommitHookProperties", one.name, value, expected)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

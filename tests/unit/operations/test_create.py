@@ -96,7 +96,7 @@ def test_a_table_is_made_of_a_schema(schema: Any) -> None:
 
 def test_no_schema_is_refused() -> None:
     with pytest.raises(InvalidInputError, match="as a schema"):
-        DeltaTable.create(DictStore(), "id long")
+        DeltaTable.create(DictStore(), 5)
 
 
 @pytest.mark.protocol("META-08")

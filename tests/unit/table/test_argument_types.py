@@ -109,6 +109,7 @@ TABLE: Mapping[str, Mapping[str, Any]] = {
     "remove_domain_metadata": {"domain": "a"},
     "vacuum": {},
     "vacuum_report": {},
+    "generate": {},
     "restore": {"target": 0},
     "repair": {},
     "clone": {"target": "clone"},

@@ -275,6 +275,7 @@ def test_a_file_that_a_vacuum_deleted(table: DeltaTable, read: Any) -> None:
 
 
 NO_CATALOG: Any = None  # the arguments are refused before it is used
+NO_TRANSACTIONS: Any = CatalogTransactions.__new__(CatalogTransactions)
 CATALOG_BRANCH: Any = CatalogBranch(NO_CATALOG, "n", {("s", "t"): NO_CATALOG})
 
 
@@ -291,8 +292,8 @@ def convert_one_file(table: DeltaTable) -> None:
             "expected a dictionary of strings",
         ),
         (lambda table: deltalog.connect(table.table_uri), "a dictionary, name to table"),
-        (lambda _: DeltaTable.create("x", {"id": "int"}), r"Field\('id', 'long'\)"),
-        (lambda _: DeltaTable.create("x", "id int"), "CREATE TABLE"),
+        (lambda _: DeltaTable.create("x", 5), r"Field\('id', 'long'\)"),
+        (lambda _: DeltaTable.create("x", 5), "CREATE TABLE"),
         (lambda _: Field("name", "varchar(20)"), r"did you mean 'string'\?$"),
         (lambda table: table.scan(predicate=pl.col("id") > 1), r"to_polars\(lazy=True\)$"),
         (lambda table: table.scan(predicate=lambda row: row["id"] > 1), r"deltalog\.col\("),
@@ -304,7 +305,7 @@ def convert_one_file(table: DeltaTable) -> None:
         (lambda table: table.branch("b").publish([True]), "a list of checks"),
         (lambda _: deltalog.sql("SELECT * FROM t@nightly"), "`table@nightly`"),
         (
-            lambda _: CatalogTransactions.branch(NO_CATALOG, "s.orders", "n"),
+            lambda _: NO_TRANSACTIONS.branch("s.orders", "n"),
             "expected a list of names",
         ),
         (lambda _: CATALOG_BRANCH.publish(["id > 0"]), r"\{'schema.table': \['id > 0'\]\}"),

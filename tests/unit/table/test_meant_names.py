@@ -94,7 +94,7 @@ def test_attributes(names: dict[str, Any], name: str, hint: str) -> None:
     ("call", "message"),
     [
         ("t.appender(['id'])", r"^DeltaTable\.appender\(\) takes no positional .*upsert=…"),
-        ("t.generate('symlink')", r"^DeltaTable\.generate\(\) takes no positional .*, found 1$"),
+        ("t.create_checkpoint(1)", r"^DeltaTable\.create_checkpoint\(\) takes no .*, found 1$"),
         (
             "t.to_duckdb(1, [], '', 4)",
             r"^DeltaTable\.to_duckdb\(\) takes 3 .*, found 4; write the names: parameters=…$",

@@ -174,7 +174,7 @@ SERIES: Any = pd.Series([1])
                 ("V", "not in", ["x", {"x": 1}]),
             )
         ),
-        (lambda t: t.alter.add_columns("x long"), "expected a Field"),
+        (lambda t: t.alter.add_columns(5), "expected a Field"),
         (lambda t: t.alter.add_constraint("id > 1"), "expected a dictionary"),
         (lambda t: t.alter.move_column("id", "up"), "expected 'first', 'last' or"),
         (lambda t: t.commit("written"), "expected WrittenFiles"),

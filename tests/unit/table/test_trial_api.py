@@ -102,7 +102,7 @@ def test_a_table_is_no_context_manager(table: DeltaTable) -> None:
             "found a Field of deltalake",
         ),
         (lambda t: t.alter.add_columns([_foreign_field()]), "a Field of deltalake"),
-        (lambda _: Field("x", "int"), "cannot make a type of 'int': did you mean 'integer'"),
+        (lambda _: Field("x", "int64"), "cannot make a type of 'int64': did you mean 'long'"),
         (lambda _: _any(Field)("x", 5), "5, an int: expected a type"),
         (lambda _: _any(FileCatalog("/tmp")).list_tables("s"), r"here \('s',\)"),  # noqa: S108  # not read
         (

@@ -19,6 +19,7 @@ from deltalog._util.cards import card, plain
 from deltalog._util.escaping import name_key
 from deltalog._util.kernels import compute
 from deltalog._util.paths import canonical_path, decode_path
+from deltalog._util.similar_names import suggests_arguments
 from deltalog.data.scan.plan import check_rows_readable, descriptor_of, make_task, some_rows
 from deltalog.data.scan.reader import ScanTask, read_tasks
 from deltalog.data.scan.rows import Rows
@@ -71,6 +72,7 @@ _MEANT: Final = {
 
 
 @checks_types
+@suggests_arguments
 @dataclass(frozen=True)
 class Changes(Rows):
     """The changes of a range of versions; no data is read until rows are requested.

@@ -33,6 +33,7 @@ from deltalog._util.kernels import FALSE, compute, pc
 from deltalog._util.lazy_names import higher
 from deltalog._util.paths import check_confined, decode_path
 from deltalog._util.readable import counted
+from deltalog._util.similar_names import suggests_arguments
 from deltalog.data.scan.prune import Pruned, files_in_turn, prune
 from deltalog.data.scan.reader import ScanTask, read_tasks
 from deltalog.data.scan.rows import Rows
@@ -104,6 +105,7 @@ _MEANT: Final = {
 
 
 @checks_types
+@suggests_arguments
 @dataclass(frozen=True)
 class Scan(Rows):
     """A lazy read of one snapshot; no data is read until a result is requested.

@@ -15,7 +15,12 @@ import pyarrow as pa
 
 from deltalog._util.argument_types import wrong_argument
 from deltalog._util.cached import cached_property, name_methods_after
-from deltalog._util.similar_names import NoSequence, SimilarNames
+from deltalog._util.similar_names import (
+    NoSequence,
+    SimilarNames,
+    check_passed_on,
+    suggests_arguments,
+)
 from deltalog.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -61,6 +66,7 @@ _MEANT: Final = {
 """What to use instead of names of other libraries."""
 
 
+@suggests_arguments
 class Rows(SimilarNames, NoSequence):
     """Base class of results that can be read any number of times.
 
@@ -115,7 +121,7 @@ class Rows(SimilarNames, NoSequence):
             options: options of `pyarrow.Table.to_pandas`.
         """
         require_library("pandas")
-
+        check_frame_options(self, options)
         return to_frame(self.to_table(), dtype_backend, **options)
 
     def to_polars(self) -> pl.DataFrame:
@@ -244,6 +250,17 @@ _NULLABLE: Final = {
     pa.large_string(): "StringDtype",
 }
 """Arrow type → the masked (nullable) dtype of pandas."""
+
+
+def check_frame_options(rows: Any, options: Mapping[str, Any]) -> None:
+    """Raise for an option of `rows.to_pandas` that pyarrow does not have.
+
+    Raises:
+        WrongCallError: there is no such option; the message names what is meant.
+    """
+    if options:
+        kind = type(rows)
+        check_passed_on(kind, kind.to_pandas, options, pa.Table.to_pandas)
 
 
 def to_frame(

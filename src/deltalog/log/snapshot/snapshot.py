@@ -13,10 +13,11 @@ from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn, TypeVar
 from urllib.parse import unquote
 
 from deltalog._util.cached import cached_property
+from deltalog._util.call_errors import WrongCallError
 from deltalog._util.json import loads
 from deltalog._util.paths import LOG_DIRECTORY
 from deltalog.errors import (
@@ -98,6 +99,16 @@ class Snapshot:
         self.metadata: Metadata = metadata
         self._state = state
         self._knows_file_time = True
+
+    if not TYPE_CHECKING:  # type checkers must report this use
+
+        def __call__(self, *_: object, **__: object) -> NoReturn:
+            """Raise an error for `table.snapshot()`, which is a method in other libraries."""
+            __tracebackhide__ = True  # IPython does not show this frame
+            raise WrongCallError(
+                "the snapshot of a table is an attribute: write table.snapshot without brackets, "
+                "or table.scan() to read rows"
+            )
 
     @property
     def store(self) -> Store:

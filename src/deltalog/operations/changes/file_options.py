@@ -42,7 +42,7 @@ class FileOptions:
         """Raise for invalid values, which would otherwise fail in the middle of a write."""
         rows: object = self.max_rows_per_file
         size: object = self.target_file_size_bytes
-        writer = self.writer_properties
+        writer: object = self.writer_properties
         if size is not None and (not isinstance(size, int) or not 1 <= size <= MAX_LONG):
             raise InvalidInputError(
                 "target_file_size: expected a number of bytes above 0 and below 2^63, found "
@@ -53,8 +53,10 @@ class FileOptions:
                 f"max_rows_per_file: expected a number of rows above 0, found {rows!r}"
             )
         if not isinstance(writer, WriterProperties | None):
+            is_value = isinstance(writer, list | tuple | dict)
+            hint = "; pass values for ? or :name as parameters=…" if is_value else ""
             raise InvalidInputError(
-                f"writer_properties: expected WriterProperties(…), found {kind_of(writer)}"
+                f"writer_properties: expected WriterProperties(…), found {kind_of(writer)}{hint}"
             )
 
     def spec_for(self, transaction: PendingTransaction, *, data_change: bool = True) -> WriteSpec:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deltalog import expressions
 from deltalog._util.escaping import name_key
+from deltalog._util.similar_names import similar_to
 from deltalog.errors import InvalidInputError
 from deltalog.protocol.actions.properties import TableProperties
 from deltalog.protocol.column_mapping import Mode, field_id, physical_name, physical_name_by_id
@@ -203,7 +204,8 @@ def check_formats(properties: TableProperties, before: TableProperties | None) -
     """Raise for metadata formats that are newly enabled, but cannot be written.
 
     Raises:
-        InvalidInputError: Hudi is requested, or Iceberg without Iceberg compatibility.
+        InvalidInputError: Hudi or an unknown format is requested, or Iceberg without Iceberg
+            compatibility.
     """
     formats = properties.universal_format_enabled_formats
     known = () if before is None else before.universal_format_enabled_formats
@@ -211,6 +213,11 @@ def check_formats(properties: TableProperties, before: TableProperties | None) -
         raise InvalidInputError(
             "cannot write Hudi metadata: expected iceberg or nothing in "
             "delta.universalFormat.enabledFormats; use an engine that writes Hudi"
+        )
+    if unknown := [one for one in formats if one not in {"iceberg", "hudi", *known}]:
+        raise InvalidInputError(
+            f"cannot write metadata in the format {unknown[0]!r}: expected iceberg or nothing in "
+            f"delta.universalFormat.enabledFormats{similar_to(unknown[0], ['iceberg'])}"
         )
     is_compatible = bool(enabled_versions(properties))
     was_compatible = before is not None and bool(enabled_versions(before))

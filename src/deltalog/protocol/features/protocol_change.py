@@ -115,7 +115,10 @@ def without_feature(protocol: Protocol, name: str) -> Protocol:
         spelled: kind for spelled, kind in features.items() if canonical_name(spelled) != dropped
     }
     if len(left) == len(features):
-        raise InvalidInputError(f"cannot drop table feature {name!r}: the table does not have it")
+        known = f"it has {', '.join(sorted(features))}" if features else "it has none"
+        raise InvalidInputError(
+            f"cannot drop table feature {name!r}: the table does not have it; {known}"
+        )
     for spelled in left:
         feature = find_feature(spelled)
         if feature is not None and dropped in feature.requires:
@@ -217,10 +220,14 @@ def _version(configuration: Mapping[str, str], key: str, default: int, highest: 
 def _requested(name: str) -> str:
     found = requested_name(name)
     if found is None:
-        without = requested_name(name.replace("_", ""))
-        hint = f": did you mean {without!r}?" if without else similar_to(name, FEATURES)
-        raise InvalidInputError(f"there is no table feature {name!r}{hint}")
+        raise InvalidInputError(f"there is no table feature {name!r}{similar_feature(name)}")
     return found
+
+
+def similar_feature(name: str) -> str:
+    """Return `: did you mean 'x'?` for the name of an unknown feature; empty if none is similar."""
+    without = requested_name(name.replace("_", ""))
+    return f": did you mean {without!r}?" if without else similar_to(name, FEATURES)
 
 
 def _closure(name: str) -> list[str]:

@@ -286,6 +286,12 @@ def warn_of_no_effect(asked: Mapping[str, str], made: Protocol, current: Mapping
             logger.warning(
                 "the table property %r is stored, but has no effect: did you mean %r?", key, known
             )
+        if key.lower().startswith("spark.databricks."):
+            logger.warning(
+                "the table property %r is stored, but has no effect: it is a setting of a Spark "
+                "session; table properties begin with delta.",
+                key,
+            )
         reached = {
             MIN_READER_VERSION: made.min_reader_version,
             MIN_WRITER_VERSION: made.min_writer_version,

@@ -95,7 +95,8 @@ def check_droppable(current: TableConfiguration, feature: str) -> Droppable:
             requires it, or it cannot be dropped at all.
     """
     if find_feature(feature) is None:
-        raise InvalidInputError(f"cannot drop {feature!r}: there is no such table feature")
+        hint = protocol_change.similar_feature(feature)
+        raise InvalidInputError(f"cannot drop {feature!r}: there is no such table feature{hint}")
     protocol_change.without_feature(current.protocol, feature)
     found = DROPPABLE.get(canonical_name(feature))
     if found is None:

@@ -13,6 +13,8 @@ from __future__ import annotations
 from deltalog.schema.primitives.row import Bounds, Family, Primitive, ValueCodec
 from deltalog.schema.primitives.table import (
     PRIMITIVES,
+    exact_type_of_python,
+    is_arrow_type,
     primitive_in_sql,
     primitive_named,
     primitive_of_arrow,
@@ -26,6 +28,8 @@ __all__ = [
     "Family",
     "Primitive",
     "ValueCodec",
+    "exact_type_of_python",
+    "is_arrow_type",
     "primitive_in_sql",
     "primitive_named",
     "primitive_of_arrow",

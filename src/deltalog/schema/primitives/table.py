@@ -295,6 +295,9 @@ _OF_PYTHON: Final = {
     dt.datetime: "timestamp",
     decimal.Decimal: "decimal(38,18)",
 }
+# The classes whose values all have exactly one type. An int may be longer than a long, and a
+# datetime may or may not have a time zone.
+_EXACT: Final = frozenset({bool, float, str, bytes, dt.date})
 _OF_NAMES: Final = {kind.__name__.lower(): name for kind, name in _OF_PYTHON.items()}
 # Names of types that neither Arrow nor SQL has → the suggested type.
 _OTHERS: Final = {
@@ -314,6 +317,16 @@ _MOST_DIGITS: Final = 38
 
 # The type stubs of pyarrow accept only constant arguments.
 _arrow_type: Any = pa.type_for_alias
+
+
+def exact_type_of_python(kind: object) -> str | None:
+    """Return the type of a class of Python whose values have exactly one type; None for others."""
+    return _OF_PYTHON[kind] if isinstance(kind, type) and kind in _EXACT else None
+
+
+def is_arrow_type(value: object) -> bool:
+    """Whether a value is a data type of pyarrow."""
+    return isinstance(value, pa.DataType)
 
 
 def unknown_type(value: object, nested: str | None = None) -> InvalidInputError:

@@ -23,7 +23,7 @@ from deltalog._util.clock import Clock, Moment, SystemClock
 from deltalog._util.json import dumps, loads
 from deltalog._util.kernels import compute
 from deltalog._util.readable import FILE, counted
-from deltalog._util.similar_names import SimilarNames
+from deltalog._util.similar_names import SimilarNames, suggests_arguments
 from deltalog._util.small_arrays import small_scalar
 from deltalog.data.scan.changes import open_changes
 from deltalog.data.scan.plan import TASK_COLUMNS, check_rows_readable, make_task, make_tasks
@@ -623,6 +623,7 @@ class Steps(Iterator[StepT]):
             )
 
 
+@suggests_arguments
 @dataclass(frozen=True, eq=False)
 class Step(Rows):
     """One batch of rows of a followed table; no data is read until the rows are requested.

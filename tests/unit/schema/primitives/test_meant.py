@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
+from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import deltalake
 import numpy as np
@@ -14,39 +16,143 @@ import pyarrow as pa
 import pytest
 
 import deltalog
-from deltalog import DeltaTable
-from deltalog.errors import InvalidInputError
-from deltalog.schema import ArrayType, Field, PrimitiveType, Schema, as_type
+from deltalog import DeltaTable, col
+from deltalog.errors import InvalidInputError, InvalidMetadataError
+from deltalog.expressions.nodes import Cast
+from deltalog.schema import (
+    ArrayType,
+    DataType,
+    Field,
+    MapType,
+    PrimitiveType,
+    Schema,
+    StructType,
+    VariantType,
+    as_type,
+)
+from deltalog.schema.types import INTEGER, LONG, STRING, UnknownType
+
+
+@pytest.mark.parametrize(
+    ("value", "found"),
+    [
+        ("INT", INTEGER),
+        (" bigint ", LONG),
+        ("Long", LONG),
+        ("bool", PrimitiveType("boolean")),
+        ("DECIMAL(10, 2)", PrimitiveType("decimal(10,2)")),
+        ("NUMERIC(4,1)", PrimitiveType("decimal(4,1)")),
+        ("decimal(12)", PrimitiveType("decimal(12,0)")),
+        ("TIMESTAMP_NTZ", PrimitiveType("timestamp_ntz")),
+        ("Timestamp_LTZ", PrimitiveType("timestamp")),
+        ("ARRAY<INT>", ArrayType("integer")),
+        ("map<string, array<bigint>>", MapType("string", ArrayType("long"))),
+        (
+            "STRUCT<a: INT NOT NULL, b STRING>",
+            StructType([Field("a", "integer", nullable=False), Field("b", "string")]),
+        ),
+        ("VARIANT", VariantType()),
+        (pa.int64(), LONG),
+        (pa.decimal128(10, 2), PrimitiveType("decimal(10,2)")),
+        (pa.list_(pa.int32()), ArrayType("integer")),
+        (str, STRING),
+        (bool, PrimitiveType("boolean")),
+        (float, PrimitiveType("double")),
+        (bytes, PrimitiveType("binary")),
+        (dt.date, PrimitiveType("date")),
+    ],
+)
+def test_types_in_the_spellings_of_sql_arrow_and_python(value: Any, found: DataType) -> None:
+    assert as_type(value) == Field("a", value).type == found
+    assert ArrayType(value).element_type == MapType("string", value).value_type == found
+    assert isinstance(cast := col("a").cast(value), Cast)
+    assert cast.to == found
+    assert as_type(value).to_json() == found.to_json()  # the protocol's name
+
+
+def test_a_log_has_only_the_names_of_the_protocol() -> None:
+    for name in ("INT", "bigint", "array<int>", "VARIANT"):
+        column = f'{{"name":"a","type":"{name}","nullable":true}}'
+        text = f'{{"type":"struct","fields":[{column}]}}'
+        assert Schema.from_json(text).fields[0].type == UnknownType(name)
+    with pytest.raises(InvalidMetadataError):
+        Schema.from_json('{"type":"struct","fields":[{"name":"a","type":"decimal(50,2)"}]}')
+    with pytest.raises(InvalidInputError, match="did you mean 'integer'"):
+        PrimitiveType("INT")
+
+
+def test_a_wrong_part_of_a_nested_type_is_named() -> None:
+    with pytest.raises(InvalidInputError, match=r"'array<strnig>'.*did you mean 'string'"):
+        Field("a", "array<strnig>")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        [("id", "long"), ("name", str)],
+        [("id", "BIGINT"), Field("name", "string")],
+        {"id": pa.int64(), "name": "string"},
+        "id BIGINT, name STRING",
+        "id: long, name: string",
+    ],
+)
+def test_short_forms_of_a_schema(given: Any, tmp_path: Path) -> None:
+    table = DeltaTable.create(tmp_path, given)
+    expected = Schema([Field("id", "long"), Field("name", "string")])
+    assert table.schema() == expected
+    other = DeltaTable.create(tmp_path / "other", {"first": "int"})
+    other.alter.add_columns(given)
+    assert other.schema().fields[1:] == expected.fields
+
+
+def test_a_schema_in_sql_has_comments_and_not_null(tmp_path: Path) -> None:
+    table = DeltaTable.create(tmp_path, "id BIGINT NOT NULL COMMENT 'key', tags ARRAY<STRING>")
+    field = Field("id", "long", nullable=False).comment("key")
+    assert table.schema() == Schema([field, Field("tags", ArrayType("string"))])
+
+
+@pytest.mark.parametrize(
+    ("given", "hint"),
+    [
+        (["id long", "x int"], "pass one string, 'id long, x int'"),
+        (("id", "long"), r"pairs, such as .*\[\('id', 'long'\)\]"),
+        ([("id", "long", False)], "a list of fields or pairs"),
+        ('{"type":"struct"}', r"Schema\.from_json\(text\) reads JSON"),
+        ("CREATE TABLE t (id INT)", r"deltalog\.sql\(statement\) runs CREATE TABLE"),
+        ("orders", "expected names and types, such as 'id long, name string'"),
+        ("", "it is empty"),
+        ([("id", "strnig")], "did you mean 'string'"),
+    ],
+)
+def test_what_is_no_schema(given: Any, hint: str) -> None:
+    with pytest.raises(InvalidInputError, match=hint):
+        DeltaTable.create("memory://no-schema", given)
+    table = DeltaTable.create(f"memory://no-schema-{uuid4()}", {"first": "int"})
+    with pytest.raises(InvalidInputError, match=hint):
+        table.alter.add_columns(given)
+
+
+@pytest.mark.parametrize("given", [[Field("id", "long")], {"id": "long"}, "id long"])
+def test_location_and_schema_in_the_wrong_order(given: Any) -> None:
+    with pytest.raises(InvalidInputError, match=r"comes before .*create\('new', schema\)$"):
+        DeltaTable.create(given, "new")
 
 
 @pytest.mark.parametrize(
     ("value", "meant"),
     [
         (int, "long"),
-        (float, "double"),
-        (str, "string"),
-        (bool, "boolean"),
-        (bytes, "binary"),
-        (dt.date, "date"),
         (dt.datetime, "timestamp"),
         (decimal.Decimal, "decimal(38,18)"),
         ("int64", "long"),
         ("int32", "integer"),
         ("float64", "double"),
         ("str", "string"),
-        ("bool", "boolean"),
-        ("BIGINT", "long"),
         ("object", "string"),
         ("strnig", "string"),
         ("timestamp[us]", "timestamp_ntz"),
-        (pa.int64(), "long"),
-        (pa.decimal128(10, 2), "decimal(10,2)"),
-        ("INT", "integer"),
         ("VARCHAR(10)", "string"),
         ("character varying(10)", "string"),
-        ("DECIMAL(10, 2)", "decimal(10,2)"),
-        ("NUMERIC(4,1)", "decimal(4,1)"),
-        ("decimal(12)", "decimal(12,0)"),
         ("DOUBLE PRECISION", "double"),
         ("datetime64[us]", "timestamp"),
         ("timestamp[us, tz=UTC]", "timestamp"),
@@ -71,11 +177,6 @@ def test_what_is_no_type_names_the_one_that_is_meant(value: Any, meant: str) -> 
 @pytest.mark.parametrize(
     ("value", "call"),
     [
-        ("ARRAY<INT>", "ArrayType('integer')"),
-        ("map<string, array<bigint>>", "MapType('string', ArrayType('long'))"),
-        ("STRUCT<a: INT, b: STRING>", "StructType([Field('a', 'integer'), Field('b', 'string')])"),
-        ("VARIANT", "VariantType()"),
-        (pa.list_(pa.int32()), "ArrayType('integer')"),
         (pl.List(pl.Int64), "ArrayType('long')"),
         (pl.Struct({"a": pl.String}), "StructType([Field('a', 'string')])"),
     ],
@@ -90,8 +191,9 @@ def test_a_nested_type_of_another_language_is_the_call_that_makes_it(value: Any,
 def test_name_and_type_in_the_wrong_order() -> None:
     with pytest.raises(InvalidInputError, match=r"name comes first: Field\('id', 'long'\)$"):
         Field("long", "id")
+    assert Field("date", "bigint").type == LONG
     with pytest.raises(InvalidInputError, match=r"did you mean 'long'\?$"):
-        Field("date", "bigint")
+        Field("date", "int64")
 
 
 @pytest.mark.parametrize("given", [{"id": "long"}, "id long", pa.schema([("id", pa.int64())])])
