@@ -41,7 +41,7 @@ _ADVICE: Final[tuple[tuple[str, Replacement], ...]] = (
     (r"pass the new partition columns as partition_by.*", "name them with --partition-by"),
     (r"write_deltalake or DeltaTable\.create makes a table", "deltalog write makes a table"),
     (r"write_deltalake makes a new table", "deltalog write makes a new table"),
-    (r"convert_to_deltalake converts", "deltalog convert converts"),
+    (r"convert_to_deltalake (?:or `deltalog convert` )?converts", "deltalog convert converts"),
     (r"; DeltaTable\.create creates an empty table.*", ""),
     (r"source_format='iceberg' \(in SQL: [^)]*\)", "the SQL statement CONVERT TO DELTA"),
     # read
