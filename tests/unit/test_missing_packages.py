@@ -66,6 +66,7 @@ def run(code: str, *hidden: str, arguments: tuple[str, ...] = ()) -> tuple[int, 
         ("from deltalog.sharing import SharingClient", "deltalog[sharing]"),
         ("import deltalog.sharing.server", "deltalog[sharing]"),
         ("deltalog.convert_to_deltalake('iceberg')", "deltalog[iceberg]"),
+        ("import deltalog.iceberg", "deltalog[iceberg]"),
     ],
 )
 def test_the_error_names_the_extra(code: str, extra: str, tmp_path: Path) -> None:
