@@ -39,6 +39,13 @@ _MOMENTS: Final = frozenset({"created_ms", "expires_ms"})
 """Fields that are a time and not a duration."""
 _INNER_TABLE: Final = '<table style="margin:0">'
 _INNER_ROW: Final = '<tr style="background:transparent">'
+# A shade at the right edge of a card that is wider than its place, because many browsers hide the
+# scroll bar. Its width is 0 if the content fits.
+_MORE: Final = (
+    '<span style="position:sticky;right:0;flex:none;margin-left:-1.2em;pointer-events:none;'
+    "width:clamp(0px,(100% - 100cqw)*999,1.2em);"
+    'background:linear-gradient(to left,rgba(127,127,127,.5),transparent)"></span>'
+)
 _SHEET: Final = "color:inherit;background:transparent;color-scheme:light dark"
 
 
@@ -51,7 +58,11 @@ class CardPiece(str):
 def card(title: str, *pieces: CardPiece) -> str:
     """Return a card with pieces below a title; an empty title is omitted."""
     head = f"<strong>{escape(printable(title))}</strong>" if title else ""
-    return f'<div style="{_SHEET};overflow-x:auto">{head}{"".join(pieces)}</div>'
+    content = f'<div style="flex:auto">{head}{"".join(pieces)}</div>'
+    return (
+        f'<div style="{_SHEET};overflow-x:auto;container-type:inline-size">'
+        f'<div style="display:flex;min-width:min-content">{content}{_MORE}</div></div>'
+    )
 
 
 def grid(
