@@ -120,9 +120,9 @@ def denial(error: BaseException, path: str) -> str:
     action, place = _barrier(Path(path))
     if action == "write to" and os.access(place, os.W_OK):
         return ""
-    kind = "directory" if place.is_dir() else "file"
+    what = "the directory" if place.is_dir() else "the file"
     return (
-        f"permission denied: this user may not {action} the {kind} {str(place)!r}; change its "
+        f"permission denied: this user may not {action} {what} {str(place)!r}; change its "
         "permissions, or run as a user who may"
     )
 

@@ -115,19 +115,15 @@ def _check_owner(kind: StoreKind, options: Mapping[str, Any]) -> None:
     """Raise if an option without a prefix is one of another service, such as an account name."""
     for name in options:
         named = _OF_SERVICES.get(name.lower())
-        if named is not None and named != kind.name:
+        if named is not None and named != kind:
             raise InvalidInputError(
                 f"cannot use storage option {name!r} for {kind.name}:// locations: it is an option "
-                f"of {named}:// locations; remove it, or check the location"
+                f"of {named.name}:// locations; remove it, or check the location"
             )
 
 
 _OF_SERVICES: Final = {
-    **dict.fromkeys(
-        ("account_name", "account_key", "container_name", "sas_token", "tenant_id"), "az"
-    ),
-    **dict.fromkeys(("service_account", "service_account_path", "service_account_key"), "gs"),
-    **dict.fromkeys(("access_key_id", "secret_access_key", "session_token"), "s3"),
+    option: kind for kind in KINDS.values() for option in kind.own_options.split()
 }
 """Option without a prefix → the store kind that alone has it."""
 
