@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from multiprocessing import get_context
 from typing import Any
 
@@ -17,8 +18,11 @@ from deltalog import DeltaTable, write_deltalake
 from deltalog.errors import (
     AccessDeniedError,
     AlreadyExistsError,
+    DeltaError,
+    InvalidInputError,
     ObjectNotFoundError,
     StorageError,
+    TableNotFoundError,
     UnsafePathError,
 )
 from deltalog.storage import FsspecStore, Store, open_store
@@ -40,6 +44,8 @@ def store(emulator: Emulator) -> Store:
     return open_store(emulator.url, emulator.options)
 
 
+SCHEMA = pa.schema([("id", pa.int64())])
+ROWS = pa.table({"id": [1]}, schema=SCHEMA)
 NAMES = [
     "a b.parquet",
     "é.parquet",
@@ -383,3 +389,52 @@ def test_a_bucket_that_is_not_there(either_s3: Emulator) -> None:
         store.read("x")
     with pytest.raises(ObjectNotFoundError):
         store.put_if_absent("x", b"")
+
+
+@pytest.fixture(params=["s3fs", "obstore", "azure"])
+def nowhere(request: pytest.FixtureRequest) -> Emulator:
+    """An account with a location in a bucket or container that does not exist."""
+    found: Emulator = request.getfixturevalue(request.param)
+    scheme = found.url.partition("://")[0]
+    return replace(found, url=f"{scheme}://nowhere-at-all/t")
+
+
+def test_a_missing_bucket_is_named(nowhere: Emulator, caplog: pytest.LogCaptureFixture) -> None:
+    what = "container" if nowhere.url.startswith("az:") else "bucket"
+    with pytest.raises(DeltaError, match=f"{what}.*(does not exist|check the name)"):
+        DeltaTable(nowhere.url, storage_options=nowhere.options)
+    for mode in ("error", "append"):
+        with pytest.raises(ObjectNotFoundError, match=f"the {what} 'nowhere-at-all' does not exi"):
+            write_deltalake(nowhere.url, ROWS, mode=mode, storage_options=nowhere.options)
+    assert not [text for text in caplog.messages if "could not delete" in text]
+    with pytest.raises(ObjectNotFoundError, match=f"deltalog does not create a {what}"):
+        DeltaTable.create(nowhere.url, SCHEMA, storage_options=nowhere.options)
+
+
+def test_a_doubled_slash_is_shown(emulator: Emulator) -> None:
+    bucket = emulator.url.rpartition("/")[0]
+    write_deltalake(f"{bucket}/t", ROWS, storage_options=emulator.options)
+    with pytest.raises(TableNotFoundError, match=f"a table at {bucket}/t; remove the second slash"):
+        DeltaTable(f"{bucket}//t", storage_options=emulator.options)
+
+
+@pytest.mark.parametrize("name", ["s3fs", "azure", "gcs"])
+def test_an_endpoint_without_tls(name: str, request: pytest.FixtureRequest) -> None:
+    found: Emulator = request.getfixturevalue(name)
+    secure = {key: value.replace("http://", "https://") for key, value in found.options.items()}
+    with pytest.raises(StorageError, match="its port does not use TLS: write http://"):
+        DeltaTable(found.url, storage_options=secure)
+
+
+def test_options_of_another_store_are_refused(s3: Emulator) -> None:
+    with pytest.raises(InvalidInputError, match=r"'account_name' for s3://.* option of az://"):
+        DeltaTable(s3.url, storage_options={**s3.options, "account_name": "x"})
+    with pytest.raises(InvalidInputError, match="'aws_region': expected a string, found a number"):
+        DeltaTable(s3.url, storage_options={**s3.options, "aws_region": 5})
+
+
+def test_an_account_key_that_is_no_base64(azure: Emulator) -> None:
+    wrong = {**azure.options, "AZURE_STORAGE_ACCOUNT_KEY": "not a key"}
+    with pytest.raises(InvalidInputError, match="expected a key in base64") as caught:
+        DeltaTable(azure.url, storage_options=wrong)
+    assert "not a key" not in str(caught.value)

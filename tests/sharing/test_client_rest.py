@@ -73,6 +73,26 @@ def test_a_share_is_found(scripted: ScriptedServer) -> None:
         _client(scripted).get_share("other")
 
 
+@pytest.mark.parametrize(
+    ("status", "message", "advice"),
+    [
+        (401, "", "ask the provider of the share for a new profile"),
+        (403, "", "ask the provider of the share for access"),
+        (404, "", "check the endpoint in the profile: it is the URL of the server with its path"),
+        (404, "there is no such endpoint", "usually https://<host>/delta-sharing/"),
+    ],
+)
+def test_a_refusal_says_what_to_do(
+    status: int, message: str, advice: str, scripted: ScriptedServer
+) -> None:
+    body = json.dumps({"errorCode": "X", "message": message}).encode() if message else b"<html>"
+    scripted.on("GET /shares/a", Answer(status, body))
+    with pytest.raises(SharingError) as caught:
+        _client(scripted).get_share("a")
+    assert str(caught.value).endswith(advice) or f"{advice}, " in str(caught.value)
+    assert caught.value.status == status
+
+
 @pytest.mark.protocol("SHARE-LS-03")
 def test_schemas_are_listed(scripted: ScriptedServer) -> None:
     items = [{"name": "acme_vaccine_data", "share": "vaccine_share"}]

@@ -45,9 +45,14 @@ def _on_a_free_port(section: str) -> str:
 def test_the_guide_runs_as_it_is_typed(tmp_path: Path) -> None:
     section = _on_a_free_port(_section())
     prepare, read = re.findall(r"```sh\n(.*?)```", section, re.DOTALL)
-    command = re.findall(r"^\$ (python .+)$", section, re.MULTILINE)[0]
+    command = re.findall(r"^\$ (deltalog share .+)$", section, re.MULTILINE)[0]
     shown = re.findall(r"^listening on .+$", section, re.MULTILINE)[0]
-    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    program = tmp_path / "bin" / "deltalog"  # the tests may run without the installed script
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m deltalog "$@"\n')
+    program.chmod(0o755)
+    places = f"{program.parent}:{Path(sys.executable).parent}:{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": places}
 
     def run(script: str) -> str:
         done = subprocess.run(

@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
-from deltalog.errors import InvalidInputError
+from deltalog.errors import InvalidInputError, MalformedMessageError
 from deltalog.sharing.wire.profile import BearerToken, PrivateKeyJwt, encode_profile, parse_profile
 
 PROFILE = {
@@ -28,6 +28,11 @@ def test_a_profile_of_version_1() -> None:
     assert parse_profile(encode_profile(profile)) == profile
     bare = {key: value for key, value in PROFILE.items() if key != "expirationTime"}
     assert parse_profile(orjson.dumps(bare)).expiration_ms is None
+
+
+def test_a_file_that_is_no_json_says_where_profiles_come_from() -> None:
+    with pytest.raises(MalformedMessageError, match="ask the provider of the share for the file"):
+        parse_profile(b"<html>sign in</html>")
 
 
 @pytest.mark.protocol("SHARE-PRO-02", "SHARE-PRO-04")

@@ -30,8 +30,11 @@ _OPTIONAL = (
     "paramiko",
     "polars",
     "pyiceberg",
+    "pyspark",
+    "rich",
     "s3fs",
     "starlette",
+    "typer",
     "uvicorn",
     "yarl",
 )
@@ -66,6 +69,9 @@ def run(code: str, *hidden: str, arguments: tuple[str, ...] = ()) -> tuple[int, 
         ("from deltalog.sharing import SharingClient", "deltalog[sharing]"),
         ("import deltalog.sharing.server", "deltalog[sharing]"),
         ("deltalog.convert_to_deltalake('iceberg')", "deltalog[iceberg]"),
+        ("import deltalog.iceberg", "deltalog[iceberg]"),
+        ("import deltalog.cli", "deltalog[cli]"),
+        ("import deltalog.spark", "deltalog[spark]"),
     ],
 )
 def test_the_error_names_the_extra(code: str, extra: str, tmp_path: Path) -> None:

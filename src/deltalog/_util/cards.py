@@ -17,6 +17,8 @@ from datetime import UTC, datetime
 from enum import Enum
 from html import escape
 from importlib import import_module
+from inspect import getdoc
+from itertools import zip_longest
 from typing import Any, Final, TypeVar
 
 from deltalog._util.escaping import printable, printable_lines
@@ -29,12 +31,21 @@ _MOST_IN_ONE_LINE: Final = 36  # as many as a UUID has
 _HEAD: Final = f"{_ONE_LINE};font-weight:normal;opacity:.65"
 _SUMMARY: Final = "display:list-item;cursor:pointer;white-space:nowrap"
 """The style of what unfolds; classic notebooks would hide its marker."""
+_RIGHT: Final = ";text-align:right;font-variant-numeric:tabular-nums"
+_NUMBER: Final = re.compile(r"-?(?:0|[1-9][\d,]*)(?:\.\d+)?(?:[eE][+-]?\d+)?(?: [A-Za-z]+)?")
 _MOST_CHARACTERS: Final = 200
 _TIME: Final = re.compile(r"[+-]?\d{4,}-\d\d-\d\d \d\d:\d\d:\d\d[.\d]*Z?")
 _MOMENTS: Final = frozenset({"created_ms", "expires_ms"})
 """Fields that are a time and not a duration."""
 _INNER_TABLE: Final = '<table style="margin:0">'
 _INNER_ROW: Final = '<tr style="background:transparent">'
+# A shade at the right edge of a card that is wider than its place, because many browsers hide the
+# scroll bar. Its width is 0 if the content fits.
+_MORE: Final = (
+    '<span style="position:sticky;right:0;flex:none;margin-left:-1.2em;pointer-events:none;'
+    "width:clamp(0px,(100% - 100cqw)*999,1.2em);"
+    'background:linear-gradient(to left,rgba(127,127,127,.5),transparent)"></span>'
+)
 _SHEET: Final = "color:inherit;background:transparent;color-scheme:light dark"
 
 
@@ -47,7 +58,11 @@ class CardPiece(str):
 def card(title: str, *pieces: CardPiece) -> str:
     """Return a card with pieces below a title; an empty title is omitted."""
     head = f"<strong>{escape(printable(title))}</strong>" if title else ""
-    return f'<div style="{_SHEET};overflow-x:auto">{head}{"".join(pieces)}</div>'
+    content = f'<div style="flex:auto">{head}{"".join(pieces)}</div>'
+    return (
+        f'<div style="{_SHEET};overflow-x:auto;container-type:inline-size">'
+        f'<div style="display:flex;min-width:min-content">{content}{_MORE}</div></div>'
+    )
 
 
 def grid(
@@ -67,15 +82,43 @@ def grid(
         rows = list(rows)
         kept = [n for n in range(len(names)) if any(row[n] not in {None, ""} for row in rows)]
         rows, names = [[row[n] for n in kept] for row in rows], [names[n] for n in kept]
-    head = "".join(f'<th style="{_HEAD}">{_text(name)}</th>' for name in names)
+    rows = list(rows)
+    aligned = [_RIGHT if _holds_numbers(column) else "" for column in zip_longest(*rows)]
+    heads = zip_longest(names, aligned[: len(names)], fillvalue="")
+    head = "".join(f'<th style="{_HEAD}{right}">{_text(name)}</th>' for name, right in heads)
     lines = [f"<tr>{head}</tr>"] if names else []
     lines += [
         "<tr>"
-        + "".join(f'<td style="{_style(cell)}">{_inner(_text(cell))}</td>' for cell in row)
+        + "".join(
+            f'<td style="{_style(cell)}{right}">{_inner(_text(cell))}</td>'
+            for cell, right in zip(row, aligned, strict=False)
+        )
         + "</tr>"
         for row in rows
     ]
     return CardPiece(f"<table>{''.join(lines)}</table>")
+
+
+def _holds_numbers(cells: Iterable[object]) -> bool:
+    """Return whether a column has numbers, with or without unit, and otherwise only blanks."""
+    texts = [str(cell) for cell in cells if cell is not None and cell not in ("", "NULL")]
+    return bool(texts) and all(_NUMBER.fullmatch(text) for text in texts)
+
+
+def methods_of(title: str, methods: type) -> str:
+    """Return a card of the public methods of a class, with the first lines of their docstrings."""
+    docs = {name: getdoc(getattr(methods, name)) or "" for name in _public(methods)}
+    return card(title, grid((f"{name}(…)", doc.partition("\n")[0]) for name, doc in docs.items()))
+
+
+def names_of_methods(methods: type) -> str:
+    """Return the public methods of a class, such as `compact(), z_order()`."""
+    return ", ".join(f"{name}()" for name in _public(methods))
+
+
+def _public(methods: type) -> list[str]:
+    found = vars(methods).items()
+    return [name for name, one in found if not name.startswith("_") and callable(one)]
 
 
 def cell_of_row(value: object) -> str:

@@ -68,6 +68,9 @@ class StoreKind:
         can_sign: whether the service supports signed URLs.
         may_be_named: whether the log of a table in another store may refer to files of this kind.
         is_hadoop: whether Spark has a file system for this kind.
+        container: what the service calls the first part of a location.
+        own_options: options without a prefix that only this kind has.
+        says_no_container: a pattern of messages for a bucket or container that does not exist.
     """
 
     name: str
@@ -94,6 +97,9 @@ class StoreKind:
     says_unconfigured: str = ""
     credentials: str = ""
     hosts: str = ""
+    container: str = "bucket"
+    says_no_container: str = ""
+    own_options: str = ""
 
     # Compare only the names, because kinds are compared for every path.
     def __eq__(self, other: object) -> bool:
@@ -146,6 +152,8 @@ _ROWS: Final = (
         "storage_options, or AWS_PROFILE for a profile of ~/.aws; for a public bucket, pass "
         "storage_options={'AWS_SKIP_SIGNATURE': 'true'}",
         says_undecided="ConditionalRequestConflict OperationAborted",
+        own_options="access_key_id secret_access_key session_token",
+        says_no_container="NoSuchBucket|[Tt]he specified bucket does not exist",
         can_sign=True,
         is_hadoop=True,
     ),
@@ -160,6 +168,8 @@ _ROWS: Final = (
         option_prefixes=("google_",),
         says_denied="DefaultCredentialsError RefreshError",
         says_unconfigured="DefaultCredentialsError",
+        own_options="service_account service_account_path service_account_key",
+        says_no_container="[Tt]he specified bucket does not exist",
         hosts=r"(?:(?P<bucket>.+)\.)?storage\.(?:googleapis|cloud\.google)\.com",
         credentials="set GOOGLE_APPLICATION_CREDENTIALS in the environment to the path of a key "
         "file, or pass storage_options={'GOOGLE_SERVICE_ACCOUNT': path}",
@@ -184,6 +194,10 @@ _ROWS: Final = (
         "storage_options",
         says_denied="ClientAuthenticationError CredentialUnavailableError AuthenticationFailed"
         " AuthorizationFailure AuthorizationPermissionMismatch InvalidAuthenticationInfo",
+        container="container",
+        own_options="account_name account_key container_name sas_token tenant_id",
+        says_no_container="ContainerNotFound|FilesystemNotFound"
+        "|[Tt]he specified container does not exist",
         can_sign=True,
         is_hadoop=True,
     ),

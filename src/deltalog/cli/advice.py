@@ -41,7 +41,7 @@ _ADVICE: Final[tuple[tuple[str, Replacement], ...]] = (
     (r"pass the new partition columns as partition_by.*", "name them with --partition-by"),
     (r"write_deltalake or DeltaTable\.create makes a table", "deltalog write makes a table"),
     (r"write_deltalake makes a new table", "deltalog write makes a new table"),
-    (r"convert_to_deltalake converts", "deltalog convert converts"),
+    (r"convert_to_deltalake (?:or `deltalog convert` )?converts", "deltalog convert converts"),
     (r"; DeltaTable\.create creates an empty table.*", ""),
     (r"source_format='iceberg' \(in SQL: [^)]*\)", "the SQL statement CONVERT TO DELTA"),
     # read
@@ -182,6 +182,7 @@ _OF_COMMANDS: Final[dict[str, dict[str, str]]] = {
         ("--partition-by", "--partition", "--partition-schema"),
         "the names of directories, such as month=1, tell the partition columns",
     ),
+    "optimize": {"--compact": "without an option, the command combines small files"},
     "properties": {"--get": "without an option, the command shows all properties"},
     "": {"-v": "use --version", "-V": "use --version"},
 }
@@ -193,6 +194,9 @@ _OF_ALL: Final = {
     ),
     **dict.fromkeys(("--out", "--to", "--output-file"), "use --csv > FILE, or --json > FILE"),
     **dict.fromkeys(("--yes", "-y", "--no-input"), "the command does not ask"),
+    **dict.fromkeys(
+        ("-t", "--table", "--path", "--uri"), "the table is an argument without an option"
+    ),
 }
 """Option of other programs → what to do instead, for the commands without other advice."""
 _OF_VERSIONS: Final = frozenset({"--version", "--as-of", "--timestamp", "--at"})
@@ -203,6 +207,10 @@ _VALUES: Final = (
     (
         re.compile(r"^('(?:-|[^']*\.sql)') is not one of 'table'.*"),
         r"\1 is not an output format; --file FILE (-i) runs the statements of a file",
+    ),
+    (
+        re.compile(r"^('parquet' is not one of 'table'.*?)\.?$"),
+        r"\1; arrow keeps all types, and to_pandas().to_parquet(…) writes Parquet in Python",
     ),
     (
         re.compile(r"^('(?:merge|upsert)' is not one of 'error'.*?)\.?$"),
@@ -278,7 +286,44 @@ def plain_usage(options: Callable[[], set[str]]) -> Iterator[None]:
     except Exception as error:
         if hasattr(error, "possibilities"):  # NoSuchOption, which typer does not export
             _explain_option(error, options)
+        elif found := _EXTRA.match(getattr(error, "message", "")):
+            _explain_argument(error, found[1])
         raise
+
+
+_EXTRA: Final = re.compile(r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)$", re.DOTALL)
+_CONDITION: Final = re.compile(r"[<>=!]|\bis\b", re.IGNORECASE)
+
+
+def _explain_argument(error: Any, extra: str) -> None:
+    """Add to an error about unexpected arguments which option they are probably meant for."""
+    context = error.ctx
+    if context is None:
+        return
+    known = options_of(context.command)
+    has_table = any(one.name == "table" for one in context.command.params)
+    advice = _option_for(extra, known)
+    if not advice and has_table:
+        advice = f"the command takes one table: run deltalog {context.info_name} for each"
+        if extra.removeprefix("v").isdecimal():
+            advice = f"write a version after the table, as in TABLE@v{extra.removeprefix('v')}"
+    if advice:
+        error.message = f"expected no more arguments, found {extra!r}; {advice}"
+
+
+def _option_for(extra: str, known: set[str]) -> str:
+    """Return which option to use for an argument; empty if none fits."""
+    if extra.isdecimal():
+        names = ["--limit", "--retention-hours"]
+    elif re.fullmatch(r"[\w.]+=\S*", extra) and "--set" in known:
+        names = ["--set"]
+    elif _CONDITION.search(extra):
+        names = ["--where"]
+    else:
+        names = ["--columns", "--z-order"]
+    name = next((one for one in names if one in known), "")
+    text = f'"{extra}"' if name == "--where" else ",".join(extra.split())
+    return f"use {name} {text}" if name else ""
 
 
 def _explain_option(error: Any, options: Callable[[], set[str]]) -> None:

@@ -70,8 +70,8 @@ def print_rows(rows: list[dict[str, Any]], form: OutputFormat) -> None:
 def print_record(record: dict[str, Any], form: OutputFormat) -> None:
     """Print one record. The table format has one line per member."""
     if form is OutputFormat.TABLE:
-        facts = [{"": name, "value": humane(name, value)} for name, value in record.items()]
-        print_rows([row for row in facts if row["value"]], form)
+        facts = [(name, humane(name, value)) for name, value in record.items()]
+        _draw(["", ""], [fact for fact in facts if fact[1]])
     else:
         print_rows([record], form)
 
@@ -190,6 +190,8 @@ def _draw(names: list[str], rows: Sequence[Sequence[str | None]]) -> None:
     lines, num_left_out = lay_out(names, rows, width)
     is_bold = width is not None and not is_plain_terminal()
     for number, line in enumerate(lines):
+        if number == 0 and not any(names):
+            continue
         typer.echo(typer.style(line, bold=True) if is_bold and number == 0 else line)
     if num_left_out:
         missing = ", ".join(map(printable, names[-num_left_out:]))

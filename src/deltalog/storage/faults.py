@@ -8,9 +8,14 @@ service. Any other exception becomes a `StorageError`. A message never contains 
 from __future__ import annotations
 
 import contextlib
+import logging
+import os
 import re
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from deltalog._util.paths import split_location
 from deltalog._util.store_kinds import KINDS
 from deltalog.errors import (
     AccessDeniedError,
@@ -47,9 +52,28 @@ def storage_error(
             f"cannot {operation} {redact(path, secrets)!r}: the store's client does not know the "
             f"storage option {unknown[1]!r}"
         )
-    detail = redact(f"{type(error).__name__}: {error}", secrets)
+    if container := absent_container(error):
+        name = split_location(path)[1].partition("@")[0]
+        return ObjectNotFoundError(
+            f"cannot {operation} {redact(path, secrets)!r}: the {container} {name!r} does not "
+            f"exist; check its name, and the endpoint and account in storage_options; deltalog "
+            f"does not create a {container}"
+        )
+    detail = denial(error, path)
+    if not detail:
+        detail = _TEMPORARY.sub("", redact(f"{type(error).__name__}: {error}", secrets))
     advice = _advice(error)
     return _meaning(error)(f"cannot {operation} {redact(path, secrets)!r}: {detail}{advice}")
+
+
+def absent_container(error: BaseException) -> str:
+    """Return "bucket" or "container" if an error says that there is none; otherwise ""."""
+    texts = [f"{one} {' '.join(_names(one))}" for one in _chain(error)]
+    for kind in KINDS.values():
+        pattern = kind.says_no_container
+        if pattern and any(re.search(pattern, text) for text in texts):
+            return kind.container
+    return ""
 
 
 def _advice(error: Exception) -> str:
@@ -57,6 +81,11 @@ def _advice(error: Exception) -> str:
     for kind in {kind.name: kind for kind in KINDS.values()}.values():
         if kind.credentials and says(error, kind.says_unconfigured.split()):
             return f"; {kind.credentials}"
+    if any(_NO_TLS.search(str(one)) for one in _chain(error)):
+        return (
+            "; the endpoint in storage_options is https://, but its port does not use TLS: write "
+            "http://"
+        )
     if says(error, _NO_CONNECTION):
         return "; check the endpoint in storage_options, and the network"
     if "Invalid endpoint" in str(error):
@@ -72,10 +101,63 @@ def _advice(error: Exception) -> str:
     return ""
 
 
+def denial(error: BaseException, path: str) -> str:
+    """Return which local file or directory this user may not use, and what to do.
+
+    The string is empty for other errors, and for files that are not local. The operating system
+    names the file, or a temporary file, but usually a directory above it lacks the permission.
+
+    Args:
+        error: the exception of the operating system.
+        path: the absolute path of the file or directory.
+    """
+    # Windows refuses for other reasons, too, such as another process that has the file open.
+    if not isinstance(error, PermissionError) or os.name == "nt" or not path.startswith("/"):
+        return ""
+    named = error.filename  # a listing of a tree names a directory in it
+    if isinstance(named, str) and named.startswith(f"{path.rstrip('/')}/"):
+        path = named
+    action, place = _barrier(Path(path))
+    if action == "write to" and os.access(place, os.W_OK):
+        return ""
+    what = "the directory" if place.is_dir() else "the file"
+    return (
+        f"permission denied: this user may not {action} {what} {str(place)!r}; change its "
+        "permissions, or run as a user who may"
+    )
+
+
+def _barrier(last: Path) -> tuple[str, Path]:
+    """Return what the user may not do on the way to a path, and with which directory or file."""
+    above = last
+    for place in (*reversed(last.parents), last):
+        if not os.path.lexists(place):
+            return "write to", above
+        search = os.X_OK if place.is_dir() else 0
+        if not os.access(place, search | (os.R_OK if place == last else 0)):
+            return "open", place
+        above = place
+    return "write to", last if last.is_dir() else last.parent
+
+
+_TEMPORARY: Final = re.compile(r": '[^']*\.[0-9a-f]{32}\.tmp'(?: -> '[^']*')?")
+"""How the operating system names a temporary file, which the user does not know."""
+
+_NO_TLS: Final = re.compile("WRONG_VERSION_NUMBER|wrong version number|InvalidContentType")
+"""How clients describe an answer that is not TLS."""
 _NO_CONNECTION: Final = frozenset(
     {"EndpointConnectionError", "ClientConnectorDNSError", "ClientConnectorError"}
 )
 """Names of errors of clients that could not connect to a service."""
+
+
+def cleanup_level(error: DeltaError) -> int:
+    """Return the level to log that new files could not be deleted after a failure.
+
+    If the failure that is being handled has the same reason, such as a missing permission, usually
+    no files were written. Then the level is INFO.
+    """
+    return logging.INFO if type(sys.exception()) is type(error) else logging.WARNING
 
 
 @contextlib.contextmanager

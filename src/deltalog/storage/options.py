@@ -328,6 +328,10 @@ def _set(arguments: dict[str, Any], target: str, value: Any, name: str) -> None:
             value = truth(name, value)
         case "seconds":
             value = _seconds(name, value)
+        case "" if isinstance(value, int | float) and not isinstance(value, bool):
+            raise InvalidInputError(
+                f"storage option {name!r}: expected a string, found a number; put it in quotes"
+            )
         case _ if not place:
             place = target
     for part in reversed(place.split(".")):

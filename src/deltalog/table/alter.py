@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from deltalog._util import cards
 from deltalog._util.argument_types import checks_types
 from deltalog._util.paths import KEYS_DIRECTORY
 from deltalog._util.similar_names import SimilarNames, suggests_arguments
@@ -89,8 +90,12 @@ class TableAlterer(SimilarNames):
         self._table = table
 
     def __repr__(self) -> str:
-        """Show the table."""
-        return f"{self._table!r}.alter"
+        """Show the table and the methods."""
+        return f"{self._table!r}.alter: {cards.names_of_methods(TableAlterer)}"
+
+    def _repr_html_(self) -> str:
+        """Return the notebook card: what each method does."""
+        return cards.methods_of(f"{self._table!r}.alter", TableAlterer)
 
     def add_columns(
         self,

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 
 import pyarrow as pa
 
+from deltalog._util import cards
 from deltalog._util.clock import Stopwatch
 from deltalog._util.kernels import TRUE, compute
 from deltalog._util.readable import counted
@@ -190,6 +191,10 @@ class Appender(SimilarNames):
         """Show the table, and how many rows wait."""
         state = "closed" if self._is_closed else f"{counted(self._inside_rows, 'row')} waiting"
         return f"{self._table!r}.appender(), {state}"
+
+    def _repr_html_(self) -> str:
+        """Return the notebook card: the state, and what each method does."""
+        return cards.methods_of(repr(self), Appender)
 
     def append(self, data: Rows) -> Future[int]:
         """Queue rows, and return a future of the version that will contain them.

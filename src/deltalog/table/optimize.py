@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
+from deltalog._util import cards
 from deltalog._util.argument_types import checks_types
 from deltalog._util.cards import Progress, ProgressCount, shown
 from deltalog._util.similar_names import SimilarNames, suggests_arguments
@@ -111,8 +112,12 @@ class TableOptimizer(SimilarNames):
         self._table = table
 
     def __repr__(self) -> str:
-        """Show the table."""
-        return f"{self._table!r}.optimize"
+        """Show the table and the methods."""
+        return f"{self._table!r}.optimize: {cards.names_of_methods(TableOptimizer)}"
+
+    def _repr_html_(self) -> str:
+        """Return the notebook card: what each method does."""
+        return cards.methods_of(f"{self._table!r}.optimize", TableOptimizer)
 
     def compact(  # noqa: PLR0917  # deltalake's signature
         self,

@@ -44,6 +44,7 @@ from deltalog.log.listing import list_commits, list_newer
 from deltalog.log.names import LogFile, LogFileKind, commit_path
 from deltalog.log.reader import read_in_batches
 from deltalog.log.snapshot import Snapshot, load_snapshot, new_table_snapshot
+from deltalog.storage.faults import absent_container
 from deltalog.storage.store import NativeStore, Store, is_local, unsynced
 from deltalog.transaction.assemble import Assembled, assemble, check_base, first_base
 from deltalog.transaction.committer import Backoff, FileSystemCommitter
@@ -478,7 +479,7 @@ def _is_final(error: StorageError, store: Store, version: int) -> bool:
     # The existing commit may come from an earlier request of this attempt, which has succeeded.
     if isinstance(error, AlreadyExistsError):
         return False
-    if isinstance(error, AccessDeniedError):
+    if isinstance(error, AccessDeniedError) or absent_container(error):
         return True
     if isinstance(error, CatalogError):
         return error.was_refused

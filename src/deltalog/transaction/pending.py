@@ -36,6 +36,7 @@ from deltalog.protocol.features.identity_columns import (
     with_high_water_marks,
 )
 from deltalog.schema import StructType, encode_schema, parse_schema
+from deltalog.storage.faults import cleanup_level
 from deltalog.transaction.properties import AppTransaction, ReadSet
 
 if TYPE_CHECKING:
@@ -488,7 +489,8 @@ def discard(pending: PendingTransaction) -> None:
     try:
         pending.store.delete_many(pending.own_paths)
     except DeltaError as error:
-        logger.warning(
+        logger.log(
+            cleanup_level(error),
             "could not delete %s of a failed %s in %s; vacuum deletes the rest: %s",
             counted(len(pending.own_paths), FILE),
             pending.operation,

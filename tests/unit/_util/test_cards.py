@@ -68,3 +68,18 @@ def test_only_the_rows_of_the_outer_table_have_stripes() -> None:
     assert page.count('<tr style="background:transparent">') == 5
     assert page.count("<table>") == 1
     assert page.count('<table style="margin:0">') == 3
+
+
+def test_columns_of_numbers_are_aligned_at_the_right() -> None:
+    page = grid(
+        [("a", 1, "1,200 bytes", "007"), ("b", None, "7 bytes", "12")], ["n", "i", "s", "t"]
+    )
+    cells = re.findall(r'<t[hd] style="([^"]*)">([^<]*)<', page)
+    aligned = [text for style, text in cells if style.endswith("tabular-nums")]
+    assert aligned == ["i", "s", "1", "1,200 bytes", "", "7 bytes"]
+
+
+def test_a_wide_card_has_a_shade_at_its_edge() -> None:
+    page = card("t", grid([("a", 1)]))
+    assert "container-type:inline-size" in page
+    assert page.count("position:sticky;right:0") == 1

@@ -241,3 +241,32 @@ def test_only_similar_options_are_suggested(tmp_path: Path) -> None:
 
 def test_a_table_is_not_a_command(tmp_path: Path) -> None:
     assert f"as in deltalog show {tmp_path}" in run(tmp_path, code=2).stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "advice"),
+    [
+        ("head t 5", "found '5'; use --limit 5"),
+        ("history t 5", "use --limit 5"),
+        ("head t id n", "use --columns id,n"),
+        ("head t id=1", 'use --where "id=1"'),
+        ("properties t k=v", "use --set k=v"),
+        ("count a b", "the command takes one table: run deltalog count for each"),
+        ("show t 3", "write a version after the table, as in TABLE@v3"),
+        ("vacuum t 168", "use --retention-hours 168"),
+        ("optimize t id", "use --z-order id"),
+        ("optimize t --compact", "without an option, the command combines small files"),
+        ("head -t x", "the table is an argument without an option"),
+        ("scan t --format parquet", "arrow keeps all types, and to_pandas().to_parquet(…) writes"),
+    ],
+)
+def test_extra_arguments_are_meant_for_options(arguments: str, advice: str) -> None:
+    assert advice in run(*arguments.split(), code=2).stderr
+
+
+def test_results_are_shown_in_words(tmp_path: Path) -> None:
+    place = str(tmp_path / "t")
+    write_deltalake(place, {"id": [1]})
+    write_deltalake(place, {"id": [2]}, mode="append")
+    assert run("diff", place, 0, 1).stdout.startswith(f"Differences of '{place}' from version 0")
+    assert run("show", place).stdout.splitlines()[0].split() == ["format", "delta"]

@@ -88,7 +88,10 @@ def others(place: Path) -> Path:
         (partitioned_parquet, "found Parquet files without a _delta_log; convert_to_deltalake"),
         (log_of_a_table, "found the log of one; open {place}/t"),
         (log_without_commits, "found no commit and no complete checkpoint in its _delta_log"),
-        (iceberg, "found no _delta_log, but an Iceberg table's directory metadata"),
+        (
+            iceberg,
+            "an Iceberg table's directory metadata; convert_to_deltalake or `deltalog convert` con",
+        ),
         (others, "found no _delta_log, but a.txt, b.txt, c.txt; write_deltalake"),
     ],
 )
@@ -97,6 +100,13 @@ def test_mistakes_are_told_apart(make: Callable[[Path], Path], found: str, tmp_p
     text = message(location)
     assert text.startswith(f"cannot open {location}: expected a Delta table, ")
     assert found.format(place=tmp_path) in text
+
+
+def test_a_name_with_dots_may_be_one_in_a_catalog(tmp_path: Path) -> None:
+    text = message(tmp_path / "main.sales.orders")
+    assert "found nothing there; a table of Unity Catalog is uc://main.sales.orders" in text
+    assert "connect(catalog=…)" in text
+    assert "uc://" not in message(tmp_path / "orders.delta")
 
 
 def test_directories_and_files_of_a_table_name_it(tmp_path: Path) -> None:

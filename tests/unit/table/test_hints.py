@@ -328,4 +328,5 @@ def test_names_that_need_column_mapping(tmp_path: Path) -> None:
         write_deltalake(tmp_path / "t", {"a b": [1]})
     advice = str(caught.value).partition("enable column mapping")[2]
     assert "(delta.columnMapping.mode = name); then deltalake 1.6 (to_pandas, " in advice
-    assert "Polars 2.1 cannot read it, and DuckDB 1.5 would write wrong rows" in advice
+    duckdb = "DuckDB's delta extension (of DuckDB 1.5.5)"
+    assert f"Polars 2.1 cannot read it, and {duckdb} would write wrong rows" in advice

@@ -208,8 +208,13 @@ def test_a_clone_lies_outside_of_its_table(tmp_path: Path) -> None:
 
 def test_parts_of_the_facade_say_of_which_table_they_are() -> None:
     table = make(ROWS)
-    assert repr(table.optimize) == f"{table!r}.optimize"
-    assert repr(table.alter) == f"{table!r}.alter"
+    assert repr(table.optimize).startswith(f"{table!r}.optimize: compact(), z_order(), ")
+    assert repr(table.alter).startswith(f"{table!r}.alter: add_columns(), ")
+    for shown in (table.optimize, table.alter, table.appender()):
+        page = shown._repr_html_()
+        assert "(…)</td>" in page
+        assert repr(table).replace("'", "&#x27;") in page
+    assert "Combine small files" in table.optimize._repr_html_()
     merge = table.merge(ROWS, MERGE).when_matched_delete()
     assert (
         repr(merge)

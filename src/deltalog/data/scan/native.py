@@ -56,6 +56,7 @@ from deltalog.schema.types import (
     TIMESTAMP,
     TIMESTAMP_NTZ,
 )
+from deltalog.storage.faults import storage_error
 from deltalog.storage.parquet.reader import open_parquet
 from deltalog.storage.pool import map_a_few, map_in_pool
 from deltalog.storage.store import native_path
@@ -549,11 +550,13 @@ def _stored(store: Store, path: str, *, has_filter: bool) -> StoredFile:
         raise DataFileUnreadableError(f"cannot open {path!r} of {store.root} as a local file")
     try:
         state = local_state(native)
-    except OSError as error:
+    except (FileNotFoundError, NotADirectoryError) as error:
         raise DataFileMissingError(
             f"cannot read data file {path!r} of table {store.root!r}: {error}; "
             f"{DataFileMissingError.ADVICE}"
         ) from error
+    except OSError as error:  # the file may exist
+        raise storage_error(error, operation="read", path=native) from error
     known = _FILES.get(state)
     if known is not None and not (has_filter and known.schema.untrusted is None):
         return known

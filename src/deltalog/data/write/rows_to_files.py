@@ -21,6 +21,7 @@ from deltalog._util.kernels import arrow
 from deltalog._util.readable import FILE, counted
 from deltalog.data.write.open_files import FilePlan, FileQueue, FinishedFile, Values, split
 from deltalog.errors import DeltaError, UnsafePathError
+from deltalog.storage.faults import cleanup_level
 from deltalog.storage.pool import Background
 from deltalog.storage.store import is_local
 
@@ -133,7 +134,8 @@ class RowsToFiles:
             try:
                 self._delete_opened()
             except DeltaError as error:
-                _log.warning(
+                _log.log(
+                    cleanup_level(error),
                     "could not delete %s of a failed write; vacuum deletes the rest: %s",
                     counted(len(self._plan.opened), FILE),
                     error,

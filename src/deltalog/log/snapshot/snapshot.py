@@ -31,7 +31,7 @@ from deltalog.errors import (
 )
 from deltalog.log.history import find_version_at, read_commit_time_ms, read_history
 from deltalog.log.listing import list_log
-from deltalog.log.names import BEGINNINGS, LogFile, parse_log_name
+from deltalog.log.names import BEGINNINGS, LAST_CHECKPOINT_PATH, LogFile, parse_log_name
 from deltalog.log.segment import LogListing, LogSegment
 from deltalog.log.snapshot.open_log import (
     is_in_place,
@@ -45,7 +45,8 @@ from deltalog.log.snapshot.state import LogState
 from deltalog.protocol.actions.arrow import FILE_SCHEMA, REMOVE_SCHEMA
 from deltalog.protocol.configuration import TableConfiguration
 from deltalog.protocol.partition_values import NULL_DIRECTORY
-from deltalog.storage.store import LevelStore, Store, native_path
+from deltalog.storage.faults import absent_container
+from deltalog.storage.store import LevelStore, Store, is_local, native_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -706,6 +707,8 @@ _VARIABLE: Final = re.compile(r"\$\{?[A-Za-z_]\w*\}?|%[A-Za-z_]\w*%")
 _WILDCARD: Final = re.compile(r"[*?\[{]")
 _ODD: Final = re.compile(r"(?:\A|/)\s|\s(?:/|\Z)|[$*?\[{\x00-\x1f]")
 """Names in a location that are shown in quotes: with blanks at an end, or with signs of a shell."""
+_SLASHES: Final = re.compile("/{2,}")
+_DOTTED: Final = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*){2}")
 _MOST_PARTITION_COLUMNS: Final = 5
 _PARQUET: Final = (".parquet", ".parq")
 # Directory that another table format creates in a table's directory → its owner in the message.
@@ -754,13 +757,12 @@ def _found_in_directory(store: Store) -> tuple[str, str]:
     if LOG_DIRECTORY in files:
         return f"a file {LOG_DIRECTORY}, not a directory", "a table's log is a directory"
     if LOG_DIRECTORY in directories or _level(store, LOG_DIRECTORY)[0]:
-        return (
-            "no commit and no complete checkpoint in its _delta_log",
-            "if files of its log were lost, restore them from a backup",
-        )
+        return _found_empty_log(store)
     for directory, owner in _OTHER_FORMATS.items():
         if directory in directories:
-            return f"no _delta_log, but {owner} directory {directory}", ""
+            converts = "convert_to_deltalake or `deltalog convert` converts it to a Delta table"
+            advice = converts if directory == "metadata" else ""
+            return f"no _delta_log, but {owner} directory {directory}", advice
     if _holds_parquet(store, files, directories):
         return (
             "Parquet files without a _delta_log",
@@ -769,15 +771,49 @@ def _found_in_directory(store: Store) -> tuple[str, str]:
     if files or directories:
         names = ", ".join(sorted([*files, *directories])[:_SHOWN])
         return f"no _delta_log, but {names}", "write_deltalake or DeltaTable.create makes a table"
+    return _found_nothing(store)
+
+
+def _found_empty_log(store: Store) -> tuple[str, str]:
+    if found := _doubled_slash(store):  # some services ignore a second slash in listings
+        return f"no commit there, but a table at {found}", "remove the second slash"
+    return (
+        "no commit and no complete checkpoint in its _delta_log",
+        "if files of its log were lost, restore them from a backup",
+    )
+
+
+def _found_nothing(store: Store) -> tuple[str, str]:
     local = native_path(store, "")
     if local is not None and Path(local).is_dir():
         return "an empty directory", "write_deltalake or DeltaTable.create makes a table in it"
+    if absent := _absent_container(store):
+        return f"no such {absent}", f"check the name of the {absent}, and the endpoint and account"
+    if found := _doubled_slash(store):
+        return f"nothing there, but a table at {found}", "remove the second slash"
     bare, at, version = store.root.rpartition("@")
     if at and version.isdecimal() and _has_table_at(store, bare):
         advice = f"a version is written with v, as in {bare}@v{int(version)}"
         is_date = len(version) >= _YEAR
         return "nothing there", advice + f", and a date as in {bare}@2024-01-31" * is_date
     return "nothing there", _advice_on(store.root)
+
+
+def _absent_container(store: Store) -> str:
+    """Return "bucket" or "container" if the location's does not exist. Some clients list it."""
+    if not is_local(store):
+        try:
+            store.read(LAST_CHECKPOINT_PATH)
+        except DeltaError as error:
+            return absent_container(error)
+    return ""
+
+
+def _doubled_slash(store: Store) -> str:
+    """Return the location without doubled slashes if a table is there."""
+    scheme, colon, path = store.root.rpartition("://")
+    single = f"{scheme}{colon}{_SLASHES.sub('/', path)}"
+    return single if single != store.root and _has_table_at(store, single) else ""
 
 
 def _advice_on(root: str) -> str:
@@ -791,6 +827,12 @@ def _advice_on(root: str) -> str:
         )
     if _WILDCARD.search(root):
         return "a location has no wildcards; open each table by its own location"
+    name = root.rpartition("/")[2]
+    if _DOTTED.fullmatch(name):
+        return (
+            f"a table of Unity Catalog is uc://{name}; connect(catalog=…) opens tables of other "
+            "catalogs by name"
+        )
     return "check the location; write_deltalake makes a new table"
 
 

@@ -42,6 +42,7 @@ from deltalog.protocol.deletion_vectors import DeletionBitmap
 from deltalog.protocol.partition_values import parse_value
 from deltalog.schema import to_arrow_type
 from deltalog.schema.metadata_columns import ROW_COMMIT_VERSION, ROW_ID, ROW_INDEX
+from deltalog.storage.faults import cleanup_level
 from deltalog.storage.parquet.excerpt import KnownSchema, decode_small, small_bytes
 from deltalog.storage.parquet.reader import ParquetReader, open_parquet
 from deltalog.storage.pool import Background, map_in_pool, read_ahead
@@ -520,7 +521,8 @@ class _BinWork:
         try:
             self._pending.store.delete_many(paths)
         except DeltaError as error:
-            logger.warning(
+            logger.log(
+                cleanup_level(error),
                 "could not delete %d new files of a failed %s; vacuum deletes them: %s",
                 len(paths),
                 self._pending.operation,

@@ -26,6 +26,7 @@ from deltalog.operations.changes.local import LocalChange, RowChangePlan
 from deltalog.operations.changes.merge.local import LocalMerge
 from deltalog.operations.changes.request import ChangeMetrics
 from deltalog.protocol.deletion_vectors import DeletionBitmap
+from deltalog.storage.faults import cleanup_level
 from deltalog.transaction import PendingTransaction
 from deltalog.transaction.masks import Masks, write_masks
 from deltalog.transaction.pending import discarding
@@ -349,7 +350,8 @@ def delete_new_files(store: Store, paths: Sequence[str]) -> None:
     try:
         store.delete_many(paths)
     except DeltaError as error:
-        logger.warning(
+        logger.log(
+            cleanup_level(error),
             "could not delete %d new files in %s; vacuum deletes them: %s",
             len(paths),
             store.root,

@@ -359,7 +359,8 @@ def engines_refusing(features: tuple[str, ...], *, writing: bool = False) -> tup
 def shown_engines(engines: Sequence[str]) -> str:
     """Format engine names, such as `deltalake 1.6 (QueryBuilder, scan)`.
 
-    An engine all of whose ways to read are given appears without them.
+    An engine all of whose ways to read are given appears without them. DuckDB reads Delta tables
+    with its delta extension, whose releases belong to a release of DuckDB.
     """
     ways: dict[str, list[str]] = {}
     for engine in engines:
@@ -370,10 +371,16 @@ def shown_engines(engines: Sequence[str]) -> str:
         name = engine.partition(": ")[0]
         known[name] = known.get(name, 0) + 1
     shown = [
-        name if len(found) == known.get(name, 1) or not found[0] else f"{name} ({', '.join(found)})"
+        _DISPLAYED.get(name, name)
+        if len(found) == known.get(name, 1) or not found[0]
+        else f"{name} ({', '.join(found)})"
         for name, found in ways.items()
     ]
     return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
+
+
+_DISPLAYED: Final = {"DuckDB 1.5": "DuckDB's delta extension (of DuckDB 1.5.5)"}
+"""Engine in `engines.json` → its name in messages."""
 
 
 def mapping_consequences() -> str:

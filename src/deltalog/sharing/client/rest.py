@@ -384,6 +384,17 @@ class AsyncRestClient:
                 raise
         return await send()
 
+    def _advice_on_access(self, status: int) -> str:
+        expired = self.profile.expiration_ms
+        if expired is not None and self.clock.now_ms() >= expired:
+            return f"; the profile's token expired {encode_timestamp(expired)}: get a new profile"
+        if status == 403:
+            return "; ask the provider of the share for access"
+        return (
+            "; the server does not accept the profile's token: check that the endpoint is the one "
+            "for which it was issued, or ask the provider of the share for a new profile"
+        )
+
     def _error(self, what: str, status: int, body: bytes) -> SharingError:
         found = parse_error(body) or ErrorBody(error_code="", message="")
         code = printable(found.error_code, 100)
@@ -391,13 +402,15 @@ class AsyncRestClient:
         text += f" ({code})" if code else ""
         text += f": {printable(found.message)}" if found.message else ""
         if status in {401, 403}:
-            expired = self.profile.expiration_ms
-            if expired is not None and self.clock.now_ms() >= expired:
-                when = encode_timestamp(expired)
-                text += f"; the profile's token expired {when}: get a new profile"
+            text += self._advice_on_access(status)
             return SharingAccessError(text, status=status, error_code=code)
         # Servers also send 404 if the object exists but is not shared with this recipient.
         if status == 404:
+            if not code or "no such endpoint" in found.message:  # not about a share or table
+                text += (
+                    "; check the endpoint in the profile: it is the URL of the server with its "
+                    "path, usually https://<host>/delta-sharing/"
+                )
             return ShareNotFoundError(text, status=status, error_code=code)
         if is_retryable(status):
             return SharingUnavailableError(text, status=status, error_code=code)

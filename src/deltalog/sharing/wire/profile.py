@@ -109,7 +109,14 @@ def parse_profile(data: bytes) -> Profile:
             message instructing the user to upgrade to a newer version of their client".
         MalformedMessageError: the bytes are not a profile.
     """
-    node = parse_object(data, "profile")
+    try:
+        node = parse_object(data, "profile")
+    except MalformedMessageError as error:
+        raise MalformedMessageError(
+            f"{error}; a profile is a JSON file such as "
+            '{"shareCredentialsVersion": 1, "endpoint": "…", "bearerToken": "…"}: ask the provider '
+            "of the share for the file, or download it again"
+        ) from None
     version = whole_number(node, "shareCredentialsVersion")
     if version is None:
         raise MalformedMessageError(

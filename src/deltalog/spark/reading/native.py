@@ -11,6 +11,7 @@ Protocol: Column Mapping, Deletion Vectors, Row Tracking, Partition Value Serial
 from __future__ import annotations
 
 import math
+import os
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial, reduce
@@ -27,8 +28,10 @@ from deltalog._util.paths import (
     are_foreign,
     check_all_confined,
     file_locations,
+    split_location,
 )
 from deltalog._util.readable import FILE, counted
+from deltalog._util.store_kinds import LOCAL
 from deltalog.data.scan.plan import TASK_COLUMNS, make_task
 from deltalog.errors import DataFileMissingError
 from deltalog.expressions.render import quote_text
@@ -76,6 +79,7 @@ from deltalog.spark.session.types import (
     to_spark_type,
 )
 from deltalog.spark.session.workers import have_deltalog
+from deltalog.storage.faults import storage_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -401,11 +405,28 @@ def parquet_frame(
     except AnalysisException as error:
         if error.getCondition() != "PATH_NOT_FOUND":
             raise
+        _check_permissions(paths)
         raise DataFileMissingError(
             f"cannot read table {spec.table!r}: Spark cannot find a data file: {error}; "
             "restore the file, or read a version that does not need it"
         ) from error
     return frame
+
+
+def _check_permissions(paths: Sequence[str]) -> None:
+    """Raise if this process may not open a local file, which Hadoop reports as missing.
+
+    Raises:
+        AccessDeniedError: a file or a directory above it lacks the permission.
+    """
+    for kind, _, path in map(split_location, paths):
+        try:
+            if kind == LOCAL.name:
+                os.stat(path)  # noqa: PTH116  # a string
+        except PermissionError as error:
+            raise storage_error(error, operation="read", path=path) from error
+        except OSError:
+            continue
 
 
 @contextmanager

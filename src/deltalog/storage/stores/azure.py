@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from base64 import b64decode
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from importlib import import_module
@@ -83,7 +84,7 @@ class AzureFiles(FsspecFiles):
         was never reached.
 
         Raises:
-            InvalidInputError: the account is unknown.
+            InvalidInputError: the account is unknown, or its key is not base64.
         """
         if not any(
             arguments.get(one) or os.environ.get(f"AZURE_STORAGE_{one.upper()}")
@@ -94,6 +95,7 @@ class AzureFiles(FsspecFiles):
                 "URL, as in abfss://container@account.dfs.core.windows.net/table, or give "
                 "azure_storage_account_name as a storage option"
             )
+        _check_key(arguments.get("account_key"))
         return _impatient(made), arguments
 
     @staticmethod
@@ -125,6 +127,20 @@ class AzureFiles(FsspecFiles):
             is_directory=True,
         )
         return IssuedCredentials("azureUserDelegationSas", {"sasToken": token}, until_ms)
+
+
+def _check_key(key: object) -> None:
+    """Raise if an account key is not base64; the message does not contain the key."""
+    if not isinstance(key, str):
+        return
+    try:
+        b64decode(key, validate=True)
+    except ValueError:
+        raise InvalidInputError(
+            "storage option 'azure_storage_account_key': expected a key in base64, which ends in "
+            "'==', found another string; copy the whole key from the access keys of the account; "
+            "a shared access signature is azure_storage_sas_token"
+        ) from None
 
 
 class FixedTokenCredential:

@@ -104,9 +104,28 @@ def filesystem_options(
         InvalidInputError: a value is not the expected number, duration, boolean or JSON.
     """
     files = files_class(kind)
+    if own and kind.option_prefixes:
+        _check_owner(kind, options)
     arguments = translate(kind, files.option_names, options, own=own)
     finished: dict[str, Any] = files.finish(arguments, location)
     return finished
+
+
+def _check_owner(kind: StoreKind, options: Mapping[str, Any]) -> None:
+    """Raise if an option without a prefix is one of another service, such as an account name."""
+    for name in options:
+        named = _OF_SERVICES.get(name.lower())
+        if named is not None and named != kind:
+            raise InvalidInputError(
+                f"cannot use storage option {name!r} for {kind.name}:// locations: it is an option "
+                f"of {named.name}:// locations; remove it, or check the location"
+            )
+
+
+_OF_SERVICES: Final = {
+    option: kind for kind in KINDS.values() for option in kind.own_options.split()
+}
+"""Option without a prefix → the store kind that alone has it."""
 
 
 def make_filesystem(kind: StoreKind, arguments: Mapping[str, Any], location: str) -> Any:

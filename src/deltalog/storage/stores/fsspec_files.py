@@ -17,6 +17,7 @@ from urllib.parse import unquote
 from deltalog._util.paths import FileInfo
 from deltalog.errors import InvalidInputError, StorageError
 from deltalog.storage import atomic
+from deltalog.storage.faults import absent_container
 from deltalog.storage.pool import map_in_pool, send_together
 
 if TYPE_CHECKING:
@@ -82,7 +83,9 @@ class FsspecFiles:
         self._forget(directory)
         try:
             return self.list_names(directory, first)
-        except (FileNotFoundError, NotADirectoryError):
+        except (FileNotFoundError, NotADirectoryError) as error:
+            if absent_container(error):
+                raise
             return []
 
     def list_short(self, directory: str, most: int) -> list[FileInfo] | None:
@@ -93,7 +96,9 @@ class FsspecFiles:
         self._forget(directory)
         try:
             return self.short_names(directory, most)
-        except (FileNotFoundError, NotADirectoryError):
+        except (FileNotFoundError, NotADirectoryError) as error:
+            if absent_container(error):
+                raise
             return []
 
     def short_names(self, directory: str, most: int) -> list[FileInfo] | None:
@@ -110,7 +115,9 @@ class FsspecFiles:
         self._forget(directory)
         try:
             return self._level(directory)
-        except (FileNotFoundError, NotADirectoryError):
+        except (FileNotFoundError, NotADirectoryError) as error:
+            if absent_container(error):
+                raise
             return [], []
 
     def _level(self, directory: str) -> tuple[list[FileInfo], list[str]]:
@@ -131,7 +138,9 @@ class FsspecFiles:
         self._forget(directory)
         try:
             entries = self.filesystem.find(directory, detail=True)
-        except (FileNotFoundError, NotADirectoryError):
+        except (FileNotFoundError, NotADirectoryError) as error:
+            if absent_container(error):
+                raise
             return
         prefix = directory.strip("/") + "/"
         for entry in entries.values():

@@ -92,7 +92,10 @@ class GoogleFiles(FsspecFiles):
         prefix = f"{key}/" if key else ""
         query = {"prefix": prefix, "delimiter": "/", **more}
         while True:
-            page = self.filesystem.call("GET", "b/{}/o", bucket, json_out=True, **query)
+            try:
+                page = self.filesystem.call("GET", "b/{}/o", bucket, json_out=True, **query)
+            except FileNotFoundError as error:  # gcsfs drops the message of the service
+                raise FileNotFoundError("the specified bucket does not exist") from error
             names = ((entry["name"][len(prefix) :], entry) for entry in page.get("items", []))
             files = [
                 FileInfo(name, int(entry["size"]), milliseconds(entry["updated"]))

@@ -180,7 +180,7 @@ class TableDiff(Rows):
         Cost: reads the paths and deletion vectors of both versions from the log.
         """
         versions = f"from version {self.before.version} to {self.after.version}"
-        lines = [f"TableDiff of {self.after.store.root!r} {versions}"]
+        lines = [f"Differences of {self.after.store.root!r} {versions}"]
         lines += _listed("schema", self.schema_changes, "column", "change")
         lines += _listed("settings", self.setting_changes, "name", "kind")
         counts = self.file_counts
@@ -212,8 +212,7 @@ class TableDiff(Rows):
         ]
         counts = [(name.replace("_", " "), count) for name, count in self.file_counts.items()]
         shown = [folding("rows", grid(self._row_counts())), folding("files", grid(counts))]
-        title = facts[0].replace("TableDiff of", "Differences of", 1)
-        return card(title, *pieces, *shown)
+        return card(facts[0], *pieces, *shown)
 
     def _row_counts(self) -> list[tuple[str, object]]:
         """Return the numbers of rows for the card, or why they are not counted."""

@@ -253,7 +253,10 @@ def test_under_which_name_column_mapping_is_asked_for() -> None:
 def test_engines_in_words(chosen: tuple[str, ...], text: str) -> None:
     ways = [f"deltalake 1.6: {way}" for way in chosen]
     assert shown_engines(ways) == text
-    assert shown_engines([*ways, "DuckDB 1.5"]) == f"{text} and DuckDB 1.5"
+    assert (
+        shown_engines([*ways, "DuckDB 1.5"])
+        == f"{text} and DuckDB's delta extension (of DuckDB 1.5.5)"
+    )
     assert shown_engines([]) == ""
 
 

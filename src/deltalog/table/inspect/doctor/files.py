@@ -17,7 +17,12 @@ from deltalog.data.scan.plan import TASK_COLUMNS, descriptor_of, make_task
 from deltalog.data.scan.reader import read_task
 from deltalog.data.scan.task import read_spec
 from deltalog.data.scan.transform import load_bitmap
-from deltalog.errors import DataFileMissingError, DeltaError, UnsupportedFeatureError
+from deltalog.errors import (
+    DataFileMissingError,
+    DeltaError,
+    StorageError,
+    UnsupportedFeatureError,
+)
 from deltalog.expressions.render import quote_name
 from deltalog.log.branches import branch_of, list_branches, on_branch
 from deltalog.log.context import MaintenanceOperation
@@ -371,11 +376,12 @@ def check_stored_pages(patient: Patient) -> Iterator[Finding]:
         except DataFileMissingError:
             continue  # the check `paths` reports a missing file
         except DeltaError as error:
+            changed = "its bytes have changed since they were written: restore it from a backup"
             yield Finding(
                 check="pages",
                 severity=Severity.ERROR,
                 message=f"{path}: {error}",
-                advice="its bytes have changed since they were written: restore it from a backup",
+                advice=None if isinstance(error, StorageError) else changed,
                 path=path,
             )
 
