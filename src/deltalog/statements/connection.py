@@ -544,6 +544,12 @@ def sql(statement: str, parameters: Parameters = None, **tables: Any) -> SqlResu
         session = LocalSession(tables)
     except TableNotFoundError as error:
         options = [name for name in ("catalog", "schema") if name in tables]
+        values = [name for name, value in tables.items() if _is_bare(value) and value in str(error)]
+        if values and not options:
+            raise error.with_message(
+                f"{error}; {values[0]}=… names a table: pass a value in the second argument, as in "
+                f"sql(statement, {{{values[0]!r}: {tables[values[0]]!r}}})"
+            ) from None
         if not options:
             raise
         raise TableNotFoundError(
@@ -551,3 +557,8 @@ def sql(statement: str, parameters: Parameters = None, **tables: Any) -> SqlResu
             "connect(catalog=…, schema=…).sql(statement)"
         ) from None
     return _run(session, statement, parameters)
+
+
+def _is_bare(value: object) -> bool:
+    """Return whether a value may be a parameter's value instead of a location."""
+    return isinstance(value, str) and "/" not in value
