@@ -31,7 +31,7 @@ from deltalog.expressions.spark_tokens import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 _WORD: Final = re.compile(
     rf"""
@@ -215,6 +215,23 @@ _PLACEHOLDER: Final = re.compile(r":deltalog_parameter_\d+")
 def as_written(sql: str) -> str:
     """Return SQL for a message, with `?` in place of the names of parameters without a name."""
     return _PLACEHOLDER.sub("?", sql)
+
+
+def check_named(sql: str, parameters: Mapping[str, object]) -> None:
+    """Check that a statement or query has each parameter; one in quotes is none.
+
+    Raises:
+        InvalidInputError: it lacks one.
+    """
+    used = [word.text for before, word in pairwise(split(sql)) if before.says(":")]
+    for name in parameters:
+        if name not in used:
+            others = ", ".join(f":{one}" for one in dict.fromkeys(used))
+            found = f"only {others}" if others else "nor another one"
+            raise InvalidInputError(
+                f"cannot run {sql!r}: there is no :{name} for the parameter {name!r}, "
+                f"{found}; a parameter has no quotes"
+            )
 
 
 def _error_at(sql: str, place: int, problem: str, attempt: str = "read") -> InvalidInputError:

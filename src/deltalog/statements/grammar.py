@@ -6,11 +6,9 @@ Protocol: none; follows Spark's and Delta Lake's SQL references
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from deltalog.errors import InvalidInputError
-from deltalog.query.lexer import error_at, split
+from deltalog.query.lexer import check_named, error_at
 from deltalog.statements.alter import read_alter, read_comment
 from deltalog.statements.catalog_names import read_use
 from deltalog.statements.changes import (
@@ -100,26 +98,13 @@ def parse_statement(
     reader = StatementReader(sql, parameters, takes_foreign=takes_foreign)
     # Spark ignores values of parameters that a statement lacks.
     if isinstance(parameters, Mapping) and not takes_foreign:
-        _check_named(sql, parameters)
+        check_named(sql, parameters)
     try:
         found = _read(reader)
     except RecursionError:
         raise error_at(sql, reader.word.start, "it is nested too deeply") from None
     reader.expect_end()
     return found
-
-
-def _check_named(sql: str, parameters: Mapping[str, object]) -> None:
-    """Raise for a parameter that the statement lacks; it may be in quotes."""
-    used = [word.text for before, word in pairwise(split(sql)) if before.says(":")]
-    for name in parameters:
-        if name not in used:
-            others = ", ".join(f":{one}" for one in dict.fromkeys(used))
-            found = f"only {others}" if others else "nor another one"
-            raise InvalidInputError(
-                f"cannot run {sql!r}: there is no :{name} for the parameter {name!r}, "
-                f"{found}; a parameter has no quotes"
-            )
 
 
 def _read(reader: StatementReader) -> SqlStatement:

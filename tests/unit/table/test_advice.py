@@ -204,6 +204,11 @@ def test_named_parameters_that_a_statement_lacks(table: DeltaTable, statement: s
     refused(lambda: connection.cursor().executemany(statement, [{"n": "n1"}]), table, words)
 
 
+def test_named_parameters_that_a_query_of_one_table_lacks(table: DeltaTable) -> None:
+    query = "SELECT * FROM this WHERE name = ':n'"
+    refused(lambda: table.sql(query, {"n": "n1"}), table, "there is no :n for the parameter 'n'")
+
+
 def test_one_named_parameter_too_many(table: DeltaTable) -> None:
     statement = "DELETE FROM t WHERE name = :n"
     given = {"n": "n1", "m": 1}
