@@ -514,8 +514,8 @@ def sql(statement: str, parameters: Parameters = None, **tables: Any) -> SqlResu
 
     Args:
         statement: one statement in Spark's dialect.
-        parameters: values for `?` (a sequence) or `:name` (a mapping). Values are never inserted
-            into the SQL string.
+        parameters: values for `?` (a sequence) or `:name` (a mapping); the statement must have each
+            of them. Values are never inserted into the SQL string.
         tables: name → `DeltaTable`, location of a table, or rows that `write_deltalake` accepts.
 
     Raises:
