@@ -418,6 +418,16 @@ def test_the_row_of_a_value_that_cannot_be_stored(table: DeltaTable, rows: Any) 
     refused(lambda: table.upsert(rows, "id"), table, *words, row)
 
 
+def test_the_row_of_an_appended_value_that_cannot_be_stored(table: DeltaTable) -> None:
+    with table.appender() as appender:
+        future = appender.append(STRINGS)
+    words = (
+        f"cannot write the data to {table.table_uri}: cannot store string",
+        "in row 3 of the data",
+    )
+    refused(future.result, table, *words)
+
+
 def test_the_row_of_a_number_that_cannot_be_stored(table: DeltaTable) -> None:
     rows = {"id": [1.0, 2.0, 3.5]}
     words = "3.5", "in row 3 of the data"
