@@ -30,7 +30,7 @@ from deltalog.cli.application import (
     print_text,
     storage_options,
 )
-from deltalog.errors import InvalidInputError, TableNotFoundError
+from deltalog.errors import InvalidInputError, SchemaMismatchError, TableNotFoundError
 from deltalog.schema import to_arrow_type
 from deltalog.schema.types import DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ, PrimitiveType
 
@@ -259,6 +259,12 @@ class RowsFile:
                 yield found
             except pa.ArrowInvalid as error:
                 raise self._unreadable(error) from error
+            except SchemaMismatchError as error:
+                header = ", without its header" if self._kind is SourceKind.CSV else ""
+                text, of_data, _ = str(error).partition(" of the data")
+                if not of_data:
+                    raise
+                raise error.with_message(f"{text} of {self._name}{header}") from error
 
     def _opened(self, path: Path, target: StructType | None) -> Any:
         """Open a file. Its columns in the table are strings if Arrow's types would change values.

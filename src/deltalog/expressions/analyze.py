@@ -8,12 +8,11 @@ from __future__ import annotations
 import contextlib
 import datetime as dt
 import re
-from math import isnan
 from typing import TYPE_CHECKING, Any, Final
 
 from deltalog._util.clock import MICROS_PER_DAY
 from deltalog.errors import DeltaError, InvalidInputError
-from deltalog.expressions import coercion, implicit, nodes
+from deltalog.expressions import coercion, implicit, mistakes, nodes
 from deltalog.expressions.aliases import ALIASES, MACROS, add_interval, expand, interval_value
 from deltalog.expressions.functions import FUNCTIONS, OF_PARTS, find_function
 from deltalog.expressions.literals import from_scalar, plain_value, to_scalar
@@ -35,7 +34,6 @@ from deltalog.schema.columns import find_field, walk_types
 from deltalog.schema.types import (
     BOOLEAN,
     DATE,
-    INTEGER,
     LONG,
     STRING,
     TIMESTAMP,
@@ -215,10 +213,11 @@ class _Resolver:
 
     def _tested(self, node: Expression, resolved: Expression, data_type: DataType) -> Expression:
         # A string is a valid operand: ANSI mode casts it to boolean, which fails for 'abc'.
-        if data_type in {BOOLEAN, VOID, STRING}:
+        if data_type in {BOOLEAN, VOID, STRING} and not mistakes.is_no_truth(node):
             return self._casts.coerce(resolved, data_type, BOOLEAN)
         raise InvalidInputError(
             f"{to_sql(node)} is of type {data_type}, but a condition is expected here"
+            f"{mistakes.advice_on_operand(node)}"
         )
 
     def column(self, node: Column) -> Typed:
@@ -288,16 +287,7 @@ class _Resolver:
         except InvalidInputError as error:  # a constant cannot be cast
             raise InvalidInputError(f"{error}, in {to_sql(node)}") from None
         if met is None:
-            constants = [side.value for side, _ in (left, right) if isinstance(side, Literal)]
-            is_nan = any(isinstance(value, float) and isnan(value) for value in constants)
-            advice = "NaN is a number; pass None for NULL" if is_nan else "cast one of them"
-            if {left[1], right[1]} == {DATE, INTEGER} and _is_difference(node):
-                advice = "write a date as DATE'2024-01-31'"
-            arrays = [kind for _, kind in (left, right) if isinstance(kind, ArrayType)]
-            if len(arrays) == 1:
-                advice = "array_contains(array, value) looks into an array"
-                if isinstance(right[0], Literal) and isinstance(right[1], ArrayType):
-                    advice = "is_in(values), IN in SQL, compares with each of several values"
+            advice = mistakes.advice_on_comparison(node, left[1], right[1])
             raise InvalidInputError(
                 f"cannot compare {left[1]} with {right[1]} in {to_sql(node)}: {advice}"
             )
@@ -428,7 +418,8 @@ class _Resolver:
                 for (argument, source), to in zip(arguments, targets, strict=True)
             )
         except InvalidInputError as error:
-            raise InvalidInputError(f"cannot compute {to_sql(node)}: {error}") from error
+            advice = mistakes.advice_on_call(name)
+            raise InvalidInputError(f"cannot compute {to_sql(node)}: {error}{advice}") from error
         return _simplified(Call(name, found), arguments[0][1] if arguments else VOID), result
 
     def _arguments(self, function: Function, arguments: Sequence[Expression]) -> list[Typed]:
@@ -506,14 +497,6 @@ class _Typer(_Resolver):
 
     def case(self, node: nodes.Case) -> Typed:
         return node, self.typed(node.branches[0][1])[1]
-
-
-def _is_difference(node: nodes.Comparison) -> bool:
-    """Return whether a side is a difference of numbers, as a date without quotes is."""
-    return any(
-        isinstance(side, nodes.Arithmetic) and side.operator == "-"
-        for side in (node.left, node.right)
-    )
 
 
 def _refuse_opaque(data_type: DataType, node: Expression) -> None:

@@ -257,9 +257,7 @@ def bit_types(arguments: Sequence[Typed]) -> Types:
         [INTEGER if own == VOID else own for _, own in arguments], with_strings=False
     )
     if common not in INTEGRALS:
-        raise InvalidInputError(
-            f"bitwise operators need integers, found {common}; conditions are joined by AND and OR"
-        )
+        raise InvalidInputError(f"bitwise operators need integers, found {common}")
     return [common] * len(arguments), common
 
 

@@ -16,7 +16,14 @@ from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import Token, TokenType
 
 from deltalog._util.escaping import name_key
-from deltalog.expressions.spark_tokens import NAME, NAMES, SparkTokenizer, advice_at, error_at
+from deltalog.expressions.spark_tokens import (
+    NAME,
+    NAMES,
+    SparkTokenizer,
+    advice_at,
+    advice_on_thousands,
+    error_at,
+)
 from deltalog.expressions.sql_constants import NO_UNIT, unit_of
 from deltalog.schema.types import STRING
 
@@ -43,6 +50,7 @@ _JOINERS: Final = frozenset(
      *SparkParser.BITWISE, TokenType.AND, TokenType.OR, TokenType.SLASH, TokenType.MOD,
      TokenType.DPIPE}
 ) - NAMES  # fmt: skip
+_NOT_THE_END: Final = "expected the end, or an operator before this"
 # sqlglot's message → deltalog's message, which users understand without knowing sqlglot.
 _MESSAGES: Final = {
     "Expecting )": "expected )",
@@ -50,7 +58,7 @@ _MESSAGES: Final = {
     "Expected TYPE after CAST": "expected a type",
     "Expected type": "expected a type",
     "Expected ]": "expected ]",
-    "Invalid expression / Unexpected token": "expected the end, or an operator before this",
+    "Invalid expression / Unexpected token": _NOT_THE_END,
 }
 
 
@@ -142,7 +150,13 @@ class SparkValues(SparkParser):
         token = token or self._curr
         start = token.start if token else len(self.sql)
         source = self.sql[start : token.end + 1] if token else ""
-        problem = _MESSAGES.get(message, message) + advice_at(token, self._prev)
+        problem = _MESSAGES.get(message, message)
+        if thousands := advice_on_thousands(self.sql, start):
+            problem += f"; {thousands}"
+        elif source == "," and problem == _NOT_THE_END:
+            problem += "; conditions are joined by AND and OR"
+        else:
+            problem += advice_at(token, self._prev)
         raise error_at(self.sql, start, source, problem)
 
     def validate_expression(self, expression: Any, args: Any = None) -> Any:
@@ -153,6 +167,12 @@ class SparkValues(SparkParser):
 
     def _expect_value(self) -> NoReturn:
         token = self._curr
+        if token.token_type is TokenType.SELECT and not self._prev:
+            problem = (
+                "expected a condition or a value, found a query: pass only what follows WHERE; "
+                "deltalog.sql runs queries"
+            )
+            raise error_at(self.sql, token.start, token.text, problem)
         if token.token_type is TokenType.SELECT:
             problem = (
                 "expected a value, but a subquery cannot be part of an expression on one table; "
@@ -607,7 +627,10 @@ class SparkConditions(SparkValues):
             is_true = self._prev.token_type is TokenType.TRUE
             found = exp.Is(this=this, expression=exp.Boolean(this=is_true))
         else:
-            self.raise_error("expected NULL, TRUE, FALSE, UNKNOWN or DISTINCT FROM")
+            advice = (
+                "leave out IS" if self._curr.token_type in _JOINERS else "= and <> compare values"
+            )
+            self.raise_error(f"expected NULL, TRUE, FALSE, UNKNOWN or DISTINCT FROM; {advice}")
         found = self.expression(found)
         return self.expression(exp.Not(this=found)) if is_negated else found
 

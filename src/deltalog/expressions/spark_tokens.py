@@ -35,9 +35,22 @@ _OF_CASE: Final = frozenset({TokenType.WHEN, TokenType.THEN, TokenType.ELSE})
 _NAME_FOLLOWS: Final = frozenset({TokenType.DOT, TokenType.COLON})
 
 
+_THOUSANDS: Final = re.compile(r"(?<![\w.,])\d{1,3}(?:,\d{3})+(?![\w,])")
+_PATTERN: Final = "a pattern has quotes, as in name LIKE 'n%'"
+_FUNCTIONS: Final = {
+    "CONTAINS": "contains(name, 'n')",
+    "STARTSWITH": "startswith(name, 'n')",
+    "ENDSWITH": "endswith(name, 'n')",
+    "STARTS_WITH": "startswith(name, 'n')",
+    "ENDS_WITH": "endswith(name, 'n')",
+    "MATCHES": "name RLIKE 'pattern'",
+    "ISIN": "name IN ('a', 'b')",
+}
 # Tokens of other dialects → what to write instead, at the token, and after the token.
 _AT: Final = {
     "~": "a regular expression is name RLIKE 'pattern'",
+    ":": "a field of a struct is info.city; only a value can be a parameter, such as :x",
+    "NOT": "write IS NOT NULL, NOT IN (…) or NOT LIKE",
     "->": "a field of a struct is info.city",
     "LIMIT": "a condition has no LIMIT",
     "ORDER": "a condition has no ORDER BY",
@@ -54,6 +67,7 @@ _AFTER: Final = {
     "looks into an array",
 }
 SIGNS: Final = {
+    ";": "leave it out",
     **dict.fromkeys("${}@", "a parameter is written :x, with parameters={'x': value}"),
     **dict.fromkeys(
         "\u2018\u2019\u201a\u201c\u201d\u201e\u00ab\u00bb\u00b4",
@@ -69,11 +83,40 @@ DOUBLED: Final = (
 
 def advice_at(token: Token | None, before: Token | None) -> str:
     """Return what to write instead of other dialects' syntax at a token, or before it."""
+    if before and (between := advice_between(before.text, token.text if token else "")):
+        return f"; {between}"
     for one, table in ((token, _AT), (before, _AFTER)):
         if one and one.token_type not in {TokenType.STRING, TokenType.IDENTIFIER}:
             advice = table.get(one.text.upper())
             if advice:
                 return f"; {advice}"
+    return ""
+
+
+def advice_between(before: str, after: str) -> str:
+    """Return what to write instead of operators that Spark lacks; empty if they have none.
+
+    Args:
+        before: the token before the error.
+        after: the token at the error; empty at the end.
+    """
+    before, after = before.upper(), after.upper()
+    if after in _FUNCTIONS:
+        return f"there is no such operator; write {_FUNCTIONS[after]}"
+    if before in {"LIKE", "ILIKE"}:
+        return _PATTERN
+    if before == "%" and not after:
+        return f"% computes a remainder; {_PATTERN}"
+    if before == "=" and after in {"<", ">"}:
+        return f"write {after}="
+    return ""
+
+
+def advice_on_thousands(sql: str, place: int) -> str:
+    """Return what to write if an error is in a number such as `1,000`; empty if it is not."""
+    for found in _THOUSANDS.finditer(sql):
+        if found.start() <= place < found.end():
+            return f"a number has no separator of thousands: {found[0].replace(',', '')}"
     return ""
 
 

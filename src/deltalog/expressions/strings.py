@@ -319,6 +319,11 @@ _ESCAPES: Final = {
 _ESCAPES_IN_CLASS: Final = {r"\s": _BLANKS, r"\h": _HORIZONTAL, r"\v": _VERTICAL}
 
 
+# RE2's errors for patterns that are invalid in Java too; the others are about Java's extensions.
+_INVALID: Final = ("missing ]", "missing )", "unexpected )", "no argument for repetition operator",
+                   "invalid character class range", "trailing \\")  # fmt: skip
+
+
 def rlike(text: Datum, pattern: Datum) -> Datum:
     """Whether a pattern matches anywhere in a string. Cost: by row for a non-constant pattern."""
     if is_constant(pattern):
@@ -332,9 +337,13 @@ def _matches(text: Datum, pattern: str) -> Datum:
     try:
         return compute.match_substring_regex(text, to_re2(pattern))
     except pa.ArrowInvalid as error:
+        problem = str(error).removeprefix("Invalid regular expression: ")
+        if not problem.startswith(_INVALID):
+            problem = f"look-around and back-references are not supported ({problem})"
+        else:
+            problem = f"it is not a valid pattern ({problem}); \\ before a sign removes its meaning"
         raise InvalidInputError(
-            f"cannot use the regular expression {pattern!r}: look-around and back-references are "
-            f"not supported ({error})"
+            f"cannot use the regular expression {pattern!r}: {problem}"
         ) from error
 
 

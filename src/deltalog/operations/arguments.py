@@ -52,6 +52,7 @@ _LARGEST_FLOAT: Final = 3.4028235677973366e38
 """From here on, a number is infinite as a float of 32 bits."""
 _NUMBERS: Final = frozenset({Family.INTEGRAL, Family.FLOATING, Family.DECIMAL})
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_LIBRARIES: Final = frozenset({"polars", "pyarrow", "pyspark", "datafusion", "daft"})
 _NOT_SQL: Final = "values are SQL, in which a string has quotes; pass Python values as new_values"
 _GONE: Final = {
     "files": "file_uris()",
@@ -622,6 +623,12 @@ def as_updates(
     """
     _check_updates(updates, new_values)
     if new_values is not None:
+        for name, value in new_values.items():
+            if _library_of(value):
+                raise InvalidInputError(
+                    f"new_values[{name!r}]: expected a Python value, found {_found(value)} as "
+                    "updates"
+                )
         check_constants(new_values, schema)
         return {name: expressions.lit(value) for name, value in new_values.items()}
     left = list(parameters) if isinstance(parameters, Sequence) else None
@@ -630,7 +637,7 @@ def as_updates(
         if not isinstance(value, str | expressions.Expression):
             raise InvalidInputError(
                 f"updates[{name!r}]: expected SQL such as 'upper(name)', or an expression of "
-                f"deltalog, found {value!r}; pass Python values as new_values"
+                f"deltalog, found {_found(value)}"
             )
         found[name] = value
         if isinstance(value, str):
@@ -645,6 +652,24 @@ def as_updates(
             except InvalidInputError as error:
                 raise InvalidInputError(f"{error}; {_NOT_SQL}") from error
     return found
+
+
+def _found(value: object) -> str:
+    """Return a value that is no expression of deltalog, and how to pass it."""
+    if library := _library_of(value):
+        return (
+            f"an expression of {library}: write SQL, such as {{'n': 'n + 1'}}, or "
+            "{'n': deltalog.col('n') + 1}"
+        )
+    return f"{value!r}; pass Python values as new_values"
+
+
+def _library_of(value: object) -> str:
+    """Return the library whose expression a value is; empty if it is none."""
+    if type(value).__name__ not in {"Expr", "Expression", "Column"}:
+        return ""
+    library = type(value).__module__.partition(".")[0].lstrip("_")
+    return library if library in _LIBRARIES else ""
 
 
 def _check_updates(updates: object, new_values: object) -> None:

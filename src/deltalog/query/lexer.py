@@ -12,6 +12,7 @@ import re
 from bisect import bisect_right
 from dataclasses import dataclass
 from difflib import get_close_matches
+from itertools import pairwise
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -20,10 +21,17 @@ from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import TokenType
 
 from deltalog.errors import InvalidInputError
-from deltalog.expressions.spark_tokens import COMMENT_LINE, DOUBLED, SIGNS, end_of_comment
+from deltalog.expressions.spark_tokens import (
+    COMMENT_LINE,
+    DOUBLED,
+    SIGNS,
+    advice_between,
+    advice_on_thousands,
+    end_of_comment,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 _WORD: Final = re.compile(
     rf"""
@@ -209,6 +217,23 @@ def as_written(sql: str) -> str:
     return _PLACEHOLDER.sub("?", sql)
 
 
+def check_named(sql: str, parameters: Mapping[str, object]) -> None:
+    """Check that a statement or query has each parameter; one in quotes is none.
+
+    Raises:
+        InvalidInputError: it lacks one.
+    """
+    used = [word.text for before, word in pairwise(split(sql)) if before.says(":")]
+    for name in parameters:
+        if name not in used:
+            others = ", ".join(f":{one}" for one in dict.fromkeys(used))
+            found = f"only {others}" if others else "nor another one"
+            raise InvalidInputError(
+                f"cannot run {sql!r}: there is no :{name} for the parameter {name!r}, "
+                f"{found}; a parameter has no quotes"
+            )
+
+
 def _error_at(sql: str, place: int, problem: str, attempt: str = "read") -> InvalidInputError:
     line = sql.count("\n", 0, place) + 1
     character = place - sql.rfind("\n", 0, place)
@@ -359,12 +384,23 @@ def _advice(sql: str, place: int) -> str:
     if any(found.start() - 1 <= place <= found.end() for found in _FORMAT.finditer(sql)):
         return _PARAMETER
     at = next(number for number, word in enumerate(words) if word.end > place or word.kind == "end")
+    if advice := advice_on_thousands(sql, place) or _advice_on_operators(words, at):
+        return advice
     for keywords, advice in _FOREIGN.items():
         first, _, rest = keywords.rpartition(" … ")
         if (not first or words[0].says(first)) and _is_beside(words, rest.split(), at):
             return advice
     if at == 0 and (instead := _FIRST.get(words[0].text.upper())):
         return instead
+    return _advice_on_spelling(words, at)
+
+
+def _advice_on_operators(words: Sequence[Word], at: int) -> str:
+    pairs = pairwise(words[max(at - 1, 0) : at + 2])
+    return next(filter(None, (advice_between(one.text, other.text) for one, other in pairs)), "")
+
+
+def _advice_on_spelling(words: Sequence[Word], at: int) -> str:
     for number in range(at, max(at - 2, -1), -1):
         word, before = words[number], words[number - 1] if number else None
         if word.kind != "word" or word.says("DATE"):

@@ -126,7 +126,7 @@ def read_query(text: str) -> ReadQuery:
         raise SyntaxProblem(0, "expected one query")
     for node in tree.walk():
         _check_complete(node, plain, source)
-        _check_selected(node, source)
+        _check_selected(node, source, plain)
         if isinstance(node, _STATEMENTS):
             raise SyntaxProblem(source.origin(start_of(node)), "expected a query that only reads")
         if isinstance(node, exp.Column) and node.parts[0].meta.get("start") is not None:
@@ -166,7 +166,7 @@ def _check_complete(node: Expr, plain: str, source: TextOfParts) -> None:
         raise SyntaxProblem(source.origin(words.end() if words else len(plain)), problem)
 
 
-def _check_selected(node: Expr, source: TextOfParts) -> None:
+def _check_selected(node: Expr, source: TextOfParts, plain: str) -> None:
     """Refuse SELECT without columns, and parameters in place of names, which sqlglot accepts."""
     if isinstance(node, exp.Select) and not node.expressions:
         place = source.origin(start_of(node))
@@ -174,7 +174,9 @@ def _check_selected(node: Expr, source: TextOfParts) -> None:
     alias = node.args.get("alias") if isinstance(node, exp.Alias) else None
     if isinstance(alias, exp.Placeholder):
         problem = f"expected a name, found the parameter :{alias.name}; a field is written s.field"
-        raise SyntaxProblem(source.origin(start_of(alias)), problem)
+        # sqlglot records no position of a parameter in place of a name.
+        name = re.compile(rf":\s*{re.escape(alias.name)}\b").search(plain, start_of(node.this))
+        raise SyntaxProblem(source.origin(name.start() if name else start_of(node)), problem)
 
 
 def _check_limits(tree: Expr, source: TextOfParts) -> None:

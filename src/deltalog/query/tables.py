@@ -26,7 +26,7 @@ from deltalog.query.duckdb import (
     with_schema,
 )
 from deltalog.query.duckdb_files import NativeRows, native_rows
-from deltalog.query.lexer import error_at
+from deltalog.query.lexer import check_named, error_at
 from deltalog.query.parse import read_query
 from deltalog.query.running import query_translated
 from deltalog.query.translate import Selection, TableChangesCall, TranslatedQuery, bound, translated
@@ -93,6 +93,7 @@ def query_table(
     Raises:
         InvalidInputError: DuckDB is needed but not installed, or rejects the query.
     """
+    check_named(query, parameters)
     found = translated(query)
     rows: dict[str, Any] = {}
     for key, reference in found.tables.items():

@@ -133,7 +133,10 @@ def _type_from_tree(tree: Any, where: str, level: int = 0) -> DataType:
                 return _named_type(kind, where)
             _check_level(level + _levels(tree))
             return UnknownType(kind, _dumps(tree))
-    raise InvalidMetadataError(f"{where}: expected a type, found {tree!r}")
+    raise InvalidMetadataError(
+        f"{where}: expected a type, such as 'long' or {{'type': 'struct', 'fields': […]}}, found "
+        f"{tree!r}"
+    )
 
 
 def _check_level(level: int) -> None:

@@ -66,7 +66,7 @@ def naming_the_attempt(attempt: str, table: str) -> Iterator[None]:
     try:
         yield
     except (ConstraintViolationError, SchemaMismatchError) as error:
-        if not error.args[0].startswith(_OF_DATA):
+        if not error.args[0].startswith((_OF_DATA, _OF_VALUES)):
             raise
         rest = error.args[0].removeprefix(_OF_DATA)
         raise error.with_message(f"cannot write the data to {table}: {rest}") from error.__cause__
@@ -80,6 +80,7 @@ def naming_the_attempt(attempt: str, table: str) -> Iterator[None]:
 
 _BARE: Final = ("there is no column", "cannot cast ", "cannot compare ")
 _OF_DATA: Final = "cannot write the data: "
+_OF_VALUES: Final = "cannot store "
 
 
 def canonical_path_of(schema: StructType, path: str | Path) -> Path:

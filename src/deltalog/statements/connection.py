@@ -514,8 +514,8 @@ def sql(statement: str, parameters: Parameters = None, **tables: Any) -> SqlResu
 
     Args:
         statement: one statement in Spark's dialect.
-        parameters: values for `?` (a sequence) or `:name` (a mapping). Values are never inserted
-            into the SQL string.
+        parameters: values for `?` (a sequence) or `:name` (a mapping); the statement must have each
+            of them. Values are never inserted into the SQL string.
         tables: name → `DeltaTable`, location of a table, or rows that `write_deltalake` accepts.
 
     Raises:
@@ -550,6 +550,12 @@ def sql(statement: str, parameters: Parameters = None, **tables: Any) -> SqlResu
         session = LocalSession(tables)
     except TableNotFoundError as error:
         options = [name for name in ("catalog", "schema") if name in tables]
+        values = [name for name, value in tables.items() if _is_bare(value) and value in str(error)]
+        if values and not options:
+            raise error.with_message(
+                f"{error}; {values[0]}=… names a table: pass a value in the second argument, as in "
+                f"sql(statement, {{{values[0]!r}: {tables[values[0]]!r}}})"
+            ) from None
         if not options:
             raise
         raise TableNotFoundError(
@@ -557,3 +563,8 @@ def sql(statement: str, parameters: Parameters = None, **tables: Any) -> SqlResu
             "connect(catalog=…, schema=…).sql(statement)"
         ) from None
     return _run(session, statement, parameters)
+
+
+def _is_bare(value: object) -> bool:
+    """Return whether a value may be a parameter's value instead of a location."""
+    return isinstance(value, str) and "/" not in value

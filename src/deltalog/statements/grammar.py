@@ -5,9 +5,10 @@ Protocol: none; follows Spark's and Delta Lake's SQL references
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from deltalog.query.lexer import error_at
+from deltalog.query.lexer import check_named, error_at
 from deltalog.statements.alter import read_alter, read_comment
 from deltalog.statements.catalog_names import read_use
 from deltalog.statements.changes import (
@@ -42,7 +43,7 @@ from deltalog.statements.shows import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from deltalog.statements.statement import SqlStatement
 
@@ -95,6 +96,9 @@ def parse_statement(
         InvalidInputError: the string is not a valid statement. The message contains the position.
     """
     reader = StatementReader(sql, parameters, takes_foreign=takes_foreign)
+    # Spark ignores values of parameters that a statement lacks.
+    if isinstance(parameters, Mapping) and not takes_foreign:
+        check_named(sql, parameters)
     try:
         found = _read(reader)
     except RecursionError:

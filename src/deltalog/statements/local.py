@@ -550,11 +550,7 @@ class FittedRows(RereadableRows):
         found = Assignments(
             schema,
             {
-                name: scope.value(
-                    self._cast(value, source, find_field(schema, (name,))),
-                    find_field(schema, (name,)),
-                    name,
-                )
+                name: self._assigned(scope, value, source, names, find_field(schema, (name,)))
                 for name, value in values.items()
             },
         )
@@ -662,6 +658,22 @@ class FittedRows(RereadableRows):
                 field = replace(field, type=_evolved(kind, field.type, field.name))  # noqa: PLW2901
             fields.append(field)
         return StructType(fields)
+
+    def _assigned(
+        self, scope: Scope, value: Any, source: pa.Schema, names: Sequence[str], field: Field
+    ) -> Any:
+        """Return a new value of a column; its errors name the column of the rows."""
+        try:
+            return scope.value(self._cast(value, source, field), field, field.name)
+        except InvalidInputError as error:
+            if not isinstance(value, Column):
+                raise
+            given = names[source.get_field_index(value.path[0])]
+            text = str(error).replace(f"CAST({value.path[0]} AS ", f"CAST({given} AS ")
+            place = "; the columns are matched by position" if self.columns is not None else ""
+            raise error.with_message(
+                f"cannot insert into {self.table.table_uri}: {text}{place}"
+            ) from error
 
     def _cast(self, value: Any, source: pa.Schema, field: Field) -> Any:
         """Cast a nested value. Its fields are matched by position if the columns are."""

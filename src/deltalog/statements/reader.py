@@ -350,6 +350,7 @@ _AFTER_WITH: Final = ("INSERT", "MERGE", "UPDATE", "DELETE")
 _LIMITED: Final = re.compile(r"\b(?:varchar|character|char)\s*\(\s*\d+\s*\)", re.IGNORECASE)
 _PARAMETER: Final = "deltalog_parameter_"
 _SUBQUERY: Final = "deltalog_query_"
+_QUERY_NAME: Final = re.compile(rf":{_SUBQUERY}\d+")
 _DEFAULT: Final = "deltalog_default_"
 
 
@@ -760,7 +761,8 @@ class StatementReader(WordReader):
         try:
             return parse_sql(found.text, parameters=found.parameters)
         except InvalidInputError as error:
-            raise self._error_in(self._place if start is None else start, error) from error
+            shown = error.with_message(_QUERY_NAME.sub("(SELECT …)", str(error)))
+            raise self._error_in(self._place if start is None else start, shown) from error
 
     def _error_in(self, start: int, error: InvalidInputError) -> InvalidInputError:
         return error_at(self.sql, self._words[start].start, str(error))

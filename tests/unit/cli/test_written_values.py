@@ -70,6 +70,8 @@ def test_a_value_of_another_kind_is_an_error(table: Path, tmp_path: Path) -> Non
     (tmp_path / "rows.csv").write_text("n\nx\n", "utf-8")
     found = run("write", table, tmp_path / "rows.csv", "--mode", "append", code=3)
     assert "cannot store string values of column 'n' as integer" in found.output
+    assert "in row 1 of " in found.output
+    assert "rows.csv', without its header" in found.output.replace("\n", "")
     assert DeltaTable(table).version() == 0
 
 

@@ -40,7 +40,7 @@ from deltalog.expressions.sql import with_backticks
         ("f(a) OVER (b)", 6, "window"),
         ("x.f(a)", 4, "schema or catalog"),
         ("*", 1, "all columns"),
-        ("select", 1, "names that are keywords in backticks"),
+        ("select", 1, "expected a condition or a value, found a query"),
         ("a + INTERVAL 1 PARSEC", 14, "number and a unit"),
         ("a + INTERVAL '1.5' DAY", 14, "not a whole number of days"),
         ("", 1, "expected a value"),

@@ -292,7 +292,7 @@ def test_equal_values_have_no_correlation() -> None:
 )
 def test_what_spark_refuses_is_refused(call: str, problem: str) -> None:
     with pytest.raises(InvalidInputError, match=problem) as caught:
-        deltalog.sql(f"SELECT {call}", {"n": None}).to_arrow()
+        deltalog.sql(f"SELECT {call}", {"n": None} if ":n" in call else None).to_arrow()
     assert "Candidate" not in str(caught.value)
 
 

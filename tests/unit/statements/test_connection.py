@@ -177,7 +177,7 @@ def test_values_are_made() -> None:
 )  # fmt: skip
 def test_parameters_are_bound_and_come_back(db: SqlTables, value: object) -> None:
     assert db.values("SELECT ? AS v", [value]) == [value]
-    assert db.values("SELECT :v AS v", {"v": value, "other": 1}) == [value]
+    assert db.values("SELECT :v AS v", {"v": value}) == [value]
     if isinstance(value, str):
         db.create("t", "(id INT, v STRING)")
         db.run("INSERT INTO t VALUES (1, ?), (2, 'other')", [value])

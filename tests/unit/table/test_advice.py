@@ -70,6 +70,33 @@ CONDITIONS: list[tuple[Any, str]] = [
     ("id in (select 1)", "statements of deltalog.sql, such as DELETE, can have subqueries"),
     ("id = 1 LIMIT 1", "a condition has no LIMIT"),
     ("name.upper() = 'A'", "a method of Python is a function, as in upper(column)"),
+    ("1 < id < 3", "a comparison has two sides; write 1 < id AND id < 3"),
+    ("id = 1 = (amount = 2) = 3", "a comparison has two sides; conditions are joined by AND"),
+    ("id = 1 | id = 2", "| computes with the bits of integers; conditions are joined by AND"),
+    ("id = 1 || id = 2", "|| joins strings; conditions are joined by AND and OR"),
+    ("id = 1 & name = 'n1'", "no common type: integer, string; conditions are joined by AND"),
+    ("(id = 1) & (name = 'n1')", "found boolean; conditions are joined by AND and OR"),
+    ("id = 1, name = 'n1'", "an operator before this; conditions are joined by AND and OR"),
+    ("name = 'n1' OR 'n2'", "repeat the column before each value, as in x = 'n2'"),
+    ("id = 1 OR 2", "repeat the column before each value, as in x = 2, or write x IN (…, 2)"),
+    ("isin(id, 1)", "no SQL function 'isin'; in Spark's SQL, write value IN (1, 2)"),
+    ("name rlike '['", "it is not a valid pattern (missing ]: ["),
+    (r"name rlike '(?=n)'", "look-around and back-references are not supported (invalid"),
+    ("info:city = 'x'", "character 5 (:): expected the end, or an operator before this; a field"),
+    ("id = 1;", "';' has no meaning in an expression; leave it out"),
+    ("SELECT * FROM t WHERE id = 1", "found a query: pass only what follows WHERE"),
+    ("name LIKE n%", "a pattern has quotes, as in name LIKE 'n%'"),
+    ("name LIKE %n", "a pattern has quotes, as in name LIKE 'n%'"),
+    ("id NOT NULL", "write IS NOT NULL, NOT IN (…) or NOT LIKE"),
+    ("id IS 1", "TRUE, FALSE, UNKNOWN or DISTINCT FROM; = and <> compare values"),
+    ("id IS IN (1, 2)", "TRUE, FALSE, UNKNOWN or DISTINCT FROM; leave out IS"),
+    ("amount > 1,000", "a number has no separator of thousands: 1000"),
+    ("name contains 'n'", "there is no such operator; write contains(name, 'n')"),
+    ("id =< 1", "expected a value, a column or a function; write <="),
+    (
+        "info = 'Oslo'",
+        "with string in info = 'Oslo': compare a field of the struct, as in info.city",
+    ),
     ("name + '!' = 'a!'", "string + string; strings are joined by || or concat"),
 ]
 
@@ -84,6 +111,13 @@ def test_conditions(table: DeltaTable, condition: Any, words: str) -> None:
 QUERIES = [
     ("SELECT percentile(amount) FROM t", "percentile expects 2 arguments"),
     ("SELECT date_trunc(day, 'month') FROM t", "write date_trunc('month', day)"),
+    ("SELECT id FROM t WHERE 1 < id < 3", "write 1 < id AND id < 3"),
+    ("SELECT id FROM t WHERE id = 1 | id = 2", "conditions are joined by AND and OR"),
+    ("SELECT id FROM t WHERE name contains 'n'", "write contains(name, 'n')"),
+    ("SELECT id FROM t WHERE name LIKE n%", "a pattern has quotes, as in name LIKE 'n%'"),
+    ("SELECT id FROM t WHERE id > 1,000", "a number has no separator of thousands: 1000"),
+    ("SELECT id FROM t WHERE name rlike '['", "it is not a valid pattern (missing ]: ["),
+    ("SELECT info:city FROM t", "expected a name, found the parameter :city"),
     ("SELECT TOP 5 * FROM t", "write LIMIT n at the end"),
     ("SELECT * FORM t", "did you mean FROM?"),
     ("SELECT * FROM t WHRE id = 1", "did you mean WHERE?"),  # codespell:ignore whre
@@ -149,6 +183,42 @@ def test_statements(table: DeltaTable, statement: str, words: str) -> None:
 )
 def test_parameters(table: DeltaTable, query: str, given: Any, words: str) -> None:
     refused(lambda: deltalog.sql(query, given, t=table), table, words)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM t WHERE name = ':n'",
+        "UPDATE t SET name = ':n' WHERE id = 1",
+        "INSERT INTO t (name) VALUES (':n')",
+        "MERGE INTO t USING s ON t.id = s.id WHEN MATCHED AND s.name = ':n' THEN DELETE",
+        "SELECT * FROM t WHERE name = ':n'",
+        "DESCRIBE HISTORY t",
+    ],
+)
+def test_named_parameters_that_a_statement_lacks(table: DeltaTable, statement: str) -> None:
+    words = "there is no :n for the parameter 'n', nor another one; a parameter has no quotes"
+    connection = deltalog.connect({"t": table, "s": table})
+    refused(lambda: deltalog.sql(statement, {"n": "n1"}, t=table, s=table), table, words)
+    refused(lambda: connection.execute(statement, {"n": "n1"}), table, words)
+    refused(lambda: connection.cursor().executemany(statement, [{"n": "n1"}]), table, words)
+
+
+def test_named_parameters_that_a_query_of_one_table_lacks(table: DeltaTable) -> None:
+    query = "SELECT * FROM this WHERE name = ':n'"
+    refused(lambda: table.sql(query, {"n": "n1"}), table, "there is no :n for the parameter 'n'")
+
+
+def test_one_named_parameter_too_many(table: DeltaTable) -> None:
+    statement = "DELETE FROM t WHERE name = :n"
+    given = {"n": "n1", "m": 1}
+    words = "there is no :m for the parameter 'm', only :n;"
+    refused(lambda: deltalog.sql(statement, given, t=table), table, words)
+
+
+def test_the_position_of_a_parameter_in_place_of_a_name(table: DeltaTable) -> None:
+    with pytest.raises(InvalidInputError, match="at line 1, character 16: expected a name"):
+        deltalog.sql("SELECT id, info:city FROM t", t=table)
 
 
 @pytest.mark.parametrize("given", [[1], (1,), 1, [("x", 1)]])
@@ -312,3 +382,97 @@ def test_checks_of_a_branch(table: DeltaTable, check: Any, words: str) -> None:
     refused(lambda: branch.publish([check]), table, words)
     assert branch.count() == 1
     branch.publish([lambda one: one.count() == 1, "id > 1"])
+
+
+NEW_VALUES: list[tuple[dict[str, Any], str]] = [
+    ({"updates": {"amount": pl.col("amount") + 1}}, "found an expression of polars: write SQL"),
+    ({"updates": {"amount": pl.lit(3)}}, "found an expression of polars: write SQL, such as"),
+    ({"new_values": {"amount": pl.lit(3)}}, "{'n': deltalog.col('n') + 1} as updates"),
+    ({"updates": {"amount": pc.field("amount")}}, "found an expression of pyarrow: write SQL"),
+]
+
+
+@pytest.mark.parametrize(("given", "words"), NEW_VALUES)
+def test_new_values_of_other_libraries(
+    table: DeltaTable, given: dict[str, Any], words: str
+) -> None:
+    refused(lambda: table.update(**given), table, words)
+
+
+STRINGS = [{"id": "1"}, {"id": "2"}, {"id": "abc"}]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        STRINGS,
+        pl.DataFrame(STRINGS).to_arrow(),
+        pl.concat([pl.DataFrame(STRINGS[:2]), pl.DataFrame(STRINGS[2:])], rechunk=False),
+    ],
+    ids=["dicts", "Arrow", "chunks"],
+)
+def test_the_row_of_a_value_that_cannot_be_stored(table: DeltaTable, rows: Any) -> None:
+    words = f"cannot write the data to {table.table_uri}: cannot store", "'id' as long", "'abc'"
+    row = "in row 3 of the data"
+    refused(lambda: write_deltalake(table, rows, mode="append"), table, *words, row)
+    refused(lambda: table.upsert(rows, "id"), table, *words, row)
+
+
+def test_the_row_of_an_appended_value_that_cannot_be_stored(table: DeltaTable) -> None:
+    with table.appender() as appender:
+        future = appender.append(STRINGS)
+    words = (
+        f"cannot write the data to {table.table_uri}: cannot store string",
+        "in row 3 of the data",
+    )
+    refused(future.result, table, *words)
+
+
+def test_the_row_of_a_number_that_cannot_be_stored(table: DeltaTable) -> None:
+    rows = {"id": [1.0, 2.0, 3.5]}
+    words = "3.5", "in row 3 of the data"
+    refused(lambda: write_deltalake(table, rows, mode="append"), table, *words)
+
+
+def test_the_row_of_a_type_that_cannot_be_stored(table: DeltaTable) -> None:
+    with pytest.raises(DeltaError) as caught:
+        write_deltalake(table, {"id": [True]}, mode="append")
+    assert " in row " not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        ("INSERT INTO t (id, day) SELECT id, id FROM t", "CAST(id AS DATE)"),
+        ("INSERT INTO t SELECT id, name, id AS x, id AS y, tags, info FROM t", "CAST(y AS DATE)"),
+    ],
+)
+def test_the_columns_of_inserted_rows(table: DeltaTable, statement: str, words: str) -> None:
+    start = f"cannot insert into {table.table_uri}: cannot compute column 'day'"
+    refused(lambda: deltalog.sql(statement, t=table), table, start, words)
+
+
+def test_a_query_in_an_update_that_cannot_be_read(table: DeltaTable) -> None:
+    statement = "UPDATE t SET name = (SELECT max(name) FROM s) FROM s WHERE t.id = s.id"
+    with pytest.raises(InvalidInputError, match="merge them") as caught:
+        deltalog.sql(statement, t=table, s=table)
+    assert "deltalog_query" not in str(caught.value)
+
+
+def test_a_value_in_place_of_a_table(table: DeltaTable) -> None:
+    words = (
+        "n=… names a table: pass a value in the second argument, as in sql(statement, {'n': 'n1'})"
+    )
+    with pytest.raises(DeltaError) as caught:
+        deltalog.sql("SELECT * FROM t WHERE name = :n", n="n1", t=table)
+    assert words in str(caught.value)
+
+
+def test_a_new_table_without_types(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInputError, match="all values are NULL, give the columns types"):
+        write_deltalake(tmp_path / "new", {"a": [None]})
+
+
+def test_a_schema_without_fields_in_json() -> None:
+    with pytest.raises(DeltaError, match=r"expected a type, such as 'long' or .*found \{\}"):
+        Schema.from_json("{}")

@@ -118,7 +118,8 @@ class Layout:
         ]
         if not self._columns and fields:
             raise InvalidInputError(
-                "cannot write rows that have only void columns: data files would have no column"
+                "cannot write rows that have only void columns: data files would have no column; "
+                "if all values are NULL, give the columns types, as in pa.array([None], pa.int64())"
             )
         numbers: tuple[int | None, ...] = (None, None)
         if configuration.is_active("icebergCompatV3"):

@@ -137,7 +137,7 @@ class Enforcer:
     @classmethod
     def of_spec(cls, spec: WriteSpec, source: pa.Schema) -> Self:
         """Return the enforcer of a write spec, for data of the schema `source`."""
-        return cls(
+        made = cls(
             spec.configuration,
             source,
             table=spec.store.root,
@@ -147,6 +147,8 @@ class Enforcer:
             has_partitions=True,
             casts=spec.casts,
         )
+        made._fit.counts_rows = True
+        return made
 
     def apply(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the rows in the table's schema, completed and checked.

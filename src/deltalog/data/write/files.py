@@ -23,6 +23,7 @@ from deltalog.data.write.typed_values import with_typed_values
 from deltalog.data.write.written import WrittenFiles, rules_of
 from deltalog.errors import InternalError, InvalidMetadataError
 from deltalog.protocol.actions import AddFile
+from deltalog.schema.columns import naming_the_attempt
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -308,7 +309,8 @@ class _Rules:
         enforcer = Enforcer.of_spec(self._spec.starting_at(self._next), rows.schema)
         try:
             batches = rows.combine_chunks().to_batches()
-            return [enforcer.apply(batch) for batch in batches if batch.num_rows]
+            with naming_the_attempt("append to", self._spec.store.root):
+                return [enforcer.apply(batch) for batch in batches if batch.num_rows]
         finally:  # identity values of invalid rows are not reused
             self._next.update(enforcer.identity_next)
             self.identity_marks.update(enforcer.identity_marks)

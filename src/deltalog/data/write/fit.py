@@ -38,7 +38,7 @@ from deltalog.schema.primitives.moments import has_nanoseconds, instants
 from deltalog.schema.types import BOOLEAN, DATE, STRING, TIMESTAMP, VOID
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Callable, Collection, Iterable
 
     from deltalog.schema import DataType
 
@@ -157,6 +157,8 @@ class Fit:
 
     Attributes:
         missing: columns of the table that the data lacks, in the table's order.
+        counts_rows: whether an error names the row of its value, because the batches are all rows
+            of the data, in order.
 
     Raises:
         SchemaMismatchError: columns are unknown, missing, duplicate, or of a type that cannot be
@@ -174,6 +176,8 @@ class Fit:
         casts: bool = False,
     ) -> None:
         self._zone = time_zone
+        self.counts_rows = False
+        self._num_rows = 0
         incoming = from_arrow_schema(source, declared=True)
         problems = _Problems()
         self._casts = _casts(incoming, schema, time_zone) if casts else {}
@@ -221,10 +225,23 @@ class Fit:
 
         Cost: a column that already has the right type is not copied.
         """
-        return {
-            name: self._convert(batch.column(number), spelled, target, name)
+        found = {
+            name: self._converted(batch.column(number), spelled, target, name)
             for name, number, spelled, target in self._columns
         }
+        self._num_rows += batch.num_rows
+        return found
+
+    def _converted(self, array: Array, spelled: Any, target: Any, name: str) -> Array:
+        """Convert a column; the error of a value names its row if the batches are in order."""
+        try:
+            return self._convert(array, spelled, target, name)
+        except SchemaMismatchError as error:
+            row = _first_refused(array, lambda part: self._convert(part, spelled, target, name))
+            if row is None or not self.counts_rows:
+                raise
+            number = self._num_rows + row + 1
+            raise error.with_message(f"{error.args[0]}; in row {number} of the data") from error
 
     def _convert(self, array: Array, spelled: Any, target: Any, name: str) -> Array:
         if array.type == target:
@@ -246,6 +263,31 @@ class Fit:
         if target.tz is None:
             return array
         return instants(array, self._zone)
+
+
+def _first_refused(array: Array, convert: Callable[[Array], object]) -> int | None:
+    """Return the first row that cannot be converted; None if no row can, whatever its value.
+
+    Cost: about as many conversions as the logarithm of the number of rows.
+    """
+
+    def fails(part: Array) -> bool:
+        try:
+            convert(part)
+        except SchemaMismatchError:
+            return True
+        return False
+
+    if fails(array.slice(0, 0)):
+        return None
+    start, count = 0, len(array)
+    while count > 1:
+        half = count // 2
+        if fails(array.slice(start, half)):
+            count = half
+        else:
+            start, count = start + half, count - half
+    return start
 
 
 def _casts(

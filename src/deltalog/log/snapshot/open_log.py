@@ -102,9 +102,14 @@ def note_readable_versions(
             read_commits(state.store, [file])
         except MalformedLogError:
             listing = list_log(state.store, from_version=0, log_tail=log_tail)
+            readable = readable_versions(listing, file.version)
+            older = (
+                ", or open one of these versions by DeltaTable(…, version=…)" if readable else ""
+            )
             error.add_note(
                 f"the commit of version {file.version} of {state.store.root}, {file.info.path}, "
-                f"is damaged{readable_versions(listing, file.version)}"
+                f"is damaged{readable}; restore this file from a backup{older}; `deltalog doctor` "
+                "reports all damage"
             )
             return
 

@@ -200,6 +200,7 @@ class MergeSource:
             time_zone=time_zone,
             casts=True,
         )
+        fit.counts_rows = True
         seen = copy(self)
         seen.schema = StructType([fields.get(field.name, field) for field in self.schema])
         batches = _Batches()
