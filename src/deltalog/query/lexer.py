@@ -12,6 +12,7 @@ import re
 from bisect import bisect_right
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import lru_cache
 from itertools import pairwise
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Final
@@ -223,15 +224,24 @@ def check_named(sql: str, parameters: Mapping[str, object]) -> None:
     Raises:
         InvalidInputError: it lacks one.
     """
-    used = [word.text for before, word in pairwise(split(sql)) if before.says(":")]
+    if not parameters:
+        return
+    used = _named_in(sql)
     for name in parameters:
         if name not in used:
-            others = ", ".join(f":{one}" for one in dict.fromkeys(used))
+            others = ", ".join(f":{one}" for one in used)
             found = f"only {others}" if others else "nor another one"
             raise InvalidInputError(
                 f"cannot run {sql!r}: there is no :{name} for the parameter {name!r}, "
                 f"{found}; a parameter has no quotes"
             )
+
+
+@lru_cache(maxsize=256)  # the same query is asked with other values
+def _named_in(sql: str) -> tuple[str, ...]:
+    """Return the names after colons, in order."""
+    words = pairwise(split(sql))
+    return tuple(dict.fromkeys(word.text for before, word in words if before.says(":")))
 
 
 def _error_at(sql: str, place: int, problem: str, attempt: str = "read") -> InvalidInputError:

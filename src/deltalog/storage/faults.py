@@ -52,7 +52,8 @@ def storage_error(
             f"cannot {operation} {redact(path, secrets)!r}: the store's client does not know the "
             f"storage option {unknown[1]!r}"
         )
-    if container := absent_container(error):
+    # Looking for a local file that does not exist yet is part of many operations.
+    if "://" in path and (container := absent_container(error)):
         name = split_location(path)[1].partition("@")[0]
         return ObjectNotFoundError(
             f"cannot {operation} {redact(path, secrets)!r}: the {container} {name!r} does not "
