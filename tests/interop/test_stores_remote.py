@@ -384,10 +384,12 @@ def test_a_server_that_is_not_there(s3: Emulator) -> None:
 
 def test_a_bucket_that_is_not_there(either_s3: Emulator) -> None:
     store = open_store("s3://no-such-bucket/t", either_s3.options)
-    assert list(store.list_from("_delta_log", "")) == []
-    with pytest.raises(ObjectNotFoundError):
+    missing = "the bucket 'no-such-bucket' does not exist"
+    with pytest.raises(ObjectNotFoundError, match=missing):
+        list(store.list_from("_delta_log", ""))
+    with pytest.raises(ObjectNotFoundError, match=missing):
         store.read("x")
-    with pytest.raises(ObjectNotFoundError):
+    with pytest.raises(ObjectNotFoundError, match=missing):
         store.put_if_absent("x", b"")
 
 
