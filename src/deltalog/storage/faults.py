@@ -155,10 +155,14 @@ _NO_CONNECTION: Final = frozenset(
 def cleanup_level(error: DeltaError) -> int:
     """Return the level to log that new files could not be deleted after a failure.
 
-    If the failure that is being handled has the same reason, such as a missing permission, usually
-    no files were written. Then the level is INFO.
+    If the failure that is being handled has the same reason, a missing permission or bucket,
+    usually no files were written. Then the level is INFO.
     """
-    return logging.INFO if type(sys.exception()) is type(error) else logging.WARNING
+    is_same = isinstance(error, _NOTHING_WRITTEN) and type(sys.exception()) is type(error)
+    return logging.INFO if is_same else logging.WARNING
+
+
+_NOTHING_WRITTEN: Final = (AccessDeniedError, ObjectNotFoundError)
 
 
 @contextlib.contextmanager
