@@ -79,7 +79,7 @@ def printable_lines(text: str) -> str:
 
 
 _INTERNAL: Final = frozenset(
-    {"concurrent", "contextlib", "deltalog", "functools", "pyarrow", "threading"}
+    {"concurrent", "contextlib", "deltalog", "functools", "pyarrow", "sqlglot", "threading"}
 )
 """Packages whose frames at the end of a traceback are about deltalog, and not about its caller."""
 

@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import copyreg
 import pickle
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+import deltalog
 from deltalog import DeltaTable, write_deltalake
 from deltalog.errors import (
     CatalogManagedError,
@@ -99,6 +100,29 @@ def test_a_mistake_in_a_notebook_shows_the_call_and_no_internal_frames(tmp_path:
     assert "to_table()" in shown
     assert "src/deltalog" not in shown
     assert "direct cause" not in shown
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda table: table.scan(predicate="a >"),
+        lambda table: table.scan(predicate="a in ()"),
+        lambda table: table.delete("a > "),
+        lambda table: table.update({"a": "1 +"}),
+        lambda table: table.merge([{"a": 1}], "source.a =").when_matched_delete().execute(),
+        lambda table: table.alter.add_constraint({"c": "a >"}),
+        lambda table: deltalog.sql("SELECT a FROM t WHERE", t=table).to_arrow(),
+        lambda table: table.to_polars(filters="a = "),
+    ],
+)
+def test_neither_does_a_mistake_in_sql(call: Callable[[DeltaTable], Any], tmp_path: Path) -> None:
+    write_deltalake(tmp_path, [{"a": 1}])
+    table = DeltaTable(tmp_path)
+    with pytest.raises(InvalidInputError) as mistake:
+        call(table)
+    shown = _shown(mistake.value)
+    assert "src/deltalog" not in shown
+    assert "sqlglot" not in shown
 
 
 def test_frames_of_the_callers_own_code_are_kept(tmp_path: Path) -> None:

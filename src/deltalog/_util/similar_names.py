@@ -399,7 +399,7 @@ def suggests_arguments(kind: _Class) -> _Class:
         elif isinstance(function, classmethod):
             setattr(kind, name, classmethod(_suggesting(kind, function.__func__)))
         elif type(function) is property and not function.fset:
-            of_object = ObjectProperty(function.fget, None, None, function.__doc__)
+            of_object = ObjectProperty(function.fget)  # it takes the docstring of the getter
             of_object.kind = kind
             setattr(kind, name, of_object)
     return kind
