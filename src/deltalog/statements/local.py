@@ -147,6 +147,8 @@ class LocalSession:
 
     def _newest(self, name: QualifiedName) -> DeltaTable | None:
         if name.location is not None:
+            if refusal := name.refusal:
+                raise InvalidInputError(f"cannot use the table {name}: {refusal}")
             named = named_table(name.location, self._storage_options)
             if named is not None:
                 return DeltaTable(named) if named.is_delta_table() else None
@@ -200,6 +202,8 @@ class LocalSession:
         if advice := self.namespaces.advice(name):
             raise TableNotFoundError(f"cannot find the table {name}: {advice}")
         own_names = [str(own) for own, _ in self._registered.values()]
+        if refusal := name.refusal:
+            raise TableNotFoundError(f"cannot find the table {name}: {refusal}")
         close = get_close_matches(str(name), own_names, 1)
         known = ", ".join(own_names) or "none"
         passed = (
