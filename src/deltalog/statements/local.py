@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from deltalog._util.escaping import name_key, path_key
 from deltalog._util.readable import counted
+from deltalog._util.similar_names import similar_to
 from deltalog.catalogs.table_uri import named_table, open_table_store
 from deltalog.data.write.fit import in_microseconds, is_finer, tell_of_cut
 from deltalog.data.write.polars_frames import frame_kind
@@ -614,6 +615,7 @@ class FittedRows(RereadableRows):
             else:
                 raise SchemaMismatchError(
                     f"cannot insert into {self.table.table_uri}: it has no column {name!r}"
+                    f"{similar_to(name, known.values())}"
                 )
         for name, value in self.constants.items():
             values[known.get(name_key(name), name)] = value
