@@ -111,3 +111,14 @@ def test_the_article_of_a_type(tmp_path: Path) -> None:
     rows: Any = 5
     with pytest.raises(InvalidInputError, match="cannot write the data, an int: expected"):
         write_deltalake(tmp_path / "n", rows)
+
+
+@pytest.mark.parametrize("kind", ["hive", "hms", "polaris", "Nessie_catalog"])
+def test_a_kind_of_catalog_without_a_client(kind: str) -> None:
+    with pytest.raises(InvalidInputError, match=r"no client .*connect\({'sales': location}\)"):
+        deltalog.connect(catalog=kind)
+
+
+def test_a_host_without_an_address() -> None:
+    with pytest.raises(DeltaError, match=r"check the host in the location, and the network$"):
+        DeltaTable("ftp://no-such-host.invalid/t")
