@@ -136,9 +136,9 @@ def test_a_delimiter_that_the_file_lacks(tmp_path: Path, name: str, options: lis
     assert f"has no {(options[1:] and repr(';')) or 'tab'}; add --delimiter ," in shown
     run("write", tmp_path / "t", file, "-d", ",")
     assert DeltaTable(tmp_path / "t").schema().names == ("month", "carrier", "delay")
-    file.write_text('"month,carrier"\n1\n')
+    file.write_text('"month|carrier"\n1\n')
     run("write", tmp_path / "one", file, *options)
-    assert DeltaTable(tmp_path / "one").schema().names == ("month,carrier",)
+    assert DeltaTable(tmp_path / "one").schema().names == ("month|carrier",)
 
 
 def test_a_table_without_properties(tmp_path: Path) -> None:
