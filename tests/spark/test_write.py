@@ -125,7 +125,7 @@ def test_rows_are_replaced_by_predicate(spark: SparkSession, tmp_path: Path, wri
     write(new, table, mode="overwrite", replace_where="x >= 5")
     assert rows(table) == [(1, "a"), (6, "n")]
     before = files(table)
-    with pytest.raises(Exception, match="1 of the new rows do not match"):
+    with pytest.raises(Exception, match="1 of the new rows does not match"):
         write(new, table, mode="overwrite", replace_where="x < 5")
     assert (rows(table), files(table)) == ([(1, "a"), (6, "n")], before)
 

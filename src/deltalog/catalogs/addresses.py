@@ -43,6 +43,12 @@ _KINDS: Final = re.compile(
     re.IGNORECASE,
 )
 
+_OF_UNITY_OR_GLUE: Final = re.compile(r"uc|unity|databricks|aws|athena", re.IGNORECASE)
+_NO_CLIENT: Final = (
+    "; deltalog has no client for this kind of catalog: pass tables by name, as in "
+    "connect({'sales': location}), or an own TableCatalog"
+)
+
 _FORM: Final = "expected uc://catalog.schema.table"
 
 
@@ -90,7 +96,7 @@ def open_catalog(text: str, storage_options: StorageOptions | None = None) -> Ta
         raise InvalidInputError(
             f"cannot open {text!r} as a catalog: expected uc://catalog for the Unity Catalog of "
             "the environment, its URL, glue for AWS Glue, or a directory of tables; "
-            f"'./{text}' is a directory"
+            f"'./{text}' is a directory" + ("" if _OF_UNITY_OR_GLUE.match(text) else _NO_CLIENT)
         )
     if (found := _MISSPELLED.match(text)) is not None:
         name = text[found.end() :].strip("/")

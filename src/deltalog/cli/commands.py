@@ -657,4 +657,6 @@ def properties(
     if unset:
         opened.alter.unset_table_properties(unset)
     found = opened.metadata().configuration
+    if not found and form is OutputFormat.TABLE:
+        typer.echo("the table has no properties", err=True)  # programs read stdout
     print_rows([{"property": name, "value": found[name]} for name in sorted(found)], form)

@@ -176,8 +176,8 @@ _OTHERWISE: Final = {
     ),
 }
 """Suffix of a file that this command does not read → what to do."""
-_SEPARATORS: Final = {";": "';'", _TAB: "tab", "|": "'|'"}
-"""What may separate values instead of commas → how to write it in a shell."""
+_SEPARATORS: Final = {",": ",", ";": "';'", _TAB: "tab", "|": "'|'"}
+"""What may separate values → how to write it in a shell."""
 _HEADER_BYTES: Final = 1 << 16
 _ARROW_PREFIX: Final = re.compile(r"^.*?(?:input source '[^']*'|<Buffer>): |\bInvalid: ", re.DOTALL)
 """What Arrow says before the reason why it cannot read a file."""
@@ -286,8 +286,7 @@ class RowsFile:
     def _opened_csv(self, path: Path, known: dict[str, DataType], kinds: Any) -> Any:
         from pyarrow import csv  # noqa: PLC0415  # only this function needs it
 
-        if self._delimiter is None:
-            self._check_delimiter(path)
+        self._check_delimiter(path)
         # Only an empty cell without quotes is NULL.
         options = csv.ConvertOptions(
             null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False
@@ -301,16 +300,24 @@ class RowsFile:
         return kinds.dataset(path, format=kinds.CsvFileFormat(**form))
 
     def _check_delimiter(self, path: Path) -> None:
-        """Raise if the first line has no comma, but another sign that separates values."""
+        """Raise if the first line lacks the delimiter, but has another sign that separates values.
+
+        A comma that the user chose is not questioned, so that a file of one column can be read.
+        """
+        if self._delimiter == ",":
+            return
+        chosen = self._delimiter or ","
         line = _beginning(path).partition("\n")[0].rstrip("\r")
         if not line.replace(_TAB, "").isprintable():
             return  # compressed, or no text
         bare = re.sub(r'"[^"]*"', "", line)
         sign = next((sign for sign in _SEPARATORS if sign in bare), None)
-        if sign is not None and "," not in bare:
+        if sign is not None and chosen not in bare:
+            lacking = {",": "comma", _TAB: "tab"}.get(chosen, repr(chosen))
+            one = "--delimiter ," if chosen == "," else "put the name in quotes,"
             raise InvalidInputError(
-                f"cannot read {self._name} as csv: its first line {line[:60]!r} has no comma; add "
-                f"--delimiter {_SEPARATORS[sign]}, or --delimiter , if it is one column"
+                f"cannot read {self._name} as csv: its first line {line[:60]!r} has no {lacking}; "
+                f"add --delimiter {_SEPARATORS[sign]}, or {one} if it is one column"
             )
 
     def _opened_json(self, path: Path, known: dict[str, DataType], kinds: Any) -> Any:

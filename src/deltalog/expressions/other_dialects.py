@@ -84,7 +84,7 @@ OTHER_DIALECTS: Final[dict[str, str]] = {
     **dict.fromkeys(("list_value", "array_construct"), "array(1, 2)"),
     **dict.fromkeys(("struct_pack", "object_construct", "row"), "named_struct('name', value)"),
     "struct_extract": "struct.field",
-    "list": "collect_list(value)",
+    **dict.fromkeys(("list", "list_agg"), "collect_list(value)"),
     "group_concat": "listagg(value, ',')",
     "unnest": "explode(array)",
     **dict.fromkeys(("generate_series", "generate_array"), "explode(sequence(1, 3))"),

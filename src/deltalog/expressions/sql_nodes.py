@@ -16,6 +16,7 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
 from deltalog._util.escaping import name_key
+from deltalog._util.readable import counted
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import nodes, sql_constants
 from deltalog.expressions.aliases import names_of_fields
@@ -171,8 +172,8 @@ class _NodeConverter:
         found = self.read(node)
         if self._positional and len(self._places) < len(self._positional):
             raise InvalidInputError(
-                f"{len(self._positional)} parameters were given for {self._sql!r}, "
-                f"which has {len(self._places)}"
+                f"found {counted(len(self._positional), 'value')} for parameters, but "
+                f"{self._sql!r} has {counted(len(self._places), 'parameter')}"
             )
         return found
 
@@ -284,7 +285,9 @@ class _NodeConverter:
             )
         index = bisect_left(self._places, node.meta["start"])
         if index >= len(self._positional):
-            self._refuse(node, f"only {len(self._positional)} parameters were given")
+            self._refuse(
+                node, f"found only {counted(len(self._positional), 'value')} for parameters"
+            )
         return self._positional[index]
 
     def column(self, node: Expr) -> Expression:
@@ -577,6 +580,15 @@ def has_collation(node: Expr) -> bool:
     return any(part.args.get("collate") is not None for part in node.walk())
 
 
+_OF_PARTS: Final = {
+    "list": "; write array<type>",
+    "array": "; write array<type>",
+    "map": "; write map<key type, value type>",
+    "struct": "; write struct<name: type>",
+}
+"""The name of a nested type → how it is written."""
+
+
 def _read(node: Expr) -> tuple[str, list[Expr]]:
     """Return the name and arguments of a type; check the number of arguments."""
     row, parts = primitive_in_sql(node.this), node.expressions
@@ -591,7 +603,9 @@ def _read(node: Expr) -> tuple[str, list[Expr]]:
     else:
         is_right = not is_nested and len(parts) == (name in _LIMITED)
     if not is_right:
-        advice = f"; write STRING, or {name.upper()}(n)" if name in _LIMITED else ""
+        advice = _OF_PARTS.get(name, "")
+        if name in _LIMITED:
+            advice = f"; write STRING, or {name.upper()}(n)"
         raise InvalidInputError(
             f"expected a type, found {name} with the wrong number of parts{advice}"
         )

@@ -229,6 +229,13 @@ def check_named(sql: str, parameters: Mapping[str, object]) -> None:
     used = _named_in(sql)
     for name in parameters:
         if name not in used:
+            if hasattr(parameters[name], "__arrow_c_stream__") or hasattr(
+                parameters[name], "dtypes"
+            ):
+                raise InvalidInputError(
+                    f"cannot run {sql!r}: the parameter {name!r} is a table; parameters are single "
+                    f"values: pass a table by its name, as in deltalog.sql(query, {name}=table)"
+                )
             others = ", ".join(f":{one}" for one in used)
             found = f"only {others}" if others else "nor another one"
             raise InvalidInputError(

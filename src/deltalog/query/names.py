@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 
 PATH_KINDS: Final = frozenset({"delta", "deltalog", "parquet", "iceberg"})
 """If a name has one of these first parts, its second part is a location."""
+_FILE_KINDS: Final = frozenset(
+    {"avro", "binaryfile", "csv", "json", "orc", "text", "xml", "hudi", "excel"}
+)
+"""Other formats whose files Spark reads by such a name."""
 
 # Arrow would import pandas, if it is installed, to convert a list.
 _ONE_ROW: Final = pa.RecordBatch.from_arrays([pa.nulls(1)], names=["one"])
@@ -130,6 +134,22 @@ class QualifiedName:
     def format(self) -> str | None:
         """The format in such a name, in lower case; None for other names."""
         return None if self.location is None else self.parts[0].lower()
+
+    @property
+    def refusal(self) -> str:
+        """The reason why a statement cannot read the files of this format; empty if it can.
+
+        ``csv.`x` `` may also be a table in a schema, so the caller searches for the table first.
+        """
+        first = self.parts[0].lower()
+        if len(self.parts) != 2 or first not in _FILE_KINDS | PATH_KINDS - {"delta", "deltalog"}:
+            return ""
+        delta = as_written(str(QualifiedName(("delta", self.parts[1]))))
+        read = "PyIceberg" if first == "iceberg" else "DuckDB or pyarrow"
+        return (
+            f"statements read Delta tables only; for a Delta table, write {delta}; read other "
+            f"files with {read}, and pass the rows as a table, as in sql(query, t=rows)"
+        )
 
     @property
     def key(self) -> tuple[str, ...]:

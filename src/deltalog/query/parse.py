@@ -59,6 +59,7 @@ _DOUBLED: Final = frozenset("'\"")
 _ESCAPE: Final = re.compile(r"\\.|''|\"\"", re.DOTALL)
 TOO_DEEP: Final = "it is nested too deeply"
 _NO_VERSION: Final = "expected a version or timestamp after AS OF, such as 3 or '2025-01-31'"
+_COMMA_FROM: Final = re.compile(r"[\s)]*,\s*(?P<word>FROM)\b", re.IGNORECASE)
 _AS_OF: Final = re.compile(r"\bAS\s+OF\b", re.IGNORECASE)
 _NO_WINDOW: Final = "expected a window after OVER, such as (ORDER BY id), or the name of one"
 _OVER: Final = re.compile(r"\bOVER\b", re.IGNORECASE)
@@ -171,12 +172,31 @@ def _check_selected(node: Expr, source: TextOfParts, plain: str) -> None:
     if isinstance(node, exp.Select) and not node.expressions:
         place = source.origin(start_of(node))
         raise SyntaxProblem(place, "expected the columns or values to select, found FROM")
+    if isinstance(node, exp.Select) and (after := _after_comma(node, plain)):
+        raise SyntaxProblem(source.origin(after), "expected a column after the comma, found FROM")
+    if isinstance(node, exp.Table) and isinstance(node.this, exp.Placeholder):
+        # sqlglot records no position of a parameter in place of a name.
+        name = re.search(rf"(?i)(?:FROM|JOIN|,)\s*(?P<word>[:?]\s*{re.escape(node.name)})", plain)
+        raise SyntaxProblem(
+            source.origin(name.start("word") if name else 0),
+            "a parameter cannot be the name of a table; pass the table by its name, as in "
+            "sql(query, t=table)",
+        )
     alias = node.args.get("alias") if isinstance(node, exp.Alias) else None
     if isinstance(alias, exp.Placeholder):
         problem = f"expected a name, found the parameter :{alias.name}; a field is written s.field"
         # sqlglot records no position of a parameter in place of a name.
         name = re.compile(rf":\s*{re.escape(alias.name)}\b").search(plain, start_of(node.this))
         raise SyntaxProblem(source.origin(name.start() if name else start_of(node)), problem)
+
+
+def _after_comma(node: exp.Select, plain: str) -> int:
+    """Return the place of FROM after a comma that ends the list of columns; 0 if there is none."""
+    last = max(
+        (one.meta["end"] for one in node.expressions[-1].walk() if "end" in one.meta), default=None
+    )
+    found = None if last is None else _COMMA_FROM.match(plain, last + 1)
+    return found.start("word") if found else 0
 
 
 def _check_limits(tree: Expr, source: TextOfParts) -> None:

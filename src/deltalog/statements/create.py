@@ -215,7 +215,8 @@ class CloneStatement(SqlStatement):
             return session.open(self.source).snapshot, DELTA
         _, foreign = _foreign(session, self.source)
         if has_table(foreign.store):
-            return session.open(self.source).snapshot, DELTA
+            delta = replace(self.source, parts=("delta", *self.source.parts[1:]))
+            return session.open(delta).snapshot, DELTA
         if self.source.version is not None:
             raise InvalidInputError(
                 f"cannot clone {self.source} at a version: expected a Delta table; for an Iceberg "

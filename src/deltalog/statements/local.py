@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from deltalog._util.escaping import name_key, path_key
 from deltalog._util.readable import counted
+from deltalog._util.similar_names import similar_to
 from deltalog.catalogs.table_uri import named_table, open_table_store
 from deltalog.data.write.fit import in_microseconds, is_finer, tell_of_cut
 from deltalog.data.write.polars_frames import frame_kind
@@ -147,6 +148,8 @@ class LocalSession:
 
     def _newest(self, name: QualifiedName) -> DeltaTable | None:
         if name.location is not None:
+            if refusal := name.refusal:
+                raise InvalidInputError(f"cannot use the table {name}: {refusal}")
             named = named_table(name.location, self._storage_options)
             if named is not None:
                 return DeltaTable(named) if named.is_delta_table() else None
@@ -200,6 +203,8 @@ class LocalSession:
         if advice := self.namespaces.advice(name):
             raise TableNotFoundError(f"cannot find the table {name}: {advice}")
         own_names = [str(own) for own, _ in self._registered.values()]
+        if refusal := name.refusal:
+            raise TableNotFoundError(f"cannot find the table {name}: {refusal}")
         close = get_close_matches(str(name), own_names, 1)
         known = ", ".join(own_names) or "none"
         passed = (
@@ -610,6 +615,7 @@ class FittedRows(RereadableRows):
             else:
                 raise SchemaMismatchError(
                     f"cannot insert into {self.table.table_uri}: it has no column {name!r}"
+                    f"{similar_to(name, known.values())}"
                 )
         for name, value in self.constants.items():
             values[known.get(name_key(name), name)] = value

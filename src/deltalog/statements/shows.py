@@ -282,6 +282,8 @@ def read_show(reader: StatementReader) -> SqlStatement:
     """Parse a statement after `SHOW`."""
     if reader.take("BRANCHES"):
         return read_show_branches(reader)
+    if (word := reader.word.text.upper()) in {"HISTORY", "DETAIL"}:
+        reader.fail_at(reader.word, f"there is no SHOW {word}; write DESCRIBE {word} t")
     kind = reader.expect_one(
         "TABLES", "CATALOGS", *SCHEMAS, "COLUMNS", "PARTITIONS", "TBLPROPERTIES", "CREATE TABLE"
     )

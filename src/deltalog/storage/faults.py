@@ -11,6 +11,7 @@ import contextlib
 import logging
 import os
 import re
+import socket
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -89,6 +90,8 @@ def _advice(error: Exception) -> str:
         )
     if says(error, _NO_CONNECTION):
         return "; check the endpoint in storage_options, and the network"
+    if any(isinstance(one, socket.gaierror) for one in _chain(error)):
+        return "; check the host in the location, and the network"
     if "Invalid endpoint" in str(error):
         return "; an endpoint is a URL, such as http://localhost:9000"
     if isinstance(error, NotADirectoryError):

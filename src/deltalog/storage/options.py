@@ -243,17 +243,92 @@ def check_effect(kind: StoreKind, options: Mapping[str, Any]) -> None:
     """Log options that have no effect, or forbid commits, when a table is opened.
 
     Raises:
-        InvalidInputError: an option is probably misspelt, or names an unknown lock.
+        InvalidInputError: an option is probably misspelt, belongs to Hadoop, or names an unknown
+            lock.
     """
     for name, value in options.items():
         if not isinstance(name, str):
             raise InvalidInputError(
                 f"cannot use storage_options: expected names as strings, found {name!r}"
             )
+        check_hadoop(name)
+        if kind.name == "s3" and (ours := _OF_BOTO.get(name.lower())):
+            raise InvalidInputError(f"there is no storage option {name!r}: write {ours!r}")
         if kind.address is Address.PATH:
             warn_of_ineffective(kind, name)
         elif split_option(name)[1] in kind.lock_options and value:
             warn_of_lock(kind, name, str(value))
+
+
+_OF_HADOOP: Final = re.compile(
+    r"(?:spark\.hadoop\.)?(?:fs\.(?P<scheme>[a-z0-9]+)|google\.cloud)\.(?P<setting>.+)"
+)
+_OF_S3A: Final = {
+    "access.key": "AWS_ACCESS_KEY_ID",
+    "secret.key": "AWS_SECRET_ACCESS_KEY",
+    "session.token": "AWS_SESSION_TOKEN",
+    "endpoint": "AWS_ENDPOINT_URL",
+    "endpoint.region": "AWS_REGION",
+    "path.style.access": "AWS_VIRTUAL_HOSTED_STYLE_REQUEST",
+    "server-side-encryption-algorithm": "AWS_SERVER_SIDE_ENCRYPTION",
+    "encryption.algorithm": "AWS_SERVER_SIDE_ENCRYPTION",
+    "server-side-encryption.key": "AWS_SSE_KMS_KEY_ID",
+    "encryption.key": "AWS_SSE_KMS_KEY_ID",
+}
+_OF_ABFS: Final = {
+    "account.key": "AZURE_STORAGE_ACCOUNT_KEY",
+    "account.oauth2.client.id": "AZURE_CLIENT_ID",
+    "account.oauth2.client.secret": "AZURE_CLIENT_SECRET",
+    "account.oauth2.client.endpoint": "AZURE_TENANT_ID",
+    "account.oauth2.msi.tenant": "AZURE_TENANT_ID",
+    "sas": "AZURE_STORAGE_SAS_TOKEN",
+}
+_OF_GCS: Final = {
+    "auth.service.account": "GOOGLE_SERVICE_ACCOUNT",
+    "project.id": "GOOGLE_PROJECT",
+}
+_HADOOP_SETTINGS: Final[dict[str | None, dict[str, str]]] = {
+    **dict.fromkeys(("s3", "s3a", "s3n"), _OF_S3A),
+    **dict.fromkeys(("azure", "abfs", "abfss", "wasb", "wasbs"), _OF_ABFS),
+    **dict.fromkeys(("gs", None), _OF_GCS),
+}
+"""Scheme in Hadoop's names of settings → the beginning of the setting → the option."""
+_OF_BOTO: Final = {
+    "region_name": "AWS_REGION",
+    "access_key": "AWS_ACCESS_KEY_ID",
+    "secret_key": "AWS_SECRET_ACCESS_KEY",
+    "access_key_secret": "AWS_SECRET_ACCESS_KEY",
+}
+"""Names in the libraries and tools of AWS that s3fs does not accept → the option."""
+
+
+def check_hadoop(name: str) -> None:
+    """Refuse a setting of Hadoop's file systems, such as `fs.s3a.access.key`.
+
+    Raises:
+        InvalidInputError: the name is such a setting. The message names the option to use.
+    """
+    found = _OF_HADOOP.fullmatch(name.lower())
+    if found is not None:
+        ours = option_for_hadoop(name)
+        advice = f"write {ours!r}" if ours else "set the options of the store itself"
+        raise InvalidInputError(
+            f"storage option {name!r} is a setting of Hadoop, which deltalog does not use: {advice}"
+        )
+
+
+def option_for_hadoop(name: str) -> str:
+    """Return the option that replaces a setting of Hadoop; empty if there is none."""
+    found = _OF_HADOOP.fullmatch(name.lower())
+    if found is None:
+        return ""
+    setting = found["setting"]
+    if setting.startswith("bucket."):  # a setting for one bucket
+        setting = setting.split(".", 2)[-1]
+    options = _HADOOP_SETTINGS.get(found["scheme"], {})
+    # The name of an account or a key file can follow.
+    fitting = [one for one in options if setting == one or setting.startswith(f"{one}.")]
+    return options[max(fitting, key=len)] if fitting else ""
 
 
 _WITHOUT_SECRETS: Final = frozenset({"profile", "skip_signature", "anon", "use_emulator"})

@@ -126,3 +126,22 @@ def test_a_file_where_the_table_should_be(tmp_path: Path) -> None:
     shown = run("write", tmp_path / "notes", tmp_path / "d.csv", code=2).stderr
     assert "notes is a file, and a table is a directory" in shown
     assert len(shown.splitlines()) == 1
+
+
+@pytest.mark.parametrize(("name", "options"), [("d.csv", ["-d", ";"]), ("d.tsv", [])])
+def test_a_delimiter_that_the_file_lacks(tmp_path: Path, name: str, options: list[str]) -> None:
+    file = tmp_path / name
+    file.write_text("month,carrier,delay\n1,AA,5\n")
+    shown = run("write", tmp_path / "t", file, *options, code=2).stderr
+    assert f"has no {(options[1:] and repr(';')) or 'tab'}; add --delimiter ," in shown
+    run("write", tmp_path / "t", file, "-d", ",")
+    assert DeltaTable(tmp_path / "t").schema().names == ("month", "carrier", "delay")
+    file.write_text('"month|carrier"\n1\n')
+    run("write", tmp_path / "one", file, *options)
+    assert DeltaTable(tmp_path / "one").schema().names == ("month|carrier",)
+
+
+def test_a_table_without_properties(tmp_path: Path) -> None:
+    write_deltalake(tmp_path / "t", {"id": [1]})
+    shown = run("properties", tmp_path / "t")
+    assert "the table has no properties" in shown.stderr

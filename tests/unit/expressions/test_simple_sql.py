@@ -80,7 +80,7 @@ def test_random_strings(pieces: list[str], blank: str) -> None:
 
 
 def test_unused_parameters_are_still_refused() -> None:
-    with pytest.raises(InvalidInputError, match="1 parameters were given"):
+    with pytest.raises(InvalidInputError, match="1 value for parameters, but"):
         parse_sql("a = 1", parameters=[5])
 
 

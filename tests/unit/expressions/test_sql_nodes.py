@@ -70,9 +70,9 @@ def test_a_parameter_is_a_value_and_never_sql() -> None:
     ("sql", "parameters", "problem"),
     [
         ("a > ?", None, r"character 5 \(\?\): a parameter \? needs a list"),
-        ("a > ? AND b > ?", [1], r"character 15 \(\?\): only 1 parameters"),
-        ("a > ?", [1, 2], "2 parameters were given .* which has 1"),
-        ("a > 1", [1], "1 parameters were given .* which has 0"),
+        ("a > ? AND b > ?", [1], r"character 15 \(\?\): found only 1 value for parameters"),
+        ("a > ?", [1, 2], "2 values for parameters, but .* has 1 parameter$"),
+        ("a > 1", [1], "1 value for parameters, but .* has 0 parameters$"),
         ("a > ?", {"p": 1}, "needs a list"),
         ("a > :p", [1], "no value was given for the parameter :p"),
         ("a > :p", {"q": 1}, "no value was given for the parameter :p"),

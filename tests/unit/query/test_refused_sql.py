@@ -15,7 +15,7 @@ import pytest
 
 import deltalog
 from deltalog import DeltaTable, write_deltalake
-from deltalog.errors import InvalidInputError, TableExistsError
+from deltalog.errors import DeltaError, InvalidInputError, TableExistsError
 
 ROWS = pa.table({"id": [1, 2], "name": ["a", "b"], "big": [2**63 - 1, 2**63 - 1]})
 
@@ -176,3 +176,17 @@ def test_an_empty_map_has_types() -> None:
         run("SELECT map() AS m")
     written = str(caught.value).rpartition("write ")[2]
     assert run(f"SELECT {written} AS m") == [{"m": []}]
+
+
+@pytest.mark.parametrize("kind", ["parquet", "ICEBERG", "csv", "json", "orc"])
+@pytest.mark.parametrize(
+    "sql",
+    ["SELECT * FROM {}", "DELETE FROM {}", "DESCRIBE HISTORY {}", "INSERT INTO {} VALUES (1)"],
+)
+def test_files_of_other_formats_are_not_read_as_delta(tmp_path: Path, kind: str, sql: str) -> None:
+    write_deltalake(tmp_path / "t", pa.table({"id": [1]}))
+    with pytest.raises(DeltaError, match=rf"write delta.`{tmp_path}/t`; read other files with"):
+        deltalog.sql(sql.format(f"{kind}.`{tmp_path}/t`")).to_pylist()
+    copy = f"CREATE TABLE delta.`{tmp_path}/{kind}` SHALLOW CLONE parquet.`{tmp_path}/t`"
+    deltalog.sql(copy)
+    assert DeltaTable(tmp_path / kind).count() == 1

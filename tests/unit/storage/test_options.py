@@ -125,3 +125,27 @@ def test_an_array_that_cannot_be_copied_is_sent_with_the_rest() -> None:
     assert union.type == kind
     few: Any = union.slice(3, 2)
     assert pickle.loads(pickled_for_tasks(few)).to_pylist() == few.to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("location", "name", "ours"),
+    [
+        ("s3://b/t", "fs.s3a.access.key", "AWS_ACCESS_KEY_ID"),
+        ("s3://b/t", "spark.hadoop.fs.s3a.bucket.b.secret.key", "AWS_SECRET_ACCESS_KEY"),
+        ("s3://b/t", "fs.s3a.endpoint.region", "AWS_REGION"),
+        ("s3://b/t", "region_name", "AWS_REGION"),
+        ("az://c/t", "fs.azure.account.key.acc.dfs.core.windows.net", "AZURE_STORAGE_ACCOUNT_KEY"),
+        ("gs://b/t", "fs.gs.auth.service.account.json.keyfile", "GOOGLE_SERVICE_ACCOUNT"),
+        ("gs://b/t", "fs.gs.auth.type", "the options of the store itself"),
+        ("gs://b/t", "fs.s3a.fast.upload", "the options of the store itself"),
+        ("memory://b/t", "fs.s3a.endpoint", "AWS_ENDPOINT_URL"),
+    ],
+)
+def test_names_of_other_libraries_are_refused_with_ours(
+    location: str, name: str, ours: str
+) -> None:
+    with pytest.raises(InvalidInputError) as caught:
+        open_store(location, {name: "hidden"})
+    assert name in str(caught.value)
+    assert ours in str(caught.value)
+    assert "hidden" not in str(caught.value)

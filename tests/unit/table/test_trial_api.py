@@ -155,9 +155,14 @@ def test_positional_parameters_of_an_update(table: DeltaTable) -> None:
 @pytest.mark.parametrize(
     ("updates", "predicate", "parameters", "problem"),
     [
-        ({"name": "?"}, "id = ?", ["x"], "only 0 parameters were given"),
+        ({"name": "?"}, "id = ?", ["x"], "found only 0 values for parameters"),
         ({"name": "?"}, None, ["x", 1], "there is no predicate for them"),
-        ({"name": "?"}, "id = 1", ["x", 1], "which has 0"),
+        (
+            {"name": "?"},
+            "id = 1",
+            ["x", 1],
+            "found 1 value for parameters, but 'id = 1' has 0 parameters",
+        ),
         ({"name": "?"}, "id = 1", None, r"a parameter \? needs a list"),
         ({"name": "?"}, "id = 1", {"x": 1}, r"a parameter \? needs a list"),
     ],

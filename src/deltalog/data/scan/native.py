@@ -57,6 +57,7 @@ from deltalog.schema.types import (
     TIMESTAMP_NTZ,
 )
 from deltalog.storage.faults import storage_error
+from deltalog.storage.parquet.parts import advice_on_missing
 from deltalog.storage.parquet.reader import open_parquet
 from deltalog.storage.pool import map_a_few, map_in_pool
 from deltalog.storage.store import native_path
@@ -553,7 +554,7 @@ def _stored(store: Store, path: str, *, has_filter: bool) -> StoredFile:
     except (FileNotFoundError, NotADirectoryError) as error:
         raise DataFileMissingError(
             f"cannot read data file {path!r} of table {store.root!r}: {error}; "
-            f"{DataFileMissingError.ADVICE}"
+            f"{advice_on_missing(store)}"
         ) from error
     except OSError as error:  # the file may exist
         raise storage_error(error, operation="read", path=native) from error

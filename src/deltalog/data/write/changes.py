@@ -135,8 +135,9 @@ def _matching(
         missed = batch.num_rows - mask.true_count
         if missed:
             examples = readable_rows(batch.filter(pc.invert(mask)).slice(0, _EXAMPLES))
+            verb = "does" if missed == 1 else "do"
             raise ConstraintViolationError(
                 f"cannot overwrite the rows of {table} where {to_sql(predicate)}: {missed} of the "
-                f"new rows do not match, for example {examples}; write them separately"
+                f"new rows {verb} not match, for example {examples}; write them separately"
             )
         yield batch

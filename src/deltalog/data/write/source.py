@@ -17,7 +17,7 @@ from weakref import WeakSet
 
 import pyarrow as pa
 
-from deltalog._util.argument_types import kind_of
+from deltalog._util.argument_types import kind_of, with_article
 from deltalog.data.write.polars_frames import (
     frame_kind,
     native_frame,
@@ -373,11 +373,11 @@ def _shown(schema: pa.Schema) -> str:
 
 def _unknown(data: object, what: str = "the data") -> InvalidInputError:
     module, name = type(data).__module__, type(data).__qualname__
-    shown = name if module == "builtins" else f"{module}.{name}"
+    shown = with_article(name if module == "builtins" else f"{module}.{name}")
     advice = advice_for(data)
     if _is_distributed(data):
         advice = f"; deltalog.{module.partition('.')[0]}.write(rows, table) writes them{advice}"
-    return InvalidInputError(f"cannot write {what}, a {shown}: expected {_ACCEPTED}{advice}")
+    return InvalidInputError(f"cannot write {what}, {shown}: expected {_ACCEPTED}{advice}")
 
 
 def _is_distributed(data: object) -> bool:

@@ -886,7 +886,9 @@ def _predicate(directories: str) -> str:
 
 def _is_file(store: Store) -> bool:
     with suppress(DeltaError):
-        return bool(store.stat("").size_bytes)
+        # In a store of objects, an empty object may stand for a directory.
+        local = native_path(store, "")
+        return Path(local).is_file() if local else bool(store.stat("").size_bytes)
     return False
 
 

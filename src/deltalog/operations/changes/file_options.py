@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -53,10 +54,9 @@ class FileOptions:
                 f"max_rows_per_file: expected a number of rows above 0, found {rows!r}"
             )
         if not isinstance(writer, WriterProperties | None):
-            is_value = isinstance(writer, list | tuple | dict)
-            hint = "; pass values for ? or :name as parameters=…" if is_value else ""
             raise InvalidInputError(
-                f"writer_properties: expected WriterProperties(…), found {kind_of(writer)}{hint}"
+                f"writer_properties: expected WriterProperties(…), found {kind_of(writer)}"
+                f"{_meant_by(writer)}"
             )
 
     def spec_for(self, transaction: PendingTransaction, *, data_change: bool = True) -> WriteSpec:
@@ -90,3 +90,19 @@ class FileOptions:
             now_ms=now_ms,
             casts=self.casts,
         )
+
+
+def _meant_by(writer: object) -> str:
+    """Return what to write instead of a value that is no `WriterProperties`."""
+    names = inspect.signature(WriterProperties).parameters
+    if isinstance(writer, dict) and writer and writer.keys() <= names.keys():
+        given = ", ".join(f"{name}={value!r}" for name, value in writer.items())
+        return f"; write WriterProperties({given})"
+    if isinstance(writer, list | tuple | dict):
+        return "; pass values for ? or :name as parameters=…"
+    if isinstance(writer, str):
+        is_codec = writer.isidentifier()  # a condition is longer
+        if is_codec:
+            return f"; write WriterProperties(compression={writer!r})"
+        return "; a condition is one string: join conditions with AND"
+    return ""

@@ -340,6 +340,12 @@ def unknown_type(value: object, nested: str | None = None) -> InvalidInputError:
     shown = repr(value) if isinstance(value, str) else f"{value!r}, {kind_of(value)}"
     if nested:
         return InvalidInputError(f"cannot make a type of {shown}: did you mean {nested}?")
+    decimal_of = _DECIMAL.fullmatch(value.strip().lower()) if isinstance(value, str) else None
+    if decimal_of is not None and int(decimal_of[1][:_MOST_DIGITS]) > _MOST_DIGITS:
+        return InvalidInputError(
+            f"cannot make a type of {shown}: a decimal has at most {_MOST_DIGITS} digits, as in "
+            f"decimal({_MOST_DIGITS},{decimal_of[2] or 0})"
+        )
     meant = _meant(value)
     if meant:
         return InvalidInputError(f"cannot make a type of {shown}: did you mean {meant!r}?")

@@ -19,6 +19,7 @@ from deltalog.log.context import TableContext
 from deltalog.log.snapshot import Snapshot, load_snapshot
 from deltalog.operations.arguments import as_timestamp_ms
 from deltalog.schema.primitives.moments import instant_micros
+from deltalog.storage.options import option_for_hadoop
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -198,9 +199,11 @@ def check_hadoop_conf(given: Mapping[str, str], location: object) -> None:
     for name in given:
         found = _OF_A_SCHEME.fullmatch(name.lower())
         if found is None or found[1] in own:
+            ours = option_for_hadoop(name)
             raise InvalidInputError(
                 f"cannot use the setting {name!r} of hadoopConf for {location!r}: deltalog does "
                 "not use Hadoop; set the store's credentials and settings in storage_options"
+                + (f", here {ours!r}" if ours else "")
             )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import os
 from decimal import Context, Decimal
 from itertools import accumulate, groupby, pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
@@ -21,6 +22,7 @@ from deltalog.errors import (
 )
 from deltalog.storage.faults import storage_error
 from deltalog.storage.pool import CORES, compute_together
+from deltalog.storage.store import native_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -206,7 +208,7 @@ def guarded(store: Store, path: str, act: Callable[[], _Result]) -> _Result:
     except (ObjectNotFoundError, FileNotFoundError) as error:
         raise DataFileMissingError(
             f"cannot read {join(store.root, path)!r}: there is no such file; "
-            f"{DataFileMissingError.ADVICE}"
+            f"{advice_on_missing(store)}"
         ) from error
     except (pa.ArrowException, UnicodeDecodeError) as error:
         raise _unreadable(store, path, error) from error
@@ -218,10 +220,22 @@ def guarded(store: Store, path: str, act: Callable[[], _Result]) -> _Result:
         raise storage_error(error, operation="read", path=join(store.root, path)) from error
 
 
+def advice_on_missing(store: Store) -> str:
+    """Return what to do about a missing data file: its whole table may be missing."""
+    local = native_path(store, "")
+    if local is not None and not os.path.lexists(local):
+        return (
+            f"the directory {store.root} was deleted or moved after the table was opened: open the "
+            "table at its new place, or restore it from a backup"
+        )
+    return DataFileMissingError.ADVICE
+
+
 def _unreadable(store: Store, path: str, error: Exception) -> DataFileUnreadableError:
     is_of_log = path.startswith(f"{LOG_DIRECTORY}/")  # the reader of the log gives its own advice
     advice = "" if is_of_log else f"; {DataFileUnreadableError.ADVICE}"
-    reason = f"{type(error).__name__}: {error}"
+    # Arrow's messages are sentences; the advice continues them.
+    reason = f"{type(error).__name__}: {error}".rstrip(".")
     return DataFileUnreadableError(
         f"cannot read {join(store.root, path)!r} as Parquet: {reason}{advice}"
     )

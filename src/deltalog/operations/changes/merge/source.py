@@ -558,7 +558,8 @@ class Names:
             aliases = " and ".join(repr(self._shown[side]) for side in (SOURCE, TARGET))
             raise InvalidInputError(
                 f"there is no alias {path[0]!r}: the aliases are {aliases}; name the table by "
-                f"target_alias={path[0]!r}, or the rows by source_alias={path[0]!r}"
+                f"target_alias={path[0]!r}, or the rows by source_alias={path[0]!r}; in SQL, write "
+                f"AS {path[0]} after the table or the source"
             )
         if len(path) == 1 and name_key(path[0]) in map(name_key, self._all_names(sides)):
             raise InvalidInputError(
