@@ -9,7 +9,7 @@ from deltalog.integrations.tasks import open_version
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from datetime import datetime
+    from datetime import date, datetime
     from pathlib import PurePath
 
     import polars as pl
@@ -25,7 +25,7 @@ __all__ = ["scan_delta"]
 def scan_delta(
     source: str | PurePath | Store | NamedTable | DeltaTable,
     *,
-    version: int | str | datetime | None = None,
+    version: int | str | datetime | date | None = None,
     storage_options: StorageOptions | None = None,
     delta_table_options: Mapping[str, Any] | None = None,
 ) -> pl.LazyFrame:
@@ -36,8 +36,8 @@ def scan_delta(
 
     Args:
         source: the location of the table, or the table.
-        version: the number of a version, or a timestamp as a string or datetime. None means the
-            latest version, or the version of a `DeltaTable`.
+        version: the number of a version, or a timestamp as a string, datetime or date. None means
+            the latest version, or the version of a `DeltaTable`.
         storage_options: see `DeltaTable`.
         delta_table_options: other arguments of `DeltaTable`.
 

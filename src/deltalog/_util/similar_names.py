@@ -129,7 +129,7 @@ _LIMITS: Final = frozenset({"limit", "n", "num_rows", "rows", "nrows", "n_rows",
 """Names of a number of rows in other libraries."""
 _READING: Final = frozenset(
     {"to_pandas", "to_polars", "to_pyarrow_table", "to_pyarrow_dataset", "to_duckdb", "scan"}
-    | {"count", "head", "file_uris", "partitions", "describe"}
+    | {"to_arrow", "count", "head", "file_uris", "partitions", "describe"}
 )
 """Methods that read the version that the table shows."""
 _ELSEWHERE: Final = {
@@ -242,7 +242,7 @@ _OF_METHODS: Final = {
     **dict.fromkeys(
         (
             (method, one)
-            for method in ("to_pandas", "to_polars", "to_pyarrow_table", "head")
+            for method in ("to_pandas", "to_polars", "to_arrow", "to_pyarrow_table", "head")
             for one in ("order_by", "sort", "sort_by", "orderBy")
         ),
         "scan(order_by=…, limit=…) and its to_pandas(), to_polars() or to_table()",
@@ -489,7 +489,7 @@ def _hint_of(method: str, name: str, value: object) -> str:
             key = name if "." in name else f"delta.{name}"
             text = str(value).lower() if isinstance(value, bool) else str(value)
             return f": pass a dictionary, {{{key!r}: {text!r}}}"
-        case "to_pandas" | "to_polars" | "to_pyarrow_table" if name in _LIMITS:
+        case "to_pandas" | "to_polars" | "to_arrow" | "to_pyarrow_table" if name in _LIMITS:
             return ": use scan(limit=…)"
     return ""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import replace
-from datetime import datetime
+from datetime import date
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Self
 
@@ -384,7 +384,7 @@ class DeltaTable(SimilarNames):
 
     def restoreToTimestamp(self, timestamp: str) -> DataFrame:  # noqa: N802  # Delta's name
         """Create a new version with the state at a timestamp, by default in the session's zone."""
-        check_type(timestamp, (str, datetime), "timestamp", "a string")
+        check_type(timestamp, (str, date), "timestamp", "a string")  # a datetime is a date
         return self._restore(restorable_moment(self._spark, timestamp))
 
     def _restore(self, target: int | str) -> DataFrame:
@@ -508,7 +508,7 @@ class DeltaTable(SimilarNames):
         allowForeignFiles: bool = False,  # noqa: N803  # in Delta's style
     ) -> Self:
         """Clone the version at a timestamp to another location; see `clone`."""
-        check_type(timestamp, (str, datetime), "timestamp", "a string")
+        check_type(timestamp, (str, date), "timestamp", "a string")  # a datetime is a date
         moment = moment_text(timestamp, session_time_zone(self._spark))
         return self._clone(
             moment,

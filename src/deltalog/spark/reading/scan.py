@@ -61,7 +61,7 @@ from deltalog.storage import FsspecStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from datetime import datetime
+    from datetime import date, datetime
     from pathlib import PurePath
 
     from pyspark.sql import DataFrame, SparkSession
@@ -245,7 +245,7 @@ def scan(
     table: str | PurePath | Store | NamedTable,
     *,
     version: int | None = None,
-    timestamp: str | datetime | None = None,
+    timestamp: str | datetime | date | None = None,
     metadata_columns: Sequence[str] = (),
     storage_options: Mapping[str, Any] | None = None,
     native: bool | None = None,
@@ -303,7 +303,7 @@ def read(
     table: str | PurePath | Store | NamedTable,
     *,
     version: int | None = None,
-    timestamp: str | datetime | None = None,
+    timestamp: str | datetime | date | None = None,
     columns: Sequence[str] | None = None,
     where: Any = None,
     metadata_columns: Sequence[str] = (),
