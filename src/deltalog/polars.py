@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from deltalog._util.argument_types import checked_types
 from deltalog._util.lazy_names import explain_names
 from deltalog.integrations.tasks import open_version
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["scan_delta"]
 
 
+@checked_types
 def scan_delta(
     source: str | PurePath | Store | NamedTable | DeltaTable,
     *,

@@ -99,7 +99,7 @@ def _check_names(function: Callable[..., Any], options: Mapping[str, Any]) -> No
     from deltalog._util.similar_names import similar_argument  # noqa: PLC0415  # only for errors
 
     name = next(one for one in options if one not in parameters)
-    hint = similar_argument(name, parameters)
+    hint = similar_argument(name, parameters, function.__name__)
     raise WrongCallError(f"{function.__name__}() got an unexpected keyword argument {name!r}{hint}")
 
 

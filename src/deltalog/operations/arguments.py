@@ -85,6 +85,11 @@ _MEANT: Final = {
     **dict.fromkeys(("select", "project", "read"), "scan(columns, predicate=…)"),
     **dict.fromkeys(("rows", "collect", "to_table"), "to_arrow()"),
     "to_dataset": "to_pyarrow_dataset()",
+    "id": "metadata().id for the id of the table, or to_pandas(columns=['id']) for a column",
+    **dict.fromkeys(
+        ("merge_schema", "evolve_schema"),
+        "write_deltalake(table, rows, mode='append', schema_mode='merge'), or alter.add_columns()",
+    ),
     **dict.fromkeys(("toDF", "toPandas", "to_df", "df", "to_dataframe"), "to_pandas()"),
     "lazy": "to_polars(lazy=True), or scan(…)",
     "fsck": "repair()",
