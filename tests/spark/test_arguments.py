@@ -87,6 +87,13 @@ def table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iter
     assert deltalog.DeltaTable(path).version() == 0  # nothing was committed by any of them
 
 
+@pytest.mark.parametrize("name", ["read", "scan", "DeltaTable"])
+def test_a_location_alone_lacks_the_session(name: str) -> None:
+    message = rf"^cannot call deltalog\.spark\.{name} with 'st' alone: .*\.{name}\(spark, 'st'\)$"
+    with pytest.raises(InvalidInputError, match=message):
+        getattr(deltalog.spark, name)("st")
+
+
 @pytest.mark.parametrize("name", WRONG)
 def test_a_wrong_type_names_the_argument(table: DeltaTable, name: str) -> None:
     call, argument = WRONG[name]

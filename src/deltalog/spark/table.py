@@ -47,6 +47,7 @@ from deltalog.spark.session.failures import (
     check_source,
     check_type,
     check_values,
+    session_first,
 )
 from deltalog.spark.session.names import (
     location_of,
@@ -77,6 +78,7 @@ class DeltaTable(SimilarNames):
         native: whether Spark's own Parquet reader may read the files; see `read`.
     """
 
+    @session_first
     def __init__(
         self,
         spark: SparkSession,

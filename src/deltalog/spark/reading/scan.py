@@ -51,7 +51,7 @@ from deltalog.spark.reading.state import (
     most_files_here,
     prune_on_cluster,
 )
-from deltalog.spark.session.failures import as_spark_does
+from deltalog.spark.session.failures import as_spark_does, session_first
 from deltalog.spark.session.opening import load_version, session_time_zone
 from deltalog.spark.session.settings import check_reads
 from deltalog.spark.session.tasks import numbered_frame
@@ -240,6 +240,7 @@ class SparkScan:
         return [*shown, *more], hidden
 
 
+@session_first
 def scan(
     spark: SparkSession,
     table: str | PurePath | Store | NamedTable,
@@ -298,6 +299,7 @@ def scan(
     )
 
 
+@session_first
 def read(
     spark: SparkSession,
     table: str | PurePath | Store | NamedTable,
