@@ -12,7 +12,8 @@ GROUPS: Final[dict[str, str]] = {
         "create is_deltatable load_as_version update_incremental version is_pinned table_uri"
     ),
     "Read rows": (
-        "scan to_pandas to_polars to_duckdb to_pyarrow_table to_pyarrow_dataset sql head count"
+        "scan to_pandas to_polars to_duckdb to_arrow to_pyarrow_table to_pyarrow_dataset sql "
+        "head count"
     ),
     "Read changes": "load_cdf follow diff",
     "Change rows": "delete update merge upsert truncate appender transaction",

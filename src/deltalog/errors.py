@@ -36,6 +36,9 @@ The branches of the tree correspond to the possible reactions of a caller::
 
 A message states what was attempted, on which object, what was expected and found, and what to do.
 The package `deltalog.spark` defines further errors.
+
+A call with wrong names raises Python's errors instead, which are no `DeltaError`: `TypeError` for
+an unknown argument, and `AttributeError` for an unknown method.
 """
 
 from __future__ import annotations

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from deltalog._util.argument_types import checked_types
 from deltalog._util.lazy_names import explain_names
 from deltalog.integrations.tasks import open_version
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from datetime import datetime
+    from datetime import date, datetime
     from pathlib import PurePath
 
     import polars as pl
@@ -22,10 +23,11 @@ if TYPE_CHECKING:
 __all__ = ["scan_delta"]
 
 
+@checked_types
 def scan_delta(
     source: str | PurePath | Store | NamedTable | DeltaTable,
     *,
-    version: int | str | datetime | None = None,
+    version: int | str | datetime | date | None = None,
     storage_options: StorageOptions | None = None,
     delta_table_options: Mapping[str, Any] | None = None,
 ) -> pl.LazyFrame:
@@ -36,8 +38,8 @@ def scan_delta(
 
     Args:
         source: the location of the table, or the table.
-        version: the number of a version, or a timestamp as a string or datetime. None means the
-            latest version, or the version of a `DeltaTable`.
+        version: the number of a version, or a timestamp as a string, datetime or date. None means
+            the latest version, or the version of a `DeltaTable`.
         storage_options: see `DeltaTable`.
         delta_table_options: other arguments of `DeltaTable`.
 

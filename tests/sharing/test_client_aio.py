@@ -41,9 +41,11 @@ def test_batches_are_awaited(url: str) -> None:
         assert (await table.protocol()).min_reader_version == 1
         assert (await table.metadata()).partition_columns == ()
         assert (await table.to_pyarrow_table()).num_rows == 3
+        assert (await table.to_arrow()).num_rows == 3
         assert len(await table.to_pandas()) == 3
         rows = await table.scan(["id"], "id > 1")
         assert rows.schema.names == ["id"]
+        assert await rows.to_arrow() == await rows.to_table()
         assert (await rows.to_table()).num_rows == 2
         assert len(await rows.to_pandas()) == 2
         assert (await rows.to_polars()).shape == (2, 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from pyspark.sql import SparkSession
 import deltalog.spark
 from deltalog.errors import InvalidInputError
 from deltalog.spark import DeltaTable
+from deltalog.spark.session.opening import moment_ms
 
 Call = Callable[[Any], object]
 
@@ -87,6 +89,13 @@ def table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iter
     assert deltalog.DeltaTable(path).version() == 0  # nothing was committed by any of them
 
 
+@pytest.mark.parametrize("name", ["read", "scan", "DeltaTable"])
+def test_a_location_alone_lacks_the_session(name: str) -> None:
+    message = rf"^cannot call deltalog\.spark\.{name} with 'st' alone: .*\.{name}\(spark, 'st'\)$"
+    with pytest.raises(InvalidInputError, match=message):
+        getattr(deltalog.spark, name)("st")
+
+
 @pytest.mark.parametrize("name", WRONG)
 def test_a_wrong_type_names_the_argument(table: DeltaTable, name: str) -> None:
     call, argument = WRONG[name]
@@ -133,3 +142,8 @@ def test_a_file_url_names_the_same_directory_as_in_the_core(
     assert deltalog.DeltaTable(tmp_path / "cl one").count() == 3
     found = {one.name for one in tmp_path.iterdir()}
     assert found == {*names, "cl one"}
+
+
+def test_a_date_is_its_midnight_in_the_zone_of_the_session() -> None:
+    zone = "Europe/Berlin"
+    assert moment_ms(date(2020, 1, 1), zone) == moment_ms("2020-01-01", zone) == 1_577_833_200_000

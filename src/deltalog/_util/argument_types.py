@@ -9,7 +9,7 @@ Protocol: none
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from functools import cache, wraps
 from inspect import Parameter, signature
 from numbers import Real
@@ -99,7 +99,7 @@ def _check_names(function: Callable[..., Any], options: Mapping[str, Any]) -> No
     from deltalog._util.similar_names import similar_argument  # noqa: PLC0415  # only for errors
 
     name = next(one for one in options if one not in parameters)
-    hint = similar_argument(name, parameters)
+    hint = similar_argument(name, parameters, function.__name__)
     raise WrongCallError(f"{function.__name__}() got an unexpected keyword argument {name!r}{hint}")
 
 
@@ -302,6 +302,7 @@ _KINDS: Final[Mapping[str, tuple[_Kind, ...]]] = {
     "float": ((_is_number, "a number, such as 2.5"),),
     "timedelta": ((_is(timedelta), "a timedelta, such as timedelta(days=3)"),),
     "datetime": ((_is(datetime), "a datetime, such as datetime(2024, 1, 31, tzinfo=UTC)"),),
+    "date": ((_is(date), "a date, such as date(2024, 1, 31)"),),
     "tuple[str, ...]": (_PATH,),
     "ColumnPath": (_NAME, _PATH),
     **dict.fromkeys(("Sequence[str]", "Iterable[str]", "list[str]"), (_NAMES,)),

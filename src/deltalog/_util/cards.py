@@ -302,11 +302,11 @@ def progress_bar(title: str) -> Iterator[OnProgress]:
     if rich is None:
         yield lambda _done, _total: None
         return
-    # In a notebook, rich needs ipywidgets. Without them, it prints the bar as text at the end.
-    in_notebook = None if _find("ipywidgets") is not None else False
-    console = import_module("rich.console").Console(  # stdout is reserved for results
-        stderr=True, force_jupyter=in_notebook
-    )
+    console = import_module("rich.console").Console(stderr=True)  # stdout is reserved for results
+    if console.is_jupyter and _find("ipywidgets") is None:
+        # rich could print the bar only at the end, as text that looks like an error in a notebook.
+        yield lambda _done, _total: None
+        return
     with rich.Progress(transient=console.is_terminal, console=console) as bar:
         task = bar.add_task(title, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)

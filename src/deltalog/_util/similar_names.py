@@ -67,7 +67,8 @@ _OTHER_NAMES: Final = {
     "ending_version": ("end", "ending", "to_version", "end_version"),
     "start": (*_MOMENTS, "startingVersion", "starting_version", "offset", "since"),
     "version": _MOMENTS,
-    "target": _MOMENTS,
+    "target": (*_MOMENTS, "to_version", "to_timestamp"),
+    "connection": ("con", "conn", "duckdb_connection"),
     "schema": ("columns", "fields"),
     "fields": ("columns", "column", "schema"),
     "constraints": ("name", "constraint", "expr", "check", "expression"),
@@ -129,7 +130,7 @@ _LIMITS: Final = frozenset({"limit", "n", "num_rows", "rows", "nrows", "n_rows",
 """Names of a number of rows in other libraries."""
 _READING: Final = frozenset(
     {"to_pandas", "to_polars", "to_pyarrow_table", "to_pyarrow_dataset", "to_duckdb", "scan"}
-    | {"count", "head", "file_uris", "partitions", "describe"}
+    | {"to_arrow", "count", "head", "file_uris", "partitions", "describe"}
 )
 """Methods that read the version that the table shows."""
 _ELSEWHERE: Final = {
@@ -202,7 +203,22 @@ _OF_METHODS: Final = {
     **dict.fromkeys((("load_cdf", "limit"), ("load_cdf", "n")), "a loop over its batches"),
     ("to_pyarrow_dataset", "columns"): "to_table(columns=…) of the dataset",
     **dict.fromkeys((("scan", "offset"), ("scan", "skip"), ("scan", "distinct")), "sql(query)"),
-    ("scan", "ascending"): "order_by='id DESC'",
+    **dict.fromkeys(
+        (("scan", one) for one in ("ascending", "descending", "desc", "reverse")),
+        "order_by='id DESC'",
+    ),
+    **dict.fromkeys(
+        (("merge", one) for one in ("how", "join_type", "type")),
+        "its WHEN clauses, such as when_matched_update_all() and when_not_matched_insert_all()",
+    ),
+    **dict.fromkeys(
+        (("appender", one) for one in ("schema_mode", "merge_schema", "mergeSchema")),
+        "write_deltalake(table, rows, mode='append', schema_mode='merge')",
+    ),
+    **dict.fromkeys(
+        (("scan_delta", one) for one in ("use_pyarrow", "pyarrow_options")),
+        "polars.scan_pyarrow_dataset(table.to_pyarrow_dataset())",
+    ),
     ("count", "distinct"): 'sql("SELECT count(DISTINCT id) FROM this")',
     ("scan", "include_file_paths"): "columns=[…, '_metadata.file_path']",
     **dict.fromkeys(
@@ -242,7 +258,7 @@ _OF_METHODS: Final = {
     **dict.fromkeys(
         (
             (method, one)
-            for method in ("to_pandas", "to_polars", "to_pyarrow_table", "head")
+            for method in ("to_pandas", "to_polars", "to_arrow", "to_pyarrow_table", "head")
             for one in ("order_by", "sort", "sort_by", "orderBy")
         ),
         "scan(order_by=…, limit=…) and its to_pandas(), to_polars() or to_table()",
@@ -276,8 +292,10 @@ def _folded(name: str) -> str:
     return name.replace("_", "").lower()
 
 
-def similar_argument(name: str, known: Collection[str]) -> str:
-    """Return `: did you mean 'x'?` for an unknown argument; empty if none is meant or similar."""
+def similar_argument(name: str, known: Collection[str], function: str = "") -> str:
+    """Return what to use instead of an unknown argument; empty if none is meant or similar."""
+    if other := _OF_METHODS.get((function, name)):
+        return f": use {other}"
     meant = [one for one, names in _OTHER_NAMES.items() if one in known and name in names]
     return f": did you mean {meant[0]!r}?" if meant else similar_to(name, known)
 
@@ -323,6 +341,22 @@ class SimilarNames:
                 hint = f": use {self._otherwise}" if self._otherwise else _names_of(kind)
             called = self._called or kind.__name__
             raise UnknownNameError(f"{called} has no attribute {name!r}{hint}")
+
+
+class NoItems:
+    """Base class of results with attributes: the error of `x["id"]` names the attribute."""
+
+    __slots__ = ()
+
+    if not TYPE_CHECKING:  # type checkers must report this use
+
+        def __getitem__(self, key: object) -> NoReturn:
+            """Raise an error that says how to get a value."""
+            __tracebackhide__ = True  # IPython does not show this frame
+            kind = type(self)
+            name = key if isinstance(key, str) else ""
+            hint = f": use .{name}" if name in dir(kind) else similar_to(name, dir(kind))
+            raise WrongCallError(f"{kind.__name__} has no item {key!r}{hint or _names_of(kind)}")
 
 
 class NoSequence:
@@ -483,13 +517,15 @@ def _elsewhere(kind: type, method: str, name: str) -> str | None:
 def _hint_of(method: str, name: str, value: object) -> str:
     """Return what to write instead of an argument that is the name of a column or property."""
     match method:
+        case "add_constraint":
+            return f": pass a dictionary, {{{name!r}: {value!r}}}"
         case "delete":
             return f': a condition is SQL, as in predicate="{name} = …"'
         case "set_table_properties":
             key = name if "." in name else f"delta.{name}"
             text = str(value).lower() if isinstance(value, bool) else str(value)
             return f": pass a dictionary, {{{key!r}: {text!r}}}"
-        case "to_pandas" | "to_polars" | "to_pyarrow_table" if name in _LIMITS:
+        case "to_pandas" | "to_polars" | "to_arrow" | "to_pyarrow_table" if name in _LIMITS:
             return ": use scan(limit=…)"
     return ""
 

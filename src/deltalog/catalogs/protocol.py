@@ -17,7 +17,7 @@ from deltalog._util.cached import name_methods_after
 from deltalog._util.cards import ShownFields
 from deltalog._util.lazy_names import higher
 from deltalog._util.paths import FileInfo
-from deltalog._util.similar_names import SimilarNames
+from deltalog._util.similar_names import SimilarNames, suggests_arguments
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.log.names import LogFile, LogFileKind, commit_path
 from deltalog.protocol.features.row_ids import ROW_TRACKING_DOMAIN
@@ -310,6 +310,7 @@ def check_parts(name: Name, count: int, what: str) -> None:
 # --- an existing or new table, given by its name in a catalog
 
 
+@suggests_arguments
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedTable:
     """A table, given by its name in a catalog.

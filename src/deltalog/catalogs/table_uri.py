@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -114,8 +114,8 @@ def open_table_context(
 
 
 def one_version(
-    root: str, given: int | str | datetime | None, named: int | datetime | None
-) -> int | str | datetime | None:
+    root: str, given: int | str | datetime | date | None, named: int | datetime | None
+) -> int | str | datetime | date | None:
     """Return the version or timestamp at which to open a table; None means the latest version.
 
     Args:

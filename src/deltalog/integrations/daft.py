@@ -92,8 +92,8 @@ def read(
         predicate: see `DeltaTable.scan`.
         filters: a second predicate, named as in `DeltaTable.to_pandas`.
         parameters: see `DeltaTable.scan`.
-        version: the number of a version, or a timestamp as a string or datetime. None means the
-            latest version, or the version of a `DeltaTable`.
+        version: the number of a version, or a timestamp as a string, datetime or date. None means
+            the latest version, or the version of a `DeltaTable`.
         storage_options: see `DeltaTable`. They are sent to the workers.
         delta_table_options: other arguments of `DeltaTable`.
 

@@ -84,8 +84,8 @@ def read(  # noqa: PLR0913  # all are options of the caller
         predicate: see `DeltaTable.scan`.
         filters: a second predicate. The argument has the same name in Dask's own readers.
         parameters: see `DeltaTable.scan`.
-        version: the number of a version, or a timestamp as a string or datetime. None means the
-            latest version, or the version of a `DeltaTable`.
+        version: the number of a version, or a timestamp as a string, datetime or date. None means
+            the latest version, or the version of a `DeltaTable`.
         storage_options: see `DeltaTable`. They are sent to the workers.
         delta_table_options: other arguments of `DeltaTable`.
         index: the column that becomes the index. Each partition is sorted by it. The divisions are

@@ -57,7 +57,7 @@ from deltalog.transaction.maintenance.checkpoint import create_checkpoint, write
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from datetime import datetime
+    from datetime import date, datetime
     from pathlib import PurePath
 
     from deltalog.catalogs.protocol import NamedTable
@@ -81,7 +81,7 @@ if TYPE_CHECKING:
     from deltalog.transaction import PendingTransaction
 
     Source = str | PurePath | Store | NamedTable | DeltaTable
-    Version = int | str | datetime
+    Version = int | str | datetime | date
 
 T = TypeVar("T")
 S = TypeVar("S")

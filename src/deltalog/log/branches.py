@@ -218,9 +218,11 @@ def get_branch(store: Store, name: str) -> Branch:
     found = find_branch(store, name)
     if found is None:
         names = ", ".join(repr(branch.name) for branch in list_branches(store))
+        newest = name.lower() in {"latest", "newest", "current", "head"}
         raise BranchNotFoundError(
             f"cannot open the branch {name!r} of {store.root}: "
             + (f"the table has the branches {names}" if names else "the table has no branches")
+            + f"; without @{name}, a location means the latest version" * newest
         )
     return found
 

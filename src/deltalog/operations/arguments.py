@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from functools import reduce
 from math import inf, isfinite, isnan
@@ -83,13 +83,18 @@ _MEANT: Final = {
     **dict.fromkeys(("write", "append", "insert", "overwrite", "save"), _WRITE),
     **dict.fromkeys(("filter", "where", "query"), "scan(predicate=…)"),
     **dict.fromkeys(("select", "project", "read"), "scan(columns, predicate=…)"),
-    **dict.fromkeys(("rows", "collect", "to_arrow", "to_table"), "to_pyarrow_table()"),
+    **dict.fromkeys(("rows", "collect", "to_table"), "to_arrow()"),
     "to_dataset": "to_pyarrow_dataset()",
+    "id": "metadata().id for the id of the table, or to_pandas(columns=['id']) for a column",
+    **dict.fromkeys(
+        ("merge_schema", "evolve_schema"),
+        "write_deltalake(table, rows, mode='append', schema_mode='merge'), or alter.add_columns()",
+    ),
     **dict.fromkeys(("toDF", "toPandas", "to_df", "df", "to_dataframe"), "to_pandas()"),
     "lazy": "to_polars(lazy=True), or scan(…)",
     "fsck": "repair()",
     "printSchema": "schema()",
-    **dict.fromkeys(("to_list", "to_dicts", "to_pylist"), "to_pyarrow_table().to_pylist()"),
+    **dict.fromkeys(("to_list", "to_dicts", "to_pylist"), "to_arrow().to_pylist()"),
     **dict.fromkeys(("limit", "first", "take"), "head()"),
     **dict.fromkeys(("columns", "dtypes", "fields"), "schema()"),
     **dict.fromkeys(("len", "num_rows", "shape"), "count()"),
@@ -223,11 +228,15 @@ def as_whole_number(value: object) -> int | None:
 
 
 def as_timestamp_ms(moment: object) -> int:
-    """Return an ISO 8601 string or a datetime as milliseconds since 1970; UTC is the default zone.
+    """Return an ISO 8601 string, a datetime or a date as milliseconds since 1970.
+
+    UTC is the default zone. A date means its midnight, as the string of a date does.
 
     Raises:
         InvalidInputError: the string is not a timestamp.
     """
+    if isinstance(moment, date) and not isinstance(moment, datetime):
+        moment = moment.isoformat()
     if isinstance(moment, str):
         if (digits := moment.strip().lower().removeprefix("v")).isdecimal():
             raise InvalidInputError(
@@ -249,14 +258,15 @@ def as_timestamp_ms(moment: object) -> int:
             ) from None
     if not isinstance(moment, datetime) or is_missing(moment):
         raise InvalidInputError(
-            f"{moment!r} is not a version: expected a number, an ISO 8601 string or a datetime"
+            f"{moment!r} is not a version: expected a number, an ISO 8601 string, a "
+            "datetime or a date"
         )
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     return (moment - _EPOCH) // timedelta(milliseconds=1)
 
 
-def as_bound(bound: int | str | datetime) -> int | Moment:
+def as_bound(bound: int | str | datetime | date) -> int | Moment:
     """Return one bound of a version range: a version number or a timestamp."""
     number = as_whole_number(bound)
     return Moment(as_timestamp_ms(bound)) if number is None else number

@@ -5,7 +5,7 @@ Protocol: none
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.errors import InvalidInputError
@@ -258,7 +258,7 @@ def vacuumed(
     return vacuum.execute(plan, options)
 
 
-def restorable_moment(spark: SparkSession, timestamp: str | datetime) -> str:
+def restorable_moment(spark: SparkSession, timestamp: str | datetime | date) -> str:
     """Return a timestamp as a string for the core.
 
     A timestamp without a time zone is in the session's time zone.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import replace
-from datetime import datetime
+from datetime import date
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Self
 
@@ -47,6 +47,7 @@ from deltalog.spark.session.failures import (
     check_source,
     check_type,
     check_values,
+    session_first,
 )
 from deltalog.spark.session.names import (
     location_of,
@@ -77,6 +78,7 @@ class DeltaTable(SimilarNames):
         native: whether Spark's own Parquet reader may read the files; see `read`.
     """
 
+    @session_first
     def __init__(
         self,
         spark: SparkSession,
@@ -384,7 +386,7 @@ class DeltaTable(SimilarNames):
 
     def restoreToTimestamp(self, timestamp: str) -> DataFrame:  # noqa: N802  # Delta's name
         """Create a new version with the state at a timestamp, by default in the session's zone."""
-        check_type(timestamp, (str, datetime), "timestamp", "a string")
+        check_type(timestamp, (str, date), "timestamp", "a string")  # a datetime is a date
         return self._restore(restorable_moment(self._spark, timestamp))
 
     def _restore(self, target: int | str) -> DataFrame:
@@ -508,7 +510,7 @@ class DeltaTable(SimilarNames):
         allowForeignFiles: bool = False,  # noqa: N803  # in Delta's style
     ) -> Self:
         """Clone the version at a timestamp to another location; see `clone`."""
-        check_type(timestamp, (str, datetime), "timestamp", "a string")
+        check_type(timestamp, (str, date), "timestamp", "a string")  # a datetime is a date
         moment = moment_text(timestamp, session_time_zone(self._spark))
         return self._clone(
             moment,

@@ -7,10 +7,11 @@ and semantics.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from deltalog._util import cards
 from deltalog._util.argument_types import checks_types
+from deltalog._util.call_errors import WrongCallError
 from deltalog._util.paths import KEYS_DIRECTORY
 from deltalog._util.similar_names import SimilarNames, suggests_arguments
 from deltalog.log.branches import branch_of
@@ -85,6 +86,16 @@ class TableAlterer(SimilarNames):
 
     _meant = _MEANT
     _called = "DeltaTable.alter"
+
+    if not TYPE_CHECKING:  # type checkers know that this is no method
+
+        def __call__(self, *_: object, **__: object) -> NoReturn:
+            """Raise an error that names methods."""
+            __tracebackhide__ = True  # IPython does not show this frame
+            raise WrongCallError(
+                "alter is not a method: call one of its methods, such as alter.add_columns(fields) "
+                "or alter.set_table_properties(properties)"
+            )
 
     def __init__(self, table: LatestTable) -> None:
         self._table = table

@@ -25,7 +25,7 @@ from deltalog.table.maintaining import MaintainableTable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from datetime import datetime
+    from datetime import date, datetime
     from pathlib import PurePath
 
     from deltalog.catalogs.protocol import NamedTable
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
         PostCommitHookProperties,
     )
 
-    Version = int | str | datetime
+    Version = int | str | datetime | date
 
 
 class _NamesOfTheClass(ABCMeta):
@@ -71,7 +71,8 @@ class DeltaTable(MaintainableTable, metaclass=_NamesOfTheClass):
 
     These arguments occur in many methods and are explained only here:
 
-    - `Version`: a version number, a timestamp string (ISO 8601; UTC by default) or a datetime.
+    - `Version`: a version number, a timestamp string (ISO 8601; UTC by default), a datetime, or a
+      date, which means its midnight.
     - `predicate`: a Spark SQL string, an expression (`col("id") > 1`), deltalake's filter tuples or
       a pyarrow expression. None means all rows.
     - `parameters`: values for `?` or `:name` in SQL.

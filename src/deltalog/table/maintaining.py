@@ -18,7 +18,7 @@ from deltalog.table.inspect.display import ShownList, as_facts, with_card
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from datetime import datetime
+    from datetime import date, datetime
     from pathlib import PurePath
 
     import pyarrow as pa
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
         PostCommitHookProperties,
     )
 
-    Version = int | str | datetime
+    Version = int | str | datetime | date
 
 
 @checks_types

@@ -24,7 +24,7 @@ from deltalog.table.inspect.display import ShownList, with_card
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from datetime import datetime
+    from datetime import date, datetime
 
     import pandas as pd
     import polars as pl
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from deltalog.table.inspect.doctor import Report
     from deltalog.table.inspect.follow import Follower, Offset
 
-    Version = int | str | datetime
+    Version = int | str | datetime | date
     Parameters = Sequence[object] | Mapping[str, object] | None
 
 
@@ -126,8 +126,8 @@ class ReadableTable(NoSequence):
         """
         if version is None:
             raise InvalidInputError(
-                "cannot load version None: expected a number, an ISO 8601 string or a datetime; "
-                "update_incremental() loads the latest version"
+                "cannot load version None: expected a number, an ISO 8601 string, a datetime or a "
+                "date; update_incremental() loads the latest version"
             )
         self._snapshot = self._load(self._snapshot.context, version)
         self._travelled = True
@@ -318,6 +318,22 @@ class ReadableTable(NoSequence):
         with shown(progress, "reading files") as tell:
             return found.to_table(on_progress=tell)
 
+    def to_arrow(
+        self,
+        partitions: Sequence[Any] | None = None,
+        columns: Sequence[str] | None = None,
+        filesystem: Any = None,
+        filters: Any = None,
+        *,
+        parameters: Parameters = None,
+        progress: Progress | None = None,
+    ) -> pa.Table:
+        """Return the rows as an Arrow table; another name of `to_pyarrow_table`."""
+        _check_partitions("to_arrow", partitions)
+        return self.to_pyarrow_table(
+            partitions, columns, filesystem, filters, parameters=parameters, progress=progress
+        )
+
     def to_pandas(
         self,
         partitions: Sequence[Any] | None = None,
@@ -458,8 +474,8 @@ class ReadableTable(NoSequence):
         self,
         starting_version: int | None = None,
         ending_version: int | None = None,
-        starting_timestamp: str | datetime | None = None,
-        ending_timestamp: str | datetime | None = None,
+        starting_timestamp: str | datetime | date | None = None,
+        ending_timestamp: str | datetime | date | None = None,
         columns: Sequence[str] | None = None,
         predicate: Any = None,
         allow_out_of_range: bool = False,  # noqa: FBT001, FBT002  # deltalake's signature

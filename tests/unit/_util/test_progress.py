@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import sys
 from types import ModuleType, SimpleNamespace
 from typing import Any, Self
@@ -19,6 +20,20 @@ def test_rich_shows_it_on_stderr(
         progress(1, 2)
         progress(2, 2)
     assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("shell", ["ZMQInteractiveShell", "TerminalInteractiveShell"])
+def test_a_notebook_without_widgets_has_no_bar(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], shell: str
+) -> None:
+    monkeypatch.setitem(sys.modules, "tqdm.auto", None)
+    monkeypatch.setitem(sys.modules, "ipywidgets", None)
+    monkeypatch.setattr(builtins, "get_ipython", type(shell, (), {}), raising=False)
+    with progress_bar("copying") as progress:
+        progress(1, 2)
+    found = capsys.readouterr()
+    assert found.out == ""
+    assert ("copying" in found.err) == (shell == "TerminalInteractiveShell")
 
 
 def test_nothing_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -81,6 +81,7 @@ TABLE: Mapping[str, Mapping[str, Any]] = {
     "head": {},
     "count": {},
     "to_pyarrow_dataset": {},
+    "to_arrow": {},
     "to_pyarrow_table": {},
     "to_pandas": {},
     "to_polars": {},

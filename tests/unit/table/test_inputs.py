@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import math
+import os
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from deltalog import DeltaTable, sql, write_deltalake
-from deltalog.errors import InvalidInputError, SchemaMismatchError
+from deltalog.errors import InvalidInputError, SchemaMismatchError, VersionNotFoundError
 
 
 @pytest.mark.parametrize("nested", [False, True])
@@ -79,6 +81,51 @@ def test_integers_of_numpy_are_versions_and_limits(tmp_path: Path) -> None:
             DeltaTable(tmp_path, version=wrong)
     with pytest.raises(InvalidInputError, match="version='a': expected a whole number"):
         table.branch("other", version=_any("a"))
+
+
+def test_a_date_is_a_version_like_its_string(tmp_path: Path) -> None:
+    feed = {"delta.enableChangeDataFeed": "true"}
+    write_deltalake(tmp_path, pa.table({"a": [1]}), configuration=feed)
+    write_deltalake(tmp_path, pa.table({"a": [2]}), mode="append")
+    day = dt.date(2020, 1, 2)
+    for version, midnight in enumerate((day, day + dt.timedelta(days=1))):
+        seconds = dt.datetime.combine(midnight, dt.time(), dt.UTC).timestamp()
+        os.utime(tmp_path / "_delta_log" / f"{version:020}.json", (seconds, seconds))
+    assert DeltaTable(tmp_path, version=day).version() == 0
+    table = DeltaTable(tmp_path)
+    assert table.load_cdf(starting_timestamp=day, ending_timestamp=day).to_arrow().num_rows == 1
+    assert table.diff(day).to_arrow().num_rows == 1
+    assert next(iter(table.follow(start=day, max_files_per_step=1))).to_arrow().num_rows == 1
+    table.load_as_version(day)
+    assert table.version() == 0
+    table = DeltaTable(tmp_path)
+    table.restore(day)
+    assert table.to_arrow().num_rows == 1
+    errors = []
+    early: Any
+    for early in (day - dt.timedelta(days=1), "2020-01-01"):
+        with pytest.raises(VersionNotFoundError) as caught:
+            DeltaTable(tmp_path, version=early)
+        errors.append(str(caught.value))
+    assert errors[0] == errors[1]
+
+
+def test_all_rows_have_one_name(tmp_path: Path) -> None:
+    feed = {"delta.enableChangeDataFeed": "true"}
+    write_deltalake(tmp_path, pa.table({"a": [1, 2]}), configuration=feed)
+    table = DeltaTable(tmp_path)
+    rows: Any
+    for rows in (table, table.scan(), sql("SELECT a FROM t", t=table)):
+        assert rows.to_arrow()["a"].to_pylist() == [1, 2]
+    for rows in (table.load_cdf(), table.diff(0)):
+        assert rows.to_arrow() == rows.to_table()
+    selected = table.to_arrow(columns=["a"], filters="a > :n", parameters={"n": 1})
+    assert selected.to_pylist() == [{"a": 2}]
+    wrong: Any = table
+    with pytest.raises(TypeError, match=r"^DeltaTable\.to_arrow\(\) .*'limit': use scan\(limit=…"):
+        wrong.to_arrow(limit=1)
+    with pytest.raises(InvalidInputError, match=r"call to_arrow with .*columns="):
+        wrong.to_arrow(["a"])
 
 
 def _any(found: Any) -> Any:

@@ -10,8 +10,9 @@ import pytest
 import deltalog
 from deltalog import CatalogTransactions, DeltaTable, QueryBuilder, col, connect, write_deltalake
 from deltalog._util.similar_names import SimilarNames
-from deltalog.catalogs import FileCatalog
-from deltalog.errors import InvalidInputError
+from deltalog.catalogs import FileCatalog, NamedTable
+from deltalog.errors import BranchNotFoundError, InvalidInputError
+from deltalog.polars import scan_delta
 from deltalog.sharing.client.client import SharingClient
 from deltalog.sharing.client.table import SharedTable
 
@@ -38,6 +39,8 @@ def names(tmp_path: Path) -> dict[str, Any]:
         "client": SharingClient(PROFILE),
         "builder": QueryBuilder(),
         "connect": connect,
+        "NamedTable": NamedTable,
+        "scan_delta": scan_delta,
     }
 
 
@@ -57,6 +60,9 @@ def names(tmp_path: Path) -> dict[str, Any]:
         ("t.schema().to_pyarrow", r"use to_arrow\(\)$"),
         ("t.schema().to_pyarow", "did you mean 'to_arrow'"),
         ("t.metadata().schema", r"use DeltaTable\.schema\(\), or schema_string$"),
+        ("t.id", r"use metadata\(\)\.id for .*, or to_pandas\(columns=\['id'\]\)"),
+        ("t.merge_schema", r"schema_mode='merge'\), or alter\.add_columns\(\)$"),
+        ("share.to_table", r"use to_arrow\(\)$"),
         ("t.show", r"use head\(\)"),
         ("t.alias", r"use merge\(…, target_alias=…\)"),
         ("t.as_of", r"use DeltaTable\(location, version=…\)"),
@@ -110,6 +116,27 @@ def test_attributes(names: dict[str, Any], name: str, hint: str) -> None:
         ("share.to_pandas(limit=5)", r"^SharedTable\.to_pandas\(\) .*'limit': use scan\(limit=…"),
         ("connect(orders=t)", r"argument 'orders': pass tables as connect\({'orders': table}\)$"),
         ("connect(catalogs=t)", r"argument 'catalogs': did you mean 'catalog'\?$"),
+        ("t.metadata()['id']", r"^Metadata has no item 'id': use \.id$"),
+        ("t.metadata()['idd']", r"^Metadata has no item 'idd': did you mean 'id'\?$"),
+        ("t.doctor()['findings']", r"^Report has no item 'findings': use \.findings$"),
+        ("t.history()['operation']", r"list of commits: use history\[0\]\['operation'\] for the"),
+        (
+            "t.alter({'a': 1})",
+            r"^alter is not a method: call .*set_table_properties\(properties\)$",
+        ),
+        (
+            "NamedTable(cat, ('a', 'b'))",
+            r"^NamedTable\(\) takes no .*, found 2; write the names: catalog=…, name=…, at=…$",
+        ),
+        ("t.scan(order_by='id', limit=1, descending=True)", r": use order_by='id DESC'$"),
+        ("t.to_duckdb(con=1)", r"'con': did you mean 'connection'\?$"),
+        ("t.restore(to_version=0)", r"'to_version': did you mean 'target'\?$"),
+        ("t.alter.add_constraint(c='id > 0')", r"'c': pass a dictionary, {'c': 'id > 0'}$"),
+        ("t.appender(schema_mode='merge')", r": use write_deltalake\(table, rows, mode='append', "),
+        ("t.merge(t, 'true', how='left')", r"'how': use its WHEN clauses, such as when_matched_"),
+        ("scan_delta(t, use_pyarrow=True)", r"^scan_delta\(\) .*use polars\.scan_pyarrow_dataset"),
+        ("scan_delta(t, pyarrow_options={})", r"use polars\.scan_pyarrow_dataset"),
+        ("scan_delta()", r"missing 1 required positional argument: 'source'$"),
         ("type(client)({}, timeout=3)", r"^SharingClient\(\) got .*'timeout': use options=…$"),
     ],
 )
@@ -117,6 +144,26 @@ def test_arguments(names: dict[str, Any], call: str, message: str) -> None:
     with pytest.raises(TypeError, match=message):
         eval(call, names)  # noqa: S307  # the text of a test
     assert names["t"].count() == 2
+
+
+def test_keys_of_details(names: dict[str, Any]) -> None:
+    details = names["t"].detail()
+    with pytest.raises(KeyError, match=r"no key 'num_files': did you mean 'numFiles'\?"):
+        details["num_files"]
+    with pytest.raises(KeyError, match="no key 'zz': the keys are 'format', 'id', "):
+        details["zz"]
+    assert details.get("num_files") is None
+
+
+def test_the_items_of_a_history(names: dict[str, Any]) -> None:
+    history = names["t"].history()
+    assert history[0]["version"] == history[-1]["version"] == 0
+    assert history[:1] == [*history]
+
+
+def test_the_latest_version_is_no_branch(names: dict[str, Any]) -> None:
+    with pytest.raises(BranchNotFoundError, match="without @latest, a location means the latest"):
+        DeltaTable(f"{names['t'].table_uri}@latest")
 
 
 @pytest.mark.parametrize(

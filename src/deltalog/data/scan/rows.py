@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _MEANT: Final = {
     **dict.fromkeys(("to_pylist", "to_dicts", "to_list", "rows"), "to_table().to_pylist()"),
     **dict.fromkeys(("to_df", "df", "toPandas"), "to_pandas()"),
-    **dict.fromkeys(("to_arrow", "to_pyarrow", "to_pyarrow_table", "collect"), "to_table()"),
+    **dict.fromkeys(("to_pyarrow", "to_pyarrow_table", "collect"), "to_table()"),
     **dict.fromkeys(
         ("arrow", "fetch_arrow_table", "to_arrow_table", "toArrow", "collect_async", "compute"),
         "to_table()",
@@ -112,6 +112,10 @@ class Rows(SimilarNames, NoSequence):
     def to_table(self) -> pa.Table:
         """Return all rows in memory."""
         return pa.Table.from_batches(self.to_batches(), schema=self.schema)
+
+    def to_arrow(self) -> pa.Table:
+        """Return all rows as a pyarrow Table: see `to_table`."""
+        return self.to_table()
 
     def to_pandas(self, dtype_backend: DtypeBackend | None = None, **options: Any) -> pd.DataFrame:
         """Return all rows as a pandas data frame.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from deltalog._util.cached import FrozenDict, frozen
 from deltalog._util.json import dumps
-from deltalog._util.similar_names import SimilarNames
+from deltalog._util.similar_names import NoItems, SimilarNames
 from deltalog.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ _MEANT: Final = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Metadata(SimilarNames):
+class Metadata(SimilarNames, NoItems):
     """Schema, partitioning and properties of the table.
 
     Args:

@@ -22,7 +22,7 @@ from deltalog.storage.http.replies import shown_location
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
-    from datetime import datetime
+    from datetime import date, datetime
 
     import pandas as pd
     import polars as pl
@@ -126,7 +126,7 @@ class AsyncSharingClient:
             seen.add(token)
 
     def table(
-        self, table: Table | str, version: int | str | datetime | None = None
+        self, table: Table | str, version: int | str | datetime | date | None = None
     ) -> AsyncSharedTable:
         """Return a table to read: an item of a listing, or `share.schema.table`."""
         return AsyncSharedTable(table, version, client=self._rest)
@@ -168,6 +168,10 @@ class AsyncRows:
     async def to_table(self) -> pa.Table:
         """Return all rows in memory."""
         return await asyncio.to_thread(self.rows.to_table)
+
+    async def to_arrow(self) -> pa.Table:
+        """Return all rows as a pyarrow Table: see `to_table`."""
+        return await self.to_table()
 
     async def to_pandas(self, **options: Any) -> pd.DataFrame:
         """Return all rows as a pandas data frame."""
@@ -213,7 +217,7 @@ class AsyncSharedTable:
     def __init__(
         self,
         table: str | Table,
-        version: int | str | datetime | None = None,
+        version: int | str | datetime | date | None = None,
         *,
         profile: ProfileSource | None = None,
         options: HttpOptions | None = None,
@@ -242,6 +246,7 @@ class AsyncSharedTable:
     scan: Final = _rows_in_thread(SharedTable.scan)
     load_cdf: Final = _rows_in_thread(SharedTable.load_cdf)
     to_pyarrow_table: Final = _in_thread(SharedTable.to_pyarrow_table)
+    to_arrow: Final = _in_thread(SharedTable.to_arrow)
     to_pandas: Final = _in_thread(SharedTable.to_pandas)
     count: Final = _in_thread(SharedTable.count)
 

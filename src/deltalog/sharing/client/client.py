@@ -32,7 +32,7 @@ from deltalog.storage.http.replies import shown_location
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from datetime import datetime
+    from datetime import date, datetime
 
     import pandas as pd
 
@@ -87,7 +87,9 @@ class SharingClient(SimilarNames):
         """Return the tables of a share, or of all shares, in the order of the server."""
         return run(self._client.list_all_tables, share)
 
-    def table(self, table: Table | str, version: int | str | datetime | None = None) -> SharedTable:
+    def table(
+        self, table: Table | str, version: int | str | datetime | date | None = None
+    ) -> SharedTable:
         """Return a table to read: an item of a listing, or `share.schema.table`."""
         return SharedTable(table, version, client=self.rest)
 

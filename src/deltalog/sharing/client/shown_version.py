@@ -219,7 +219,7 @@ class ShownVersion:
 
 
 def as_version(
-    *, default: int | None = None, **given: int | str | datetime | None
+    *, default: int | None = None, **given: int | str | datetime | date | None
 ) -> VersionOrTimestamp:
     """Return the version or time of a call; it may be given in one of several arguments.
 

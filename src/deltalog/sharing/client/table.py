@@ -53,7 +53,7 @@ from deltalog.table.inspect.follow import Offset
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from datetime import datetime
+    from datetime import date, datetime
 
     import pandas as pd
     import polars as pl
@@ -80,7 +80,7 @@ _MEANT: Final = {
     **dict.fromkeys(("column_names", "names", "printSchema"), "schema()"),
     **dict.fromkeys(("refresh", "reload"), "update_incremental()"),
     **dict.fromkeys(("select", "project", "read"), "scan(columns, predicate=…)"),
-    **dict.fromkeys(("rows", "collect", "to_arrow"), "to_pyarrow_table()"),
+    **dict.fromkeys(("rows", "collect", "to_table"), "to_arrow()"),
     **dict.fromkeys(("toDF", "toPandas", "to_df", "df"), "to_pandas()"),
     **dict.fromkeys(("columns", "dtypes", "fields"), "schema()"),
     **dict.fromkeys(("len", "num_rows", "shape"), "count()"),
@@ -126,8 +126,8 @@ class SharedTable(SimilarNames, NoSequence):
     Args:
         table: `<profile>#<share>.<schema>.<table>`, or `<share>.<schema>.<table>` with `profile` or
             `client`.
-        version: number, timestamp string or datetime of the shown version; the server must share
-            history.
+        version: number, timestamp string, datetime or date of the shown version; the server must
+            share its history.
         profile: profile of the server (see `read_profile`), if `table` does not contain one.
         options: options of the connections.
         client: an open client, instead of a profile.
@@ -150,7 +150,7 @@ class SharedTable(SimilarNames, NoSequence):
     def __init__(
         self,
         table: str | Table,
-        version: int | str | datetime | None = None,
+        version: int | str | datetime | date | None = None,
         *,
         profile: ProfileSource | None = None,
         options: HttpOptions | None = None,
@@ -219,8 +219,8 @@ class SharedTable(SimilarNames, NoSequence):
         """
         return self._shown.snapshot
 
-    def load_as_version(self, version: int | str | datetime) -> None:
-        """Show another version: a number, an ISO 8601 string or a datetime."""
+    def load_as_version(self, version: int | str | datetime | date) -> None:
+        """Show another version: a number, an ISO 8601 string, a datetime or a date."""
         self._shown = self._shown_at(as_version(version=version))
 
     def update_incremental(self) -> None:
@@ -242,7 +242,7 @@ class SharedTable(SimilarNames, NoSequence):
         parameters: Parameters = None,
         limit: int | None = None,
         version: int | None = None,
-        timestamp: str | datetime | None = None,
+        timestamp: str | datetime | date | None = None,
         json_predicate_hints: str | None = None,
     ) -> SharedScan:
         """Return a scan, which can stream or count rows, explain its plan, or yield tasks.
@@ -326,6 +326,17 @@ class SharedTable(SimilarNames, NoSequence):
         given = [self._blanks_as_nulls(partitions), filters]
         return self._scan(columns, given, parameters=parameters).to_table()
 
+    def to_arrow(
+        self,
+        partitions: Sequence[Any] | None = None,
+        columns: Sequence[str] | None = None,
+        filters: Any = None,
+        *,
+        parameters: Parameters = None,
+    ) -> pa.Table:
+        """Return the rows in memory; another name of `to_pyarrow_table`."""
+        return self.to_pyarrow_table(partitions, columns, filters, parameters=parameters)
+
     def to_pandas(
         self,
         partitions: Sequence[Any] | None = None,
@@ -385,8 +396,8 @@ class SharedTable(SimilarNames, NoSequence):
         self,
         starting_version: int | None = None,
         ending_version: int | None = None,
-        starting_timestamp: str | datetime | None = None,
-        ending_timestamp: str | datetime | None = None,
+        starting_timestamp: str | datetime | date | None = None,
+        ending_timestamp: str | datetime | date | None = None,
         columns: Sequence[str] | None = None,
         predicate: Any = None,
         allow_out_of_range: bool = False,  # noqa: FBT001, FBT002  # DeltaTable's signature
@@ -438,7 +449,7 @@ class SharedTable(SimilarNames, NoSequence):
 
     def follow(
         self,
-        start: Offset | int | str | datetime | None = None,
+        start: Offset | int | str | datetime | date | None = None,
         *,
         options: SharedFollowOptions | None = None,
     ) -> SharedFollower:

@@ -51,7 +51,7 @@ from deltalog.spark.reading.state import (
     most_files_here,
     prune_on_cluster,
 )
-from deltalog.spark.session.failures import as_spark_does
+from deltalog.spark.session.failures import as_spark_does, session_first
 from deltalog.spark.session.opening import load_version, session_time_zone
 from deltalog.spark.session.settings import check_reads
 from deltalog.spark.session.tasks import numbered_frame
@@ -61,7 +61,7 @@ from deltalog.storage import FsspecStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from datetime import datetime
+    from datetime import date, datetime
     from pathlib import PurePath
 
     from pyspark.sql import DataFrame, SparkSession
@@ -240,12 +240,13 @@ class SparkScan:
         return [*shown, *more], hidden
 
 
+@session_first
 def scan(
     spark: SparkSession,
     table: str | PurePath | Store | NamedTable,
     *,
     version: int | None = None,
-    timestamp: str | datetime | None = None,
+    timestamp: str | datetime | date | None = None,
     metadata_columns: Sequence[str] = (),
     storage_options: Mapping[str, Any] | None = None,
     native: bool | None = None,
@@ -298,12 +299,13 @@ def scan(
     )
 
 
+@session_first
 def read(
     spark: SparkSession,
     table: str | PurePath | Store | NamedTable,
     *,
     version: int | None = None,
-    timestamp: str | datetime | None = None,
+    timestamp: str | datetime | date | None = None,
     columns: Sequence[str] | None = None,
     where: Any = None,
     metadata_columns: Sequence[str] = (),

@@ -8,11 +8,12 @@ Protocol: none
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import datetime
-from functools import cache
-from typing import Any, Final
+from datetime import date
+from functools import cache, wraps
+from os import PathLike
+from typing import Any, Final, TypeVar
 
 from pyspark.errors import AnalysisException, UnsupportedOperationException
 from pyspark.sql import Column, DataFrame
@@ -22,9 +23,10 @@ from deltalog.errors import DeltaError, InvalidInputError, TableExistsError, Tab
 from deltalog.expressions import Expression
 
 _CONDITIONS: Final = (str, Column, Expression)
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 _NEEDED: Final[dict[tuple[type, ...], str]] = {
     (str,): "a string",
-    (str, datetime): "a string",
+    (str, date): "a string",
     (int,): "an int",
     (bool,): "a boolean",
 }
@@ -171,6 +173,24 @@ def check_optional(value: object, expected: type | tuple[type, ...], what: str, 
     """Refuse an argument of the wrong type, but accept None; see `check_type`."""
     if value is not None:
         check_type(value, expected, what, words)
+
+
+def session_first(function: _Function) -> _Function:
+    """Decorate a function whose first argument is a session: refuse a location alone."""
+    is_method = function.__name__ == "__init__"
+
+    @wraps(function)
+    def called(*args: Any, **options: Any) -> Any:
+        given = args[is_method:]
+        if len(given) == 1 and isinstance(given[0], str | PathLike):
+            name = f"deltalog.spark.{function.__qualname__.partition('.')[0]}"
+            raise InvalidInputError(
+                f"cannot call {name} with {str(given[0])!r} alone: the session comes first, as in "
+                f"{name}(spark, {str(given[0])!r})"
+            )
+        return function(*args, **options)
+
+    return called  # type: ignore[return-value]  # of the same signature
 
 
 def check_session(spark: object) -> None:

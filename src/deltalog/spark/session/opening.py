@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from datetime import datetime
+from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from deltalog._util.clock import Moment
@@ -41,7 +41,7 @@ def load_version(
     storage: Mapping[str, Any] | None = None,
     *,
     version: int | None = None,
-    timestamp: str | datetime | None = None,
+    timestamp: str | datetime | date | None = None,
     time_zone: str,
 ) -> Snapshot:
     """Load the requested version of a table.
@@ -126,24 +126,24 @@ def without_version(path: str | NamedTable, storage: Mapping[str, Any] | None) -
     return path if at is None else parse_table_uri(path).uri
 
 
-def moment_ms(moment: str | datetime, time_zone: str) -> int:
+def moment_ms(moment: str | datetime | date, time_zone: str) -> int:
     """Return a timestamp as milliseconds since 1970.
 
     Args:
         moment: the timestamp.
         time_zone: the time zone of a timestamp that contains none.
     """
-    if isinstance(moment, datetime):
-        if moment.tzinfo is not None:
+    if isinstance(moment, date):  # the class of a datetime, too
+        if isinstance(moment, datetime) and moment.tzinfo is not None:
             return as_timestamp_ms(moment)
-        moment = moment.isoformat(" ")
+        moment = str(moment)
     try:
         return instant_micros(moment.strip(), time_zone) // 1000
     except ValueError:
         return as_timestamp_ms(moment.strip())
 
 
-def moment_text(moment: str | datetime, time_zone: str) -> str:
+def moment_text(moment: str | datetime | date, time_zone: str) -> str:
     """Return a timestamp as a string that the core accepts.
 
     Args:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from deltalog._util.call_errors import WrongCallError
 from deltalog._util.cards import card, folding, grid
 from deltalog._util.escaping import printable
 from deltalog._util.json import dumps
@@ -341,6 +342,18 @@ class CommitHistory(SimilarNames, list[dict[str, Any]]):
     __slots__ = ()
     _called = "the history"
     _meant = _OF_HISTORIES
+
+    if not TYPE_CHECKING:  # type checkers know the keys of a list
+
+        def __getitem__(self, key: Any) -> Any:
+            """Return a commit; raise an error that says where the values of a commit are."""
+            __tracebackhide__ = True  # IPython does not show this frame
+            if isinstance(key, str):
+                raise WrongCallError(
+                    f"the history has no item {key!r}, because it is a list of commits: use "
+                    f"history[0][{key!r}] for the newest commit, or to_pandas()[{key!r}] for all"
+                )
+            return super().__getitem__(key)
 
     def to_pandas(self) -> pd.DataFrame:
         """Return a data frame with one row per commit; `timestamp` is a datetime in UTC."""

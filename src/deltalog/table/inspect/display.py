@@ -15,9 +15,10 @@ from weakref import WeakValueDictionary
 
 import pyarrow as pa
 
-from deltalog._util.call_errors import UnknownNameError
+from deltalog._util.call_errors import UnknownKeyError, UnknownNameError
 from deltalog._util.kernels import exact_sum
 from deltalog._util.readable import amount, counted, details, outcome, readable_size, repaired
+from deltalog._util.similar_names import similar_to
 from deltalog.errors import DeltaError
 from deltalog.log.branches import branch_of, named_root
 from deltalog.protocol.features import logical_clustering_columns
@@ -60,6 +61,12 @@ class ShownFacts(dict[str, Any]):
                 f"a {type(self).__name__} has no attribute {name!r}: it is a dictionary, use "
                 f"[{close!r}]"
             )
+
+    def __missing__(self, key: object) -> NoReturn:
+        """Raise an error that names the keys."""
+        __tracebackhide__ = True  # IPython does not show this frame
+        hint = similar_to(str(key), self) or f": the keys are {', '.join(map(repr, self))}"
+        raise UnknownKeyError(f"there is no key {key!r}{hint}")
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Return a recipe for pickle that preserves the title."""

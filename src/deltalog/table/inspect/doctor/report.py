@@ -18,7 +18,7 @@ from deltalog._util.cached import cached_property
 from deltalog._util.cards import card, grid
 from deltalog._util.escaping import printable, printable_lines
 from deltalog._util.paths import LOG_DIRECTORY, FileInfo, decode_path
-from deltalog._util.similar_names import SimilarNames
+from deltalog._util.similar_names import NoItems, SimilarNames
 from deltalog.errors import InternalError
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ _ORDER = list(Severity)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class Finding(NoItems):
     """One problem or remark that a check reports.
 
     Args:
@@ -68,7 +68,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report(SimilarNames):
+class Report(SimilarNames, NoItems):
     """The findings of all checks of a table.
 
     Args:

@@ -147,7 +147,7 @@ def draw_commits(figure: Any, data: pa.Table) -> None:
     rows = data.to_pylist()
     begins = sorted({row["begin_ms"] for row in rows})
     gaps = [later - earlier for earlier, later in pairwise(begins)]
-    width_ms = min(gaps, default=_LEAST_AXIS_MS)
+    width_ms = min(gaps, default=_LEAST_AXIS_MS // 60)
     below: defaultdict[int, int] = defaultdict(int)
     for place, name in enumerate(dict.fromkeys(row["operation"] for row in rows)):
         own = [row for row in rows if row["operation"] == name]
@@ -171,8 +171,11 @@ def draw_commits(figure: Any, data: pa.Table) -> None:
                 locator, tz=UTC, formats=_TIME_FORMATS, zero_formats=_ZERO_FORMATS
             )
         )
-        if begins[-1] - begins[0] < _LEAST_AXIS_MS:
-            axes.set_xlim(_moment(begins[0]), _moment(begins[0] + _LEAST_AXIS_MS))
+        margin_ms = (_LEAST_AXIS_MS - (begins[-1] + width_ms - begins[0])) // 2
+        if margin_ms > 0:
+            axes.set_xlim(
+                _moment(begins[0] - margin_ms), _moment(begins[-1] + width_ms + margin_ms)
+            )
         figure.legend(loc="outside right upper")
     axes.yaxis.get_major_locator().set_params(integer=True)
     axes.set_ylabel("commits")

@@ -144,3 +144,13 @@ def test_numbers_need_no_matplotlib_and_pictures_say_what_to_install(sales: Delt
         "cannot use matplotlib: it is not installed; pip install 'deltalog[plot]'",
         "False",
     ]
+
+
+def test_commits_of_one_second_are_one_narrow_bar(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, {"id": [1]})
+    plot = DeltaTable(tmp_path).plot.commits()
+    (axes,) = plot.figure().axes
+    (bar,) = axes.patches
+    first, last = axes.get_xlim()
+    assert bar.get_width() == pytest.approx((last - first) / 60, rel=0.01)
+    assert bar.get_x() + bar.get_width() / 2 == pytest.approx((first + last) / 2, abs=1e-6)
