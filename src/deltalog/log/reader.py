@@ -8,6 +8,7 @@ Protocol: Delta Log Entries, Actions
 
 from __future__ import annotations
 
+import re
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -239,10 +240,14 @@ def find_protocol_and_metadata(
 ) -> tuple[JsonObject | None, JsonObject | None]:
     """Return the JSON objects of the `protocol` and `metaData` actions of one commit, or None.
 
-    Cost: a search for the two keys; only a commit that contains one of them is parsed.
+    Raises:
+        MalformedLogError: a line is not a JSON object, so it may have been one of the two actions.
+
+    Cost: a few searches in the bytes; only a commit that contains one of the two keys, or a line
+    that does not look like a known action, is parsed.
     """
     # JSON could escape letters of a key (`\u0070rotocol`), but no writer does.
-    if b'"protocol"' not in data and b'"metaData"' not in data:
+    if b'"protocol"' not in data and b'"metaData"' not in data and _looks_regular(data):
         return None, None
     found: dict[str, JsonObject] = {}
     for line, values in enumerate(iter_objects(data, f"version {version}"), 1):
@@ -250,6 +255,23 @@ def find_protocol_and_metadata(
             if (value := values.get(kind)) is not None:
                 found[kind] = _node(kind, value, version, line)
     return found.get("protocol"), found.get("metaData")
+
+
+def _looks_regular(data: bytes) -> bool:
+    """Return whether every line begins with `{"<known action>":` and ends with `}`.
+
+    Blank lines and CRLF are not regular.
+    """
+    # After a crash, a file can contain blocks of zeros, even within a line that looks regular.
+    if b"\0" in data:
+        return False
+    position = 0
+    while position < len(data):
+        found = _REGULAR_LINES.match(data, position)
+        if found is None:
+            return False
+        position = found.end()
+    return True
 
 
 def _node(kind: str, value: Any, version: int, line: int) -> JsonObject:
@@ -348,3 +370,9 @@ _SMALL: Final[Mapping[str, Callable[[JsonObject], Any]]] = {
     "domainMetadata": domain_from_json,
     "rowIdHighWaterMark": high_water_mark_from_json,
 }
+# Matches many lines at a time, because a Python object for each line would be slow. The number is
+# limited, because the matcher needs memory for each repetition.
+_REGULAR_LINES: Final = re.compile(
+    rb'(?:\{"(?:%s)":.*\}(?:\n|\Z)){1,1000}'
+    % "|".join((*_BUILDERS, "commitInfo", *_SMALL)).encode()
+)

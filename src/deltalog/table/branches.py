@@ -33,6 +33,7 @@ from deltalog.errors import (
 )
 from deltalog.log import branches as records
 from deltalog.log.branches import Branch, BranchState, branch_of, on_branch, on_main
+from deltalog.log.damage import advising_on_damage
 from deltalog.log.listing import list_commits
 from deltalog.log.names import commit_path
 from deltalog.log.reader import read_in_batches
@@ -321,12 +322,13 @@ def check_all_published(main: TableContext, branch: Branch, done: Publication) -
         run = list_commits(store, done.head_version + 1, log_tail=None)
     except (ObjectNotFoundError, MalformedLogError):
         run = []
-    late = [
-        file.version
-        for batch in read_in_batches(store, run)
-        for file, data in batch
-        if parse_winner(file, data).operation != _CLOSE
-    ]
+    with advising_on_damage(store, run, None):
+        late = [
+            file.version
+            for batch in read_in_batches(store, run)
+            for file, data in batch
+            if parse_winner(file, data).operation != _CLOSE
+        ]
     if late:
         raise BranchClosedError(
             f"the branch {branch.name!r} of {main.store.root} was published as version "

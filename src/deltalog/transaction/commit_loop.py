@@ -39,6 +39,7 @@ from deltalog.errors import (
     StorageError,
 )
 from deltalog.log.context import Committer, LogTail, RatifiedCommit
+from deltalog.log.damage import advising_on_damage
 from deltalog.log.history import commit_info_of
 from deltalog.log.listing import list_commits, list_newer
 from deltalog.log.names import LogFile, LogFileKind, commit_path
@@ -304,7 +305,9 @@ class CommitLoop:
         run = list_commits(self._store, version, log_tail=self._tail)
         for batch in read_in_batches(self._store, run):
             for file, data in batch:
-                yield parse_winner(file, data)
+                with advising_on_damage(self._store, [file], self._tail):
+                    winner = parse_winner(file, data)
+                yield winner
 
     def _is_repeated(self, winner: WinningCommit) -> bool:
         """Return whether a winning commit recorded all application transactions of this commit."""

@@ -30,6 +30,7 @@ from deltalog.errors import (
     InvalidInputError,
     VersionNotFoundError,
 )
+from deltalog.log.damage import advising_on_damage
 from deltalog.log.history import file_times_ms
 from deltalog.log.listing import list_log
 from deltalog.log.reader import VERSION_COLUMN, CommitTable, read_commits
@@ -128,7 +129,9 @@ class Changes(Rows):
 
         Cost: reads every commit of the range.
         """
-        table = read_commits(self.snapshot.store, self.commits, commit_infos=True)
+        store = self.snapshot.store
+        with advising_on_damage(store, self.commits, self.snapshot.log_tail):
+            table = read_commits(store, self.commits, commit_infos=True)
         times = self._check_versions(table)
         for file in self.commits:
             yield from self._tasks_of(file.version, table, times[file.version])

@@ -37,6 +37,7 @@ from deltalog.errors import (
     RowsChangedError,
     VersionNotFoundError,
 )
+from deltalog.log.damage import advising_on_damage
 from deltalog.log.listing import list_log
 from deltalog.log.reader import VERSION_COLUMN, CommitTable, read_commits
 from deltalog.log.snapshot import Snapshot, load_snapshot
@@ -398,7 +399,8 @@ class Follower(SimilarNames):
         """
         version = files[0].version
         if self._known is None or not self._known_from <= version <= self._known_to:
-            self._known = read_commits(self._context.store, files)
+            with advising_on_damage(self._context.store, files, self._context.log_tail):
+                self._known = read_commits(self._context.store, files)
             self._known_from, self._known_to = version, files[-1].version
         return self._known
 
