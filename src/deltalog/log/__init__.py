@@ -6,7 +6,6 @@
 - `checkpoints`, `checksum`: read and write checkpoints and version checksums.
 - `snapshot`: one version of a table, which is the result of these steps.
 - `history`: commit times, and the version at a timestamp.
-- `damage`: say what to do about a damaged commit.
 - `context`: settings of a table, such as time zone and committer.
 
 Other packages import from these modules, not from this package.

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from deltalog._util.json import iter_objects
 from deltalog.errors import MalformedLogError, ObjectNotFoundError, VersionNotFoundError
 from deltalog.log.checksum import parse_checksum
-from deltalog.log.damage import advising_on_damage
-from deltalog.log.reader import read_in_batches
+from deltalog.log.reader import advising_on_damage, read_in_batches
 from deltalog.schema.check import readable_moment
 
 if TYPE_CHECKING:

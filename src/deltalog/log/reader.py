@@ -19,7 +19,9 @@ import pyarrow as pa
 from deltalog._util.json import JsonObject, iter_objects
 from deltalog._util.small_arrays import no_rows, small_array
 from deltalog.errors import MalformedLogError, ObjectNotFoundError
+from deltalog.log.listing import list_log
 from deltalog.log.names import LogFile, LogFileKind, commit_path
+from deltalog.log.segment import readable_versions
 from deltalog.protocol.actions import arrow
 from deltalog.protocol.actions.codec import (
     ERRORS,
@@ -34,6 +36,7 @@ from deltalog.storage.store import Store, is_local
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from deltalog.log.context import LogTail
     from deltalog.protocol.actions import model
 
 VERSION_COLUMN: Final = "version"
@@ -167,6 +170,51 @@ def naming_the_table(store: Store) -> Iterator[None]:
         if store.root in str(error):
             raise
         raise error.with_message(f"cannot read the log of {store.root}: {error}") from None
+
+
+@contextmanager
+def advising_on_damage(
+    store: Store, commits: Iterable[LogFile], log_tail: LogTail | None
+) -> Iterator[None]:
+    """Make errors about damaged commits in the `with` block name the table and the way out.
+
+    Args:
+        store: the table's store.
+        commits: the commits that are read in the block, oldest first.
+        log_tail: the newest commits of a catalog-managed table.
+
+    Cost: none without an error; otherwise see `note_readable_versions`.
+    """
+    try:
+        with naming_the_table(store):
+            yield
+    except MalformedLogError as error:
+        note_readable_versions(error, store, commits, log_tail)
+        raise
+
+
+def note_readable_versions(
+    error: MalformedLogError, store: Store, commits: Iterable[LogFile], log_tail: LogTail | None
+) -> None:
+    """Add a note about the first damaged commit: the readable versions, and what to do.
+
+    Cost: reads every commit up to the damaged one, and lists the log.
+    """
+    for file in commits:
+        try:
+            read_commits(store, [file])
+        except MalformedLogError:
+            listing = list_log(store, from_version=0, log_tail=log_tail)
+            readable = readable_versions(listing, file.version)
+            older = (
+                ", or open one of these versions by DeltaTable(…, version=…)" if readable else ""
+            )
+            error.add_note(
+                f"the commit of version {file.version} of {store.root}, {file.info.path}, "
+                f"is damaged{readable}; restore this file from a backup{older}; `deltalog doctor` "
+                "reports all damage"
+            )
+            return
 
 
 def parse_commits(

@@ -27,9 +27,8 @@ from deltalog.errors import (
     InvalidInputError,
     UnsafePathError,
 )
-from deltalog.log.damage import advising_on_damage
 from deltalog.log.listing import list_commits
-from deltalog.log.reader import read_in_batches
+from deltalog.log.reader import advising_on_damage, read_in_batches
 from deltalog.log.replay import vector_ids
 from deltalog.operations.arguments import as_condition
 from deltalog.operations.changes.file_options import FileOptions

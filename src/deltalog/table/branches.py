@@ -33,10 +33,9 @@ from deltalog.errors import (
 )
 from deltalog.log import branches as records
 from deltalog.log.branches import Branch, BranchState, branch_of, on_branch, on_main
-from deltalog.log.damage import advising_on_damage
 from deltalog.log.listing import list_commits
 from deltalog.log.names import commit_path
-from deltalog.log.reader import read_in_batches
+from deltalog.log.reader import advising_on_damage, read_in_batches
 from deltalog.log.snapshot import load_snapshot
 from deltalog.operations.arguments import as_condition, as_whole_number
 from deltalog.operations.execute import execute

@@ -39,11 +39,10 @@ from deltalog.errors import (
     StorageError,
 )
 from deltalog.log.context import Committer, LogTail, RatifiedCommit
-from deltalog.log.damage import advising_on_damage
 from deltalog.log.history import commit_info_of
 from deltalog.log.listing import list_commits, list_newer
 from deltalog.log.names import LogFile, LogFileKind, commit_path
-from deltalog.log.reader import read_in_batches
+from deltalog.log.reader import advising_on_damage, read_in_batches
 from deltalog.log.snapshot import Snapshot, load_snapshot, new_table_snapshot
 from deltalog.storage.faults import absent_container
 from deltalog.storage.store import NativeStore, Store, is_local, unsynced

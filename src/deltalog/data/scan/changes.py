@@ -30,10 +30,9 @@ from deltalog.errors import (
     InvalidInputError,
     VersionNotFoundError,
 )
-from deltalog.log.damage import advising_on_damage
 from deltalog.log.history import file_times_ms
 from deltalog.log.listing import list_log
-from deltalog.log.reader import VERSION_COLUMN, CommitTable, read_commits
+from deltalog.log.reader import VERSION_COLUMN, CommitTable, advising_on_damage, read_commits
 from deltalog.log.snapshot import Snapshot, load_snapshot
 from deltalog.protocol.actions.arrow import CDC_SCHEMA, FILE_SCHEMA, REMOVE_SCHEMA
 from deltalog.protocol.actions.codec import metadata_from_json, protocol_from_json

@@ -23,8 +23,8 @@ from deltalog.errors import (
     NoProtocolError,
     ObjectNotFoundError,
 )
-from deltalog.log.damage import note_readable_versions
 from deltalog.log.listing import list_for_version, list_log, list_newer
+from deltalog.log.reader import note_readable_versions
 from deltalog.log.segment import LogListing, build_segment
 from deltalog.log.snapshot.state import LogState
 from deltalog.storage.pool import map_in_pool

@@ -29,10 +29,10 @@ from deltalog.errors import (
     TableNotFoundError,
     VersionNotFoundError,
 )
-from deltalog.log.damage import advising_on_damage
 from deltalog.log.history import find_version_at, read_commit_time_ms, read_history
 from deltalog.log.listing import list_log
 from deltalog.log.names import BEGINNINGS, LAST_CHECKPOINT_PATH, LogFile, parse_log_name
+from deltalog.log.reader import advising_on_damage
 from deltalog.log.segment import LogListing, LogSegment
 from deltalog.log.snapshot.open_log import (
     is_in_place,

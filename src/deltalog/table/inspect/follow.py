@@ -37,9 +37,8 @@ from deltalog.errors import (
     RowsChangedError,
     VersionNotFoundError,
 )
-from deltalog.log.damage import advising_on_damage
 from deltalog.log.listing import list_log
-from deltalog.log.reader import VERSION_COLUMN, CommitTable, read_commits
+from deltalog.log.reader import VERSION_COLUMN, CommitTable, advising_on_damage, read_commits
 from deltalog.log.snapshot import Snapshot, load_snapshot
 from deltalog.log.snapshot.open_log import is_same_commit
 from deltalog.operations.arguments import as_bound
