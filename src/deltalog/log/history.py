@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any, Final
 from deltalog._util.json import iter_objects
 from deltalog.errors import MalformedLogError, ObjectNotFoundError, VersionNotFoundError
 from deltalog.log.checksum import parse_checksum
-from deltalog.log.reader import naming_the_table, read_in_batches
+from deltalog.log.reader import advising_on_damage, read_in_batches
 from deltalog.schema.check import readable_moment
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from deltalog.log.context import LogTail
     from deltalog.log.names import LogFile
     from deltalog.log.segment import LogListing, LogSegment
     from deltalog.protocol.features.in_commit_timestamps import InCommitTimestamps
@@ -55,6 +56,7 @@ def read_history(
     version: int,
     limit: int | None = None,
     in_commit_timestamps: InCommitTimestamps | None = None,
+    log_tail: LogTail | None = None,
 ) -> list[dict[str, Any]]:
     """Return the history of the table up to `version`, newest first.
 
@@ -65,6 +67,7 @@ def read_history(
         limit: maximum number of commits.
         in_commit_timestamps: from which version commits have in-commit timestamps; None without
             them.
+        log_tail: the newest commits of a catalog-managed table.
 
     Returns:
         A dictionary for each commit: `version`, `timestamp` (the time that time travel uses, in
@@ -79,7 +82,7 @@ def read_history(
     timeless: set[int] = set()
     for batch in read_in_batches(store, wanted):
         for file, data in batch:
-            with naming_the_table(store):
+            with advising_on_damage(store, [file], log_tail):
                 info = commit_info_of(data, file.version)
                 own = own_time_ms(info, file.version, in_commit_timestamps)
             time_ms = times[file.version] if own is None else own

@@ -8,6 +8,7 @@ Protocol: Delta Log Entries, Actions
 
 from __future__ import annotations
 
+import re
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -18,7 +19,9 @@ import pyarrow as pa
 from deltalog._util.json import JsonObject, iter_objects
 from deltalog._util.small_arrays import no_rows, small_array
 from deltalog.errors import MalformedLogError, ObjectNotFoundError
+from deltalog.log.listing import list_log
 from deltalog.log.names import LogFile, LogFileKind, commit_path
+from deltalog.log.segment import readable_versions
 from deltalog.protocol.actions import arrow
 from deltalog.protocol.actions.codec import (
     ERRORS,
@@ -33,6 +36,7 @@ from deltalog.storage.store import Store, is_local
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from deltalog.log.context import LogTail
     from deltalog.protocol.actions import model
 
 VERSION_COLUMN: Final = "version"
@@ -168,6 +172,51 @@ def naming_the_table(store: Store) -> Iterator[None]:
         raise error.with_message(f"cannot read the log of {store.root}: {error}") from None
 
 
+@contextmanager
+def advising_on_damage(
+    store: Store, commits: Iterable[LogFile], log_tail: LogTail | None
+) -> Iterator[None]:
+    """Make errors about damaged commits in the `with` block name the table and the way out.
+
+    Args:
+        store: the table's store.
+        commits: the commits that are read in the block, oldest first.
+        log_tail: the newest commits of a catalog-managed table.
+
+    Cost: none without an error; otherwise see `note_readable_versions`.
+    """
+    try:
+        with naming_the_table(store):
+            yield
+    except MalformedLogError as error:
+        note_readable_versions(error, store, commits, log_tail)
+        raise
+
+
+def note_readable_versions(
+    error: MalformedLogError, store: Store, commits: Iterable[LogFile], log_tail: LogTail | None
+) -> None:
+    """Add a note about the first damaged commit: the readable versions, and what to do.
+
+    Cost: reads every commit up to the damaged one, and lists the log.
+    """
+    for file in commits:
+        try:
+            read_commits(store, [file])
+        except MalformedLogError:
+            listing = list_log(store, from_version=0, log_tail=log_tail)
+            readable = readable_versions(listing, file.version)
+            older = (
+                ", or open one of these versions by DeltaTable(…, version=…)" if readable else ""
+            )
+            error.add_note(
+                f"the commit of version {file.version} of {store.root}, {file.info.path}, "
+                f"is damaged{readable}; restore this file from a backup{older}; `deltalog doctor` "
+                "reports all damage"
+            )
+            return
+
+
 def parse_commits(
     commits: Iterable[tuple[LogFile, bytes]], *, commit_infos: bool = False
 ) -> CommitTable:
@@ -239,10 +288,14 @@ def find_protocol_and_metadata(
 ) -> tuple[JsonObject | None, JsonObject | None]:
     """Return the JSON objects of the `protocol` and `metaData` actions of one commit, or None.
 
-    Cost: a search for the two keys; only a commit that contains one of them is parsed.
+    Raises:
+        MalformedLogError: a line is not a JSON object, so it may have been one of the two actions.
+
+    Cost: a few searches in the bytes; only a commit that contains one of the two keys, or a line
+    that does not look like a known action, is parsed.
     """
     # JSON could escape letters of a key (`\u0070rotocol`), but no writer does.
-    if b'"protocol"' not in data and b'"metaData"' not in data:
+    if b'"protocol"' not in data and b'"metaData"' not in data and _looks_regular(data):
         return None, None
     found: dict[str, JsonObject] = {}
     for line, values in enumerate(iter_objects(data, f"version {version}"), 1):
@@ -250,6 +303,23 @@ def find_protocol_and_metadata(
             if (value := values.get(kind)) is not None:
                 found[kind] = _node(kind, value, version, line)
     return found.get("protocol"), found.get("metaData")
+
+
+def _looks_regular(data: bytes) -> bool:
+    """Return whether every line begins with `{"<known action>":` and ends with `}`.
+
+    Blank lines and CRLF are not regular.
+    """
+    # After a crash, a file can contain blocks of zeros, even within a line that looks regular.
+    if b"\0" in data:
+        return False
+    position = 0
+    while position < len(data):
+        found = _REGULAR_LINES.match(data, position)
+        if found is None:
+            return False
+        position = found.end()
+    return True
 
 
 def _node(kind: str, value: Any, version: int, line: int) -> JsonObject:
@@ -348,3 +418,9 @@ _SMALL: Final[Mapping[str, Callable[[JsonObject], Any]]] = {
     "domainMetadata": domain_from_json,
     "rowIdHighWaterMark": high_water_mark_from_json,
 }
+# Matches many lines at a time, because a Python object for each line would be slow. The number is
+# limited, because the matcher needs memory for each repetition.
+_REGULAR_LINES: Final = re.compile(
+    rb'(?:\{"(?:%s)":.*\}(?:\n|\Z)){1,1000}'
+    % "|".join((*_BUILDERS, "commitInfo", *_SMALL)).encode()
+)

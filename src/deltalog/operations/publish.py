@@ -28,7 +28,7 @@ from deltalog.errors import (
     UnsafePathError,
 )
 from deltalog.log.listing import list_commits
-from deltalog.log.reader import read_in_batches
+from deltalog.log.reader import advising_on_damage, read_in_batches
 from deltalog.log.replay import vector_ids
 from deltalog.operations.arguments import as_condition
 from deltalog.operations.changes.file_options import FileOptions
@@ -226,8 +226,9 @@ class BranchCommits:
                 run = list_commits(head.store, base_version + 1, log_tail=None)
             except DeltaError:
                 run = []
-            for batch in read_in_batches(head.store, run):
-                found += [parse_winner(file, data) for file, data in batch]
+            with advising_on_damage(head.store, run, None):
+                for batch in read_in_batches(head.store, run):
+                    found += [parse_winner(file, data) for file, data in batch]
         found = [commit for commit in found if commit.version <= head.version]
         expected = list(range(base_version + 1, head.version + 1))
         return cls(

@@ -35,7 +35,7 @@ from deltalog.log import branches as records
 from deltalog.log.branches import Branch, BranchState, branch_of, on_branch, on_main
 from deltalog.log.listing import list_commits
 from deltalog.log.names import commit_path
-from deltalog.log.reader import read_in_batches
+from deltalog.log.reader import advising_on_damage, read_in_batches
 from deltalog.log.snapshot import load_snapshot
 from deltalog.operations.arguments import as_condition, as_whole_number
 from deltalog.operations.execute import execute
@@ -321,12 +321,13 @@ def check_all_published(main: TableContext, branch: Branch, done: Publication) -
         run = list_commits(store, done.head_version + 1, log_tail=None)
     except (ObjectNotFoundError, MalformedLogError):
         run = []
-    late = [
-        file.version
-        for batch in read_in_batches(store, run)
-        for file, data in batch
-        if parse_winner(file, data).operation != _CLOSE
-    ]
+    with advising_on_damage(store, run, None):
+        late = [
+            file.version
+            for batch in read_in_batches(store, run)
+            for file, data in batch
+            if parse_winner(file, data).operation != _CLOSE
+        ]
     if late:
         raise BranchClosedError(
             f"the branch {branch.name!r} of {main.store.root} was published as version "

@@ -42,7 +42,7 @@ from deltalog.log.context import Committer, LogTail, RatifiedCommit
 from deltalog.log.history import commit_info_of
 from deltalog.log.listing import list_commits, list_newer
 from deltalog.log.names import LogFile, LogFileKind, commit_path
-from deltalog.log.reader import read_in_batches
+from deltalog.log.reader import advising_on_damage, read_in_batches
 from deltalog.log.snapshot import Snapshot, load_snapshot, new_table_snapshot
 from deltalog.storage.faults import absent_container
 from deltalog.storage.store import NativeStore, Store, is_local, unsynced
@@ -304,7 +304,9 @@ class CommitLoop:
         run = list_commits(self._store, version, log_tail=self._tail)
         for batch in read_in_batches(self._store, run):
             for file, data in batch:
-                yield parse_winner(file, data)
+                with advising_on_damage(self._store, [file], self._tail):
+                    winner = parse_winner(file, data)
+                yield winner
 
     def _is_repeated(self, winner: WinningCommit) -> bool:
         """Return whether a winning commit recorded all application transactions of this commit."""

@@ -7,7 +7,12 @@ import pytest
 from deltalog.errors import InvalidMetadataError, MalformedLogError
 from deltalog.log import reader
 from deltalog.log.names import LogFile, parse_log_name
-from deltalog.log.reader import concat_commits, parse_commits, read_commits
+from deltalog.log.reader import (
+    concat_commits,
+    find_protocol_and_metadata,
+    parse_commits,
+    read_commits,
+)
 from deltalog.protocol.actions.arrow import CDC_SCHEMA, FILE_SCHEMA, REMOVE_SCHEMA
 from deltalog.testing import CountingStore
 from tests.support import logs
@@ -94,3 +99,15 @@ def test_metadata_that_was_replaced_is_not_checked() -> None:
     assert len(table.metadata_nodes) == 1
     with pytest.raises(InvalidMetadataError):
         _ = table.metadatas
+
+
+@pytest.mark.parametrize("end", [b"", b"\n", b"\r\n", b"\n\n"])
+@pytest.mark.parametrize("count", [1, 999, 1000, 1001, 2500])
+def test_a_line_without_an_action_is_found_among_many(count: int, end: bytes) -> None:
+    lines = [b'{"add":{"path":"%d"}}' % number for number in range(count)]
+    assert find_protocol_and_metadata(7, b"\n".join(lines) + end) == (None, None)
+    for place in {0, count // 2, count - 1}:
+        for damage in (b"[]", b"null", b"oops", b'{"add":{"path":"x"', b'"add":{}}', b"\0"):
+            damaged = [*lines[:place], damage, *lines[place + 1 :]]
+            with pytest.raises(MalformedLogError, match="version 7, line"):
+                find_protocol_and_metadata(7, b"\n".join(damaged) + end)

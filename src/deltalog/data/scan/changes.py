@@ -32,7 +32,7 @@ from deltalog.errors import (
 )
 from deltalog.log.history import file_times_ms
 from deltalog.log.listing import list_log
-from deltalog.log.reader import VERSION_COLUMN, CommitTable, read_commits
+from deltalog.log.reader import VERSION_COLUMN, CommitTable, advising_on_damage, read_commits
 from deltalog.log.snapshot import Snapshot, load_snapshot
 from deltalog.protocol.actions.arrow import CDC_SCHEMA, FILE_SCHEMA, REMOVE_SCHEMA
 from deltalog.protocol.actions.codec import metadata_from_json, protocol_from_json
@@ -128,7 +128,9 @@ class Changes(Rows):
 
         Cost: reads every commit of the range.
         """
-        table = read_commits(self.snapshot.store, self.commits, commit_infos=True)
+        store = self.snapshot.store
+        with advising_on_damage(store, self.commits, self.snapshot.log_tail):
+            table = read_commits(store, self.commits, commit_infos=True)
         times = self._check_versions(table)
         for file in self.commits:
             yield from self._tasks_of(file.version, table, times[file.version])

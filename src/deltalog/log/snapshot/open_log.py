@@ -24,8 +24,8 @@ from deltalog.errors import (
     ObjectNotFoundError,
 )
 from deltalog.log.listing import list_for_version, list_log, list_newer
-from deltalog.log.reader import read_commits
-from deltalog.log.segment import LogListing, build_segment, readable_versions
+from deltalog.log.reader import note_readable_versions
+from deltalog.log.segment import LogListing, build_segment
 from deltalog.log.snapshot.state import LogState
 from deltalog.storage.pool import map_in_pool
 from deltalog.storage.store import is_local, is_peeking
@@ -89,29 +89,8 @@ def way_around(state: LogState, error: MalformedLogError, log_tail: LogTail | No
             return other_way(state, CheckpointUnreadableError(str(error)), log_tail)
     if state.store.root not in str(error):
         error.add_note(f"while reading the log of {state.store.root}")
-    note_readable_versions(error, state, log_tail)
+    note_readable_versions(error, state.store, state.segment.commits, log_tail)
     raise error
-
-
-def note_readable_versions(
-    error: MalformedLogError, state: LogState, log_tail: LogTail | None
-) -> None:
-    """Add a note that lists the readable versions. Cost: reads every commit."""
-    for file in state.segment.commits:
-        try:
-            read_commits(state.store, [file])
-        except MalformedLogError:
-            listing = list_log(state.store, from_version=0, log_tail=log_tail)
-            readable = readable_versions(listing, file.version)
-            older = (
-                ", or open one of these versions by DeltaTable(…, version=…)" if readable else ""
-            )
-            error.add_note(
-                f"the commit of version {file.version} of {state.store.root}, {file.info.path}, "
-                f"is damaged{readable}; restore this file from a backup{older}; `deltalog doctor` "
-                "reports all damage"
-            )
-            return
 
 
 def other_way(

@@ -32,6 +32,7 @@ from deltalog.errors import (
 from deltalog.log.history import find_version_at, read_commit_time_ms, read_history
 from deltalog.log.listing import list_log
 from deltalog.log.names import BEGINNINGS, LAST_CHECKPOINT_PATH, LogFile, parse_log_name
+from deltalog.log.reader import advising_on_damage
 from deltalog.log.segment import LogListing, LogSegment
 from deltalog.log.snapshot.open_log import (
     is_in_place,
@@ -295,6 +296,7 @@ class Snapshot:
             version=self.version,
             limit=limit,
             in_commit_timestamps=self.configuration.in_commit_timestamps,
+            log_tail=self.log_tail,
         )
 
     def committed(
@@ -405,7 +407,8 @@ class Snapshot:
         if listing.checkpoints and (not state.holds_columns or len(new) > _MANY_COMMITS):
             return None  # opening from the newer checkpoint is faster
         checksum = listing.checksums.get(new[-1].version)
-        return self.read_log(lambda state: state.extended(new, checksum))
+        with advising_on_damage(self.store, new, log_tail):
+            return self.read_log(lambda state: state.extended(new, checksum))
 
     def __repr__(self) -> str:
         return f"Snapshot({self.store.root!r}, version {self.version})"

@@ -174,7 +174,8 @@ class LogState:
             for file, data in batch:
                 self._retain(file, data)
                 if protocol is None or metadata is None:
-                    found = find_protocol_and_metadata(file.end_version or file.version, data)
+                    with naming_the_table(self.store):
+                        found = find_protocol_and_metadata(file.end_version or file.version, data)
                     protocol, metadata = protocol or found[0], metadata or found[1]
             if protocol is not None and metadata is not None:
                 break

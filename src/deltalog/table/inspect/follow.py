@@ -38,7 +38,7 @@ from deltalog.errors import (
     VersionNotFoundError,
 )
 from deltalog.log.listing import list_log
-from deltalog.log.reader import VERSION_COLUMN, CommitTable, read_commits
+from deltalog.log.reader import VERSION_COLUMN, CommitTable, advising_on_damage, read_commits
 from deltalog.log.snapshot import Snapshot, load_snapshot
 from deltalog.log.snapshot.open_log import is_same_commit
 from deltalog.operations.arguments import as_bound
@@ -398,7 +398,8 @@ class Follower(SimilarNames):
         """
         version = files[0].version
         if self._known is None or not self._known_from <= version <= self._known_to:
-            self._known = read_commits(self._context.store, files)
+            with advising_on_damage(self._context.store, files, self._context.log_tail):
+                self._known = read_commits(self._context.store, files)
             self._known_from, self._known_to = version, files[-1].version
         return self._known
 
