@@ -35,7 +35,7 @@ from tests.support.source import Source
 TABLE = "schema/primitives/"
 # Where a type's name may stand besides: by folder or file, with the reason.
 ELSEWHERE = {
-    "_util/argument_types.py": ({"float"}, "an annotation of Python"),
+    "_util/argument_types.py": ({"date", "float"}, "annotations of Python"),
     "_util/similar_names.py": ({"timestamp"}, "an argument of other libraries, for errors"),
     "table/inspect/description.py": ({"timestamp"}, "the moment of a commit, a column"),
     "table/inspect/display.py": ({"timestamp"}, "the moment of a commit, in its history"),

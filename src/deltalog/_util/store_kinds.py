@@ -232,6 +232,50 @@ KINDS: Final = {scheme: kind for kind in _ROWS for scheme in (kind.name, *kind.a
 """Scheme → the row of its store kind."""
 
 
+_OF_S3A: Final = {
+    "access.key": "AWS_ACCESS_KEY_ID",
+    "secret.key": "AWS_SECRET_ACCESS_KEY",
+    "session.token": "AWS_SESSION_TOKEN",
+    "endpoint": "AWS_ENDPOINT_URL",
+    "endpoint.region": "AWS_REGION",
+    "path.style.access": "AWS_VIRTUAL_HOSTED_STYLE_REQUEST",
+    "server-side-encryption-algorithm": "AWS_SERVER_SIDE_ENCRYPTION",
+    "encryption.algorithm": "AWS_SERVER_SIDE_ENCRYPTION",
+    "server-side-encryption.key": "AWS_SSE_KMS_KEY_ID",
+    "encryption.key": "AWS_SSE_KMS_KEY_ID",
+}
+_OF_ABFS: Final = {
+    "account.key": "AZURE_STORAGE_ACCOUNT_KEY",
+    "account.oauth2.client.id": "AZURE_CLIENT_ID",
+    "account.oauth2.client.secret": "AZURE_CLIENT_SECRET",
+    "account.oauth2.client.endpoint": "AZURE_TENANT_ID",
+    "account.oauth2.msi.tenant": "AZURE_TENANT_ID",
+    "sas": "AZURE_STORAGE_SAS_TOKEN",
+}
+_OF_GCS: Final = {
+    "auth.service.account": "GOOGLE_SERVICE_ACCOUNT",
+    "project.id": "GOOGLE_PROJECT",
+}
+HADOOP_SETTINGS: Final[dict[str | None, dict[str, str]]] = {
+    **dict.fromkeys(("s3", "s3a", "s3n"), _OF_S3A),
+    **dict.fromkeys(("azure", "abfs", "abfss", "wasb", "wasbs"), _OF_ABFS),
+    **dict.fromkeys(("gs", None), _OF_GCS),
+}
+"""Scheme in Hadoop's names of settings → the beginning of the setting → the option. Those of Google
+may have no scheme."""
+
+
+NAMES_OF_CLIENTS: Final = {
+    "s3": {
+        "region_name": "AWS_REGION",
+        "access_key": "AWS_ACCESS_KEY_ID",
+        "secret_key": "AWS_SECRET_ACCESS_KEY",
+        "access_key_secret": "AWS_SECRET_ACCESS_KEY",
+    },
+}
+"""Kind → names in the service's libraries and tools that its client does not accept → the option."""
+
+
 def kind_named(scheme: str) -> StoreKind:
     """Return the store kind for a URL's scheme. An empty scheme or a drive letter is local.
 

@@ -24,6 +24,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 
 from deltalog._util.cards import ShownFields
+from deltalog._util.escaping import name_key
 from deltalog._util.json import JsonObject, dumps, loads
 from deltalog._util.paths import KEYS_DIRECTORY, LOG_DIRECTORY, FileInfo
 from deltalog.errors import (
@@ -218,7 +219,7 @@ def get_branch(store: Store, name: str) -> Branch:
     found = find_branch(store, name)
     if found is None:
         names = ", ".join(repr(branch.name) for branch in list_branches(store))
-        newest = name.lower() in {"latest", "newest", "current", "head"}
+        newest = name_key(name) in {"latest", "newest", "current", "head"}
         raise BranchNotFoundError(
             f"cannot open the branch {name!r} of {store.root}: "
             + (f"the table has the branches {names}" if names else "the table has no branches")

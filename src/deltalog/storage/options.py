@@ -20,8 +20,15 @@ from typing import Any, Final, Protocol, runtime_checkable
 
 import pyarrow as pa
 
+from deltalog._util.escaping import name_key
 from deltalog._util.kernels import arrow
-from deltalog._util.store_kinds import Address, StoreKind, split_option
+from deltalog._util.store_kinds import (
+    HADOOP_SETTINGS,
+    NAMES_OF_CLIENTS,
+    Address,
+    StoreKind,
+    split_option,
+)
 from deltalog.errors import InvalidInputError
 
 TRUSTED_LOCATIONS: Final = "trusted_locations"
@@ -252,7 +259,7 @@ def check_effect(kind: StoreKind, options: Mapping[str, Any]) -> None:
                 f"cannot use storage_options: expected names as strings, found {name!r}"
             )
         check_hadoop(name)
-        if kind.name == "s3" and (ours := _OF_BOTO.get(name.lower())):
+        if ours := NAMES_OF_CLIENTS.get(kind.name, {}).get(name_key(name)):
             raise InvalidInputError(f"there is no storage option {name!r}: write {ours!r}")
         if kind.address is Address.PATH:
             warn_of_ineffective(kind, name)
@@ -263,43 +270,6 @@ def check_effect(kind: StoreKind, options: Mapping[str, Any]) -> None:
 _OF_HADOOP: Final = re.compile(
     r"(?:spark\.hadoop\.)?(?:fs\.(?P<scheme>[a-z0-9]+)|google\.cloud)\.(?P<setting>.+)"
 )
-_OF_S3A: Final = {
-    "access.key": "AWS_ACCESS_KEY_ID",
-    "secret.key": "AWS_SECRET_ACCESS_KEY",
-    "session.token": "AWS_SESSION_TOKEN",
-    "endpoint": "AWS_ENDPOINT_URL",
-    "endpoint.region": "AWS_REGION",
-    "path.style.access": "AWS_VIRTUAL_HOSTED_STYLE_REQUEST",
-    "server-side-encryption-algorithm": "AWS_SERVER_SIDE_ENCRYPTION",
-    "encryption.algorithm": "AWS_SERVER_SIDE_ENCRYPTION",
-    "server-side-encryption.key": "AWS_SSE_KMS_KEY_ID",
-    "encryption.key": "AWS_SSE_KMS_KEY_ID",
-}
-_OF_ABFS: Final = {
-    "account.key": "AZURE_STORAGE_ACCOUNT_KEY",
-    "account.oauth2.client.id": "AZURE_CLIENT_ID",
-    "account.oauth2.client.secret": "AZURE_CLIENT_SECRET",
-    "account.oauth2.client.endpoint": "AZURE_TENANT_ID",
-    "account.oauth2.msi.tenant": "AZURE_TENANT_ID",
-    "sas": "AZURE_STORAGE_SAS_TOKEN",
-}
-_OF_GCS: Final = {
-    "auth.service.account": "GOOGLE_SERVICE_ACCOUNT",
-    "project.id": "GOOGLE_PROJECT",
-}
-_HADOOP_SETTINGS: Final[dict[str | None, dict[str, str]]] = {
-    **dict.fromkeys(("s3", "s3a", "s3n"), _OF_S3A),
-    **dict.fromkeys(("azure", "abfs", "abfss", "wasb", "wasbs"), _OF_ABFS),
-    **dict.fromkeys(("gs", None), _OF_GCS),
-}
-"""Scheme in Hadoop's names of settings → the beginning of the setting → the option."""
-_OF_BOTO: Final = {
-    "region_name": "AWS_REGION",
-    "access_key": "AWS_ACCESS_KEY_ID",
-    "secret_key": "AWS_SECRET_ACCESS_KEY",
-    "access_key_secret": "AWS_SECRET_ACCESS_KEY",
-}
-"""Names in the libraries and tools of AWS that s3fs does not accept → the option."""
 
 
 def check_hadoop(name: str) -> None:
@@ -308,7 +278,7 @@ def check_hadoop(name: str) -> None:
     Raises:
         InvalidInputError: the name is such a setting. The message names the option to use.
     """
-    found = _OF_HADOOP.fullmatch(name.lower())
+    found = _OF_HADOOP.fullmatch(name_key(name))
     if found is not None:
         ours = option_for_hadoop(name)
         advice = f"write {ours!r}" if ours else "set the options of the store itself"
@@ -319,13 +289,13 @@ def check_hadoop(name: str) -> None:
 
 def option_for_hadoop(name: str) -> str:
     """Return the option that replaces a setting of Hadoop; empty if there is none."""
-    found = _OF_HADOOP.fullmatch(name.lower())
+    found = _OF_HADOOP.fullmatch(name_key(name))
     if found is None:
         return ""
     setting = found["setting"]
     if setting.startswith("bucket."):  # a setting for one bucket
         setting = setting.split(".", 2)[-1]
-    options = _HADOOP_SETTINGS.get(found["scheme"], {})
+    options = HADOOP_SETTINGS.get(found["scheme"], {})
     # The name of an account or a key file can follow.
     fitting = [one for one in options if setting == one or setting.startswith(f"{one}.")]
     return options[max(fitting, key=len)] if fitting else ""
