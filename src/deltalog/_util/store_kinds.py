@@ -273,7 +273,7 @@ NAMES_OF_CLIENTS: Final = {
         "access_key_secret": "AWS_SECRET_ACCESS_KEY",
     },
 }
-"""Kind → names in the service's libraries and tools that its client does not accept → the option."""
+"""Kind → a name in the service's libraries that its client does not accept → the option."""
 
 
 def kind_named(scheme: str) -> StoreKind:
