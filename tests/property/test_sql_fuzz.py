@@ -50,7 +50,7 @@ def _ends_well(sql: str, parameters: Any = None) -> None:
             read()
         except InvalidInputError as error:
             shown = str(error)
-            assert "at line " in shown or "values were given" in shown
+            assert "at line " in shown or "there is no :x for the parameter" in shown
     is_complete(sql)
 
 

@@ -93,8 +93,8 @@ def query_table(
     Raises:
         InvalidInputError: DuckDB is needed but not installed, or rejects the query.
     """
-    check_named(query, parameters)
     found = translated(query)
+    check_named(query, parameters)
     rows: dict[str, Any] = {}
     for key, reference in found.tables.items():
         one = bound(reference, parameters)

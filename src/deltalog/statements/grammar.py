@@ -96,14 +96,14 @@ def parse_statement(
         InvalidInputError: the string is not a valid statement. The message contains the position.
     """
     reader = StatementReader(sql, parameters, takes_foreign=takes_foreign)
-    # Spark ignores values of parameters that a statement lacks.
-    if isinstance(parameters, Mapping) and not takes_foreign:
-        check_named(sql, parameters)
     try:
         found = _read(reader)
     except RecursionError:
         raise error_at(sql, reader.word.start, "it is nested too deeply") from None
     reader.expect_end()
+    # Spark ignores values of parameters that a statement lacks.
+    if isinstance(parameters, Mapping) and not takes_foreign:
+        check_named(sql, parameters)
     return found
 
 
