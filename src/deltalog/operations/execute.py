@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from deltalog._util.cards import Progress, ProgressCount, shown
 from deltalog.errors import DeltaError
-from deltalog.log.snapshot import Snapshot, check_new_location
+from deltalog.log.snapshot import Snapshot
 from deltalog.operations.operation import Operation, OutcomeT_co
 from deltalog.schema.columns import naming_the_attempt
 from deltalog.transaction import Committed, PendingTransaction, PostCommitHookProperties
@@ -172,6 +172,8 @@ def make_table(
         CommitFailedError: another writer created a table at the location.
         InvalidInputError: the location is in a partition directory of another table.
     """
+    from deltalog.log.snapshot.locations import check_new_location  # noqa: PLC0415  # new tables
+
     check_new_location(context.store)
     transaction = PendingTransaction(
         context,

@@ -1,6 +1,7 @@
 """Snapshots: one version of a table, read on demand.
 
 - `snapshot`: the public class, and how to load it.
+- `locations`: errors for a location without a table, or inside of another one.
 - `open_log`: open the log, and fall back to other files if some are damaged.
 - `state`: the reconciled actions of a version.
 - `splits`: split a version into pieces that can be read independently.
@@ -11,7 +12,6 @@ from __future__ import annotations
 
 from deltalog.log.snapshot.snapshot import (
     Snapshot,
-    check_new_location,
     checked_in_place,
     find_version,
     load_if_any,
@@ -21,7 +21,6 @@ from deltalog.log.snapshot.snapshot import (
 
 __all__ = [
     "Snapshot",
-    "check_new_location",
     "checked_in_place",
     "find_version",
     "load_if_any",

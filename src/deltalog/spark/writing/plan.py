@@ -25,7 +25,8 @@ from deltalog.errors import (
 )
 from deltalog.expressions import TextRules
 from deltalog.log.listing import has_table
-from deltalog.log.snapshot import Snapshot, check_new_location, load_snapshot
+from deltalog.log.snapshot import Snapshot, load_snapshot
+from deltalog.log.snapshot.locations import check_new_location
 from deltalog.operations.arguments import as_condition
 from deltalog.operations.changes.request import ChangeMetrics, RowCounts
 from deltalog.operations.changes.task_writes import WriteJob, no_files
