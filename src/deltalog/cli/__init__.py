@@ -8,14 +8,10 @@ archives for the workers of a Spark cluster.
 
 from __future__ import annotations
 
-try:
+from deltalog._util.extras import needing
+
+with needing("typer and rich", "cli", __name__, "typer", "rich"):
     from deltalog.cli import commands, sql, tools, write  # noqa: F401  # they register commands
     from deltalog.cli.application import app
-except ModuleNotFoundError as _error:
-    if (_error.name or "").partition(".")[0] not in {"typer", "rich"}:
-        raise
-    raise ModuleNotFoundError(
-        "deltalog.cli needs typer and rich; pip install 'deltalog[cli]'", name=_error.name
-    ) from _error
 
 __all__ = ["app"]

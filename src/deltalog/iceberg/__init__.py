@@ -14,13 +14,9 @@ Protocol: Iceberg Compatibility V1, V2; Iceberg Table Spec (version 2)
 
 from __future__ import annotations
 
-try:
+from deltalog._util.extras import needing
+
+with needing("PyIceberg", "iceberg", __name__, "pyiceberg"):
     from deltalog.iceberg.sync import IcebergVersion, sync
-except ModuleNotFoundError as _error:
-    if (_error.name or "").partition(".")[0] != "pyiceberg":
-        raise
-    raise ModuleNotFoundError(
-        "deltalog.iceberg needs PyIceberg; pip install 'deltalog[iceberg]'", name=_error.name
-    ) from _error
 
 __all__ = ["IcebergVersion", "sync"]

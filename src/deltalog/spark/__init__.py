@@ -28,14 +28,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-try:
-    import deltalog.spark.session.environment  # noqa: F401  # first, to refuse a PySpark that is too old
-except ModuleNotFoundError as _error:
-    if (_error.name or "").partition(".")[0] != "pyspark":
-        raise
-    raise ModuleNotFoundError(
-        "deltalog.spark needs PySpark; pip install 'deltalog[spark]'", name=_error.name
-    ) from _error
+import deltalog.spark.session.environment  # noqa: F401  # first, to refuse a PySpark that is too old
 from deltalog._util.lazy_names import names_on_demand
 
 if TYPE_CHECKING:

@@ -7,17 +7,13 @@ imports would fail with unhelpful errors.
 from __future__ import annotations
 
 import re
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
-if find_spec("pyspark") is None:
-    raise ModuleNotFoundError(
-        "deltalog.spark needs PySpark: pip install 'deltalog[spark]'", name="pyspark"
-    )
-
-import pyspark
-
+from deltalog._util.extras import needing
 from deltalog.errors import DeltaError
+
+with needing("PySpark", "spark", "deltalog.spark", "pyspark"):
+    import pyspark
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow as AvailableNow
