@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import sys
 import warnings
+from abc import ABC, abstractmethod
 
 
-class RunsOnce:
+class RunsOnce(ABC):
     """Base class of builders: an object that was configured, but never run, warns at its end.
 
     As for a coroutine that was never awaited, the warning comes when the object is freed: in
@@ -22,9 +23,9 @@ class RunsOnce:
 
     __slots__ = ()
 
+    @abstractmethod
     def _left_undone(self) -> str | None:
         """Return the warning if the builder was never run; None if there is nothing to warn of."""
-        raise NotImplementedError
 
     def __del__(self) -> None:
         """Warn if the builder was never run."""

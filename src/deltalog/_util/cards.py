@@ -101,8 +101,8 @@ def grid(
 
 def _holds_numbers(cells: Iterable[object]) -> bool:
     """Return whether a column has numbers, with or without unit, and otherwise only blanks."""
-    texts = [str(cell) for cell in cells if cell is not None and cell not in ("", "NULL")]
-    return bool(texts) and all(_NUMBER.fullmatch(text) for text in texts)
+    shown = [str(cell) for cell in cells if cell is not None and cell not in ("", "NULL")]
+    return bool(shown) and all(map(_NUMBER.fullmatch, shown))
 
 
 def methods_of(title: str, methods: type) -> str:

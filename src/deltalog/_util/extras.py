@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def needing(libraries: str, extra: str, package: str, *modules: str) -> Iterator[None]:
+def needing(libraries: str, extra: str, importer: str, *modules: str) -> Iterator[None]:
     """Make an error about a missing library in the `with` block name the extra to install.
 
     Args:
         libraries: what the package needs, for the error.
         extra: the extra of deltalog that installs it.
-        package: the package of deltalog that imports it.
+        importer: the `__name__` of the module that imports them; the error names its package.
         modules: the names under which Python imports the libraries.
 
     Raises:
@@ -30,6 +30,7 @@ def needing(libraries: str, extra: str, package: str, *modules: str) -> Iterator
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in modules:
             raise
+        package = ".".join(importer.split(".")[:2])
         raise ModuleNotFoundError(
             f"{package} needs {libraries}; pip install 'deltalog[{extra}]'", name=error.name
         ) from error

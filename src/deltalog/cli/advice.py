@@ -180,7 +180,7 @@ _OF_COMMANDS: Final[dict[str, dict[str, str]]] = {
     "diff": dict.fromkeys(("--from", "--to", "--before", "--after"), _RANGE.format("diff")),
     "convert": dict.fromkeys(
         ("--partition-by", "--partition", "--partition-schema"),
-        "the names of directories, such as month=1, tell the partition columns",
+        "the names of directories, such as month=1, name the partition columns",
     ),
     "optimize": {"--compact": "without an option, the command combines small files"},
     "properties": {"--get": "without an option, the command shows all properties"},

@@ -143,7 +143,7 @@ def check_quoted_names(condition: Expression, sql: str, names: Collection[str]) 
         )
         if not is_test or columns_of(node):
             continue
-        for text in _texts(node):
+        for text in _strings(node):
             if name_key(text) in known and (f"'{text}'" in sql or f'"{text}"' in sql):
                 raise InvalidInputError(
                     f"cannot use {sql!r}: {text!r} in quotes is a string, not the column; write "
@@ -156,7 +156,7 @@ def check_quoted_names(condition: Expression, sql: str, names: Collection[str]) 
                 )
 
 
-def _texts(node: Expression) -> list[str]:
+def _strings(node: Expression) -> list[str]:
     literals = (part for part in walk_nodes(node) if isinstance(part, Literal))
     return [part.value for part in literals if isinstance(part.value, str)]
 

@@ -70,10 +70,10 @@ def storage_error(
 
 def absent_container(error: BaseException) -> str:
     """Return "bucket" or "container" if an error says that there is none; otherwise ""."""
-    texts = [f"{one} {' '.join(_names(one))}" for one in _chain(error)]
+    messages = [f"{one} {' '.join(_names(one))}" for one in _chain(error)]
     for kind in KINDS.values():
         pattern = kind.says_no_container
-        if pattern and any(re.search(pattern, text) for text in texts):
+        if pattern and any(re.search(pattern, message) for message in messages):
             return kind.container
     return ""
 

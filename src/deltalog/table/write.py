@@ -345,7 +345,7 @@ def write_by(
             f"{table.version()}; use mode='append' or mode='overwrite'"
         )
     _check_fits(write, table, configuration)
-    _tell_of_other_words(table, given)
+    _warn_of_ignored(table, given)
     is_fresh = table is not table_or_uri
     return table.execute(write, options, engine=engine, is_fresh=is_fresh).committed
 
@@ -450,14 +450,14 @@ def _check_fits(
             )
 
 
-def _tell_of_other_words(table: DeltaTable, given: WriteArguments) -> None:
-    """Log a name or a description of a new table that the existing table does not have."""
+def _warn_of_ignored(table: DeltaTable, given: WriteArguments) -> None:
+    """Log that a name or a description has no effect, because the table exists."""
     metadata = table.metadata()
-    words = {
+    given_and_own = {
         "name": (given.get("name"), metadata.name),
         "description": (given.get("description"), metadata.description),
     }
-    for what, (asked, own) in words.items():
+    for what, (asked, own) in given_and_own.items():
         if asked is not None and asked != own:
             logger.warning(
                 "%s=%r has no effect: the table exists, and its %s is %r; "

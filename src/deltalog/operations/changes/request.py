@@ -338,9 +338,9 @@ class ChangeRequest:
         given = self.named_parameters
         if not given:
             return
-        texts = [self.condition, *(clause.condition for clause in self.clauses)]
-        texts += [value for clause in self.clauses for value in (clause.values or {}).values()]
-        used = {name for text in texts for name in parameter_names(text)}
+        sqls = [self.condition, *(clause.condition for clause in self.clauses)]
+        sqls += [value for clause in self.clauses for value in (clause.values or {}).values()]
+        used = {name for sql in sqls for name in parameter_names(sql)}
         if unused := [name for name in given if name not in used]:
             raise InvalidInputError(
                 f"cannot use the parameter {unused[0]!r}: no condition and no value of the merge "

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from deltalog._util.extras import needing
 from deltalog.errors import DeltaError
 
-with needing("PySpark", "spark", "deltalog.spark", "pyspark"):
+with needing("PySpark", "spark", __name__, "pyspark"):
     import pyspark
 
 if TYPE_CHECKING:
