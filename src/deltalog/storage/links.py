@@ -158,10 +158,10 @@ class Home:
         return directory.removeprefix(start) if directory.startswith(start) else None
 
     def _real(self) -> str:
-        return _joined(_real_path(self.given), self.below)
+        return _joined(real_path(self.given), self.below)
 
     def _real_below(self, real: str, inner: str) -> str:
-        found = _real_path(_joined(self.root, inner))
+        found = real_path(_joined(self.root, inner))
         if found != real and not found.startswith(real.rstrip(os.sep) + os.sep):
             raise self._refusal(inner)
         return found
@@ -178,7 +178,7 @@ class _LinkFoundError(Exception):
     """An element of a path is a link, or is `..`."""
 
 
-def _real_path(path: str) -> str:
+def real_path(path: str) -> str:
     """Resolve all links in a path.
 
     `os.path.realpath` of Python 3.11 and 3.12 fails if a link is replaced during the call.
@@ -190,6 +190,22 @@ def _real_path(path: str) -> str:
             if error.errno not in _WAS_REPLACED:
                 raise
     return os.path.realpath(path)
+
+
+class RealPaths:
+    """Resolves the links in paths of files, and those of each directory only once."""
+
+    def __init__(self) -> None:
+        self._directories: dict[str, str] = {}
+
+    def __getitem__(self, path: str) -> str:
+        """Return a path without links."""
+        directory, name = os.path.split(path)
+        if name in {"", ".", ".."} or os.path.islink(path):  # noqa: PTH114  # Path is slower
+            return real_path(path)
+        if directory not in self._directories:
+            self._directories[directory] = real_path(directory)
+        return _joined(self._directories[directory], name)
 
 
 def _joined(directory: str, inner: str) -> str:

@@ -18,7 +18,7 @@ import pytest
 from deltalog import DeltaTable, convert_to_deltalake, write_deltalake
 from deltalog.errors import ObjectNotFoundError, StorageError, UnsafePathError
 from deltalog.storage import atomic, open_store
-from deltalog.storage.links import Home
+from deltalog.storage.links import Home, RealPaths
 from deltalog.storage.parquet.sink import ParquetSink, write_parquet
 
 
@@ -343,3 +343,20 @@ def test_a_refused_write_leaves_no_files_elsewhere(
     assert set(root.rglob("*")) - before == {root / "p=3"}
     assert not list(outside.iterdir())
     assert "stay until vacuum" not in caplog.text
+
+
+def test_paths_without_links_are_those_of_the_operating_system(tmp_path: Path) -> None:
+    (tmp_path / "real" / "inner").mkdir(parents=True)
+    (tmp_path / "real" / "a.parquet").touch()
+    (tmp_path / "real" / "inner" / "b.parquet").touch()
+    (tmp_path / "directory").symlink_to("real")
+    (tmp_path / "real" / "file.parquet").symlink_to("inner/b.parquet")
+    (tmp_path / "real" / "twice.parquet").symlink_to(tmp_path / "directory" / "file.parquet")
+    names = [
+        *("real/a.parquet", "directory/a.parquet", "directory/inner/b.parquet"),
+        *("directory/file.parquet", "real/file.parquet", "real/twice.parquet"),
+        *("directory/inner/../a.parquet", "directory/..", "real/.", "real/", "absent/c"),
+    ]
+    real_paths = RealPaths()
+    for path in (os.path.join(tmp_path, name) for name in names * 2):  # noqa: PTH118  # keeps ".."
+        assert real_paths[path] == os.path.realpath(path)

@@ -14,7 +14,6 @@ Protocol: Column Mapping, Deletion Vectors, Partition Value Serialization, Type 
 
 from __future__ import annotations
 
-import os
 import re
 from collections import Counter
 from dataclasses import dataclass, field
@@ -57,6 +56,7 @@ from deltalog.schema.types import (
     TIMESTAMP_NTZ,
 )
 from deltalog.storage.faults import storage_error
+from deltalog.storage.links import RealPaths, real_path
 from deltalog.storage.parquet.parts import advice_on_missing
 from deltalog.storage.parquet.reader import open_parquet
 from deltalog.storage.pool import map_a_few, map_in_pool
@@ -276,7 +276,7 @@ def plan_native(scan: Scan, engine: NativeEngine, *, has_filter: bool = True) ->
     paths = [decode_path(str(path)) for path in files.column("path").to_pylist()]
     with naming_complete_versions(scan.snapshot):
         # Looking at a few known files takes less time than passing them to threads.
-        read = partial(_stored, store, has_filter=has_filter)
+        read = partial(_stored, store, RealPaths(), has_filter=has_filter)
         are_few = len(paths) <= _FEW_FILES
         stored = _held(store, paths, has_filter=has_filter) if are_few else None
         if stored is None:
@@ -374,7 +374,7 @@ def native_directory(store: Store) -> str:
     found = native_path(store, "")
     if found is None:
         raise InternalError(f"files in {store.root} have no local paths")
-    return os.path.realpath(found).rstrip("/") + "/"
+    return real_path(found).rstrip("/") + "/"
 
 
 def directory_columns(plan: NativePlan, groups: Sequence[FileGroup]) -> tuple[str, ...] | None:
@@ -545,7 +545,7 @@ def are_unchanged(files: Iterable[StoredFile]) -> bool:
         return False
 
 
-def _stored(store: Store, path: str, *, has_filter: bool) -> StoredFile:
+def _stored(store: Store, real_paths: RealPaths, path: str, *, has_filter: bool) -> StoredFile:
     native = native_path(store, path)
     if native is None:
         raise DataFileUnreadableError(f"cannot open {path!r} of {store.root} as a local file")
@@ -572,7 +572,7 @@ def _stored(store: Store, path: str, *, has_filter: bool) -> StoredFile:
         # DuckDB resolves links before it checks whether a file is in an allowed directory.
         groups = range(reader.metadata.num_row_groups)
         group_bytes = max((reader.footer.total_bytes([group]) for group in groups), default=0)
-        found = StoredFile(os.path.realpath(native), facts, reader.num_rows, group_bytes)
+        found = StoredFile(real_paths[native], facts, reader.num_rows, group_bytes)
     finally:
         reader.close()
     if stays:

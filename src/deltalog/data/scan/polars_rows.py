@@ -176,22 +176,23 @@ def _tables(plan: NativePlan, frame: pl.LazyFrame) -> Iterator[pa.Table]:
             return
         # Arrow converts views of strings to strings in less time than Polars.
         whole = rows.to_arrow(compat_level=CompatLevel.newest())
-        tables = (
-            [whole]
-            if _is_compact(whole, plan.constant_bytes)
-            else (
-                part.to_arrow(compat_level=CompatLevel.newest())
-                for part in _parts(rows, plan.constant_bytes)
-            )
-        )
-        for table in tables:
-            columns = [
-                column if column.type == kind else column.cast(kind)
-                for column, kind in zip(table.columns, schema.types, strict=True)
-            ]
-            # A cast of the table would refuse NULL in columns that are not nullable.
-            yield pa.Table.from_arrays(columns, schema=schema)
+        if _is_compact(whole, plan.constant_bytes):
+            table = _with_schema(whole, schema)
+            del rows, whole  # Polars decodes the next rows in their memory
+            yield table
+            continue
+        for part in _parts(rows, plan.constant_bytes):
+            yield _with_schema(part.to_arrow(compat_level=CompatLevel.newest()), schema)
     raise DataFileUnreadableError("a thread of Polars may wait for this thread")
+
+
+def _with_schema(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    columns = [
+        column if column.type == kind else column.cast(kind)
+        for column, kind in zip(rows.columns, schema.types, strict=True)
+    ]
+    # A cast of the table would refuse NULL in columns that are not nullable.
+    return pa.Table.from_arrays(columns, schema=schema)
 
 
 def _is_compact(rows: pa.Table, constant_bytes: int) -> bool:
