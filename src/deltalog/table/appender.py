@@ -81,10 +81,54 @@ class AppendWindow:
                 raise InvalidInputError(f"{name}: expected a number above 0, found {number!r}")
 
 
-class _Answer(Future[int]):
-    """The future of a caller; an error that nobody reads is logged, as asyncio does."""
+class _UnreadErrors:
+    """The errors of rows whose callers did not keep the future, for the next flush or close.
 
-    _is_read = False
+    The garbage collector may call `add` in any thread and at any point, so it must not take a lock.
+    """
+
+    def __init__(self) -> None:
+        self._errors: deque[BaseException] = deque()
+        self._is_closed = False
+
+    def add(self, error: BaseException) -> None:
+        """Keep an error for `raise_one`, or log it if the appender is closed."""
+        if self._is_closed:
+            self._log(error)
+        else:
+            self._errors.append(error)
+
+    def raise_one(self) -> None:
+        """Raise an error, if there is one, and log the others."""
+        one = self._errors.popleft() if self._errors else None
+        self.log()
+        if one is not None:
+            raise one
+
+    def log(self) -> None:
+        """Log the kept errors."""
+        while self._errors:
+            self._log(self._errors.popleft())
+
+    def close(self) -> None:
+        """Log errors from now on, because nothing will raise them."""
+        self._is_closed = True
+
+    def _log(self, error: BaseException) -> None:
+        logger.error("rows of an appender were not written: %s", error)
+
+
+class _Answer(Future[int]):
+    """The future of a caller; it reports an error that nobody reads.
+
+    Args:
+        unread: the errors of the appender's futures that nobody reads.
+    """
+
+    def __init__(self, unread: _UnreadErrors) -> None:
+        super().__init__()
+        self._unread = unread
+        self._is_read = False
 
     def result(self, timeout: float | None = None) -> int:
         self._is_read = True
@@ -106,7 +150,7 @@ class _Answer(Future[int]):
         if self._is_read or not self.done() or self.cancelled():
             return
         if (error := super().exception()) is not None:
-            logger.error("rows of an appender were not written: %s", error)
+            self._unread.add(error)
 
 
 @dataclass(slots=True, eq=False)
@@ -114,8 +158,8 @@ class _Request:
     """The rows of one caller."""
 
     rows: pa.Table
+    answer: Future[int]
     admitted: Future[None] = field(default_factory=Future)
-    answer: Future[int] = field(default_factory=_Answer)
     waited: Stopwatch = field(default_factory=Stopwatch)
     num_bytes: int = field(init=False)
 
@@ -178,9 +222,11 @@ class Appender(SimilarNames):
         self._outside: deque[_Request] = deque()  # requests that wait for space in the queue
         self._inside: deque[_Request] = deque()  # requests in the queue
         self._committing: list[_Request] = []
+        self._wanted: list[_Request] = []  # those of `_committing` that were not cancelled
         self._inside_rows = 0
         self._held_bytes = 0
         self._hurries = 0
+        self._unread = _UnreadErrors()
         self._is_closed = False
         self._is_running = False
         self._pid = os.getpid()
@@ -209,12 +255,12 @@ class Appender(SimilarNames):
             A future. Its result is the version, after it was committed and the rows are durable.
             Its exception is `SchemaMismatchError` or `ConstraintViolationError` if these rows are
             invalid, or the error of the commit. After `CommitOutcomeUnknownError`, the rows may be
-            in the table. An error that nobody reads is logged.
+            in the table. If the future is dropped, the next `flush` or `close` raises the error.
 
         Raises:
             InvalidInputError: the data is of an unsupported type, or the appender is closed.
         """
-        request = _Request(self._table_of(data))
+        request = _Request(self._table_of(data), _Answer(self._unread))
         self._hand_over(request)
         try:
             request.admitted.result()
@@ -232,7 +278,7 @@ class Appender(SimilarNames):
         Raises:
             DeltaError: see `append`.
         """
-        request = _Request(self._table_of(data))
+        request = _Request(self._table_of(data), _Answer(self._unread))
         self._hand_over(request)
         try:
             await asyncio.wrap_future(request.admitted)
@@ -252,12 +298,14 @@ class Appender(SimilarNames):
 
         Raises:
             InvalidInputError: a callback of a future called this method, which would be a deadlock.
+            Exception: rows were not written, and their future was dropped. One such error is
+                raised, and the others are logged.
         """
         self._refuse_callbacks("flush")
         with self._changed:
-            answers = [
+            answers = {
                 request.answer for request in (*self._committing, *self._inside, *self._outside)
-            ]
+            }
             self._hurries += 1
             self._changed.notify_all()
         try:
@@ -265,13 +313,26 @@ class Appender(SimilarNames):
         finally:
             with self._changed:
                 self._hurries -= 1
+        with self._changed:  # when nothing refers to a dropped future, it reports its error
+            self._changed.wait_for(
+                lambda: answers.isdisjoint(request.answer for request in self._committing)
+            )
+        answers.clear()
+        self._unread.raise_one()
 
     def close(self) -> None:
         """Accept no more rows, and commit all queued rows; return after all futures are done.
 
+        The end of a `with` block calls this method.
+
         Raises:
             InvalidInputError: a callback of a future called this method, which would be a deadlock.
+            Exception: see `flush`.
         """
+        self._finish()
+        self._unread.raise_one()
+
+    def _finish(self) -> None:
         self._refuse_callbacks("close")
         with self._changed:
             self._is_closed = True
@@ -282,18 +343,23 @@ class Appender(SimilarNames):
             if request.admitted.set_running_or_notify_cancel():
                 request.admitted.set_exception(self._closed())
         self._committer.shutdown()
+        self._unread.close()
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self.close()
+            return
+        self._finish()
+        self._unread.log()  # the error of the block is the one that is raised
 
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(self, *_: object) -> None:
-        await asyncio.to_thread(self.close)
+    async def __aexit__(self, *error: Any) -> None:  # noqa: PYI036  # passed on
+        await asyncio.to_thread(self.__exit__, *error)
 
     # --- methods that run in the threads of callers
 
@@ -348,7 +414,7 @@ class Appender(SimilarNames):
         self._committer_thread = threading.get_ident()
         try:
             while self._take():
-                self._commit(self._committing)
+                self._commit()
                 self._let_in()
         except BaseException as failure:
             self._fail_all(failure)
@@ -361,6 +427,7 @@ class Appender(SimilarNames):
             left = [*self._committing, *self._inside, *self._outside]
             for queue in (self._committing, self._inside, self._outside):
                 queue.clear()
+            self._changed.notify_all()
         for request in left:
             if not request.admitted.done() and request.admitted.set_running_or_notify_cancel():
                 request.admitted.set_exception(failure)
@@ -399,22 +466,34 @@ class Appender(SimilarNames):
             or len(self._outside) > 0
         )
 
-    def _commit(self, window: list[_Request]) -> None:
-        """Commit rows, and set the results of their futures."""
-        wanted = [request for request in window if request.answer.set_running_or_notify_cancel()]
-        if not wanted:
-            return
-        parts = [request.rows for request in wanted]
-        results: list[_Result]
+    # The traceback of an error refers to the variables of the functions below and of their callers.
+    # So no future may be among these, because a future that its caller dropped must end at once.
+
+    def _commit(self) -> None:
+        """Commit the rows of `_committing`, and set the results of their futures."""
+        if parts := self._begin():
+            self._answer(self._results(parts))
+
+    def _begin(self) -> list[pa.Table]:
+        """Return the rows of the requests that were not cancelled; from now on, none can be."""
+        self._wanted = [
+            request for request in self._committing if request.answer.set_running_or_notify_cancel()
+        ]
+        return [request.rows for request in self._wanted]
+
+    def _results(self, parts: Sequence[pa.Table]) -> list[_Result]:
         try:
-            results = self._upsert(parts) if self._key else self._append(parts)
+            return self._upsert(parts) if self._key else self._append(parts)
         except BaseException as failure:  # noqa: BLE001  # every future must get a result
-            results = [failure] * len(wanted)
-        for request, result in zip(wanted, results, strict=True):
+            return [failure] * len(parts)
+
+    def _answer(self, results: Sequence[_Result]) -> None:
+        for request, result in zip(self._wanted, results, strict=True):
             if isinstance(result, int):
                 request.answer.set_result(result)
             else:
                 request.answer.set_exception(result)
+        self._wanted.clear()
 
     def _append(self, parts: Sequence[pa.Table]) -> list[_Result]:
         operation = AppendParts(parts=parts, file_options=self._file_options)
@@ -458,6 +537,7 @@ class Appender(SimilarNames):
             self._committing.clear()
             while self._outside and self._has_space(self._outside[0]):
                 self._admit(self._outside.popleft())
+            self._changed.notify_all()
 
 
 _Result: TypeAlias = int | BaseException

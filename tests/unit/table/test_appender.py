@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import multiprocessing
 import os
 import signal
@@ -11,7 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
@@ -232,7 +233,8 @@ def test_identity_values_are_given_once() -> None:
     with table.appender(wait_ms=LONG_MS) as appender:
         for part in ([{"a": 1}, {"a": 2}], [{"a": 3, "b": "x"}], [{"a": "no"}], [{"a": 4}]):
             appender.append(part)
-        appender.flush()
+        with pytest.raises(SchemaMismatchError, match="'no'"):
+            appender.flush()
         appender.append([{"a": 5}])
     found = rows(table, "n", "a")
     numbers_given = [number for number, _ in found]
@@ -400,6 +402,83 @@ def test_the_data_is_read_at_once(table: DeltaTable) -> None:
 def test_options_that_are_refused(table: DeltaTable, options: Any, named: str) -> None:
     with pytest.raises(InvalidInputError, match=named):
         table.appender(**options)
+
+
+def test_the_end_of_a_block_raises_an_error_that_nobody_reads(
+    table: DeltaTable, caplog: pytest.LogCaptureFixture
+) -> None:
+    appender = table.appender()
+    appender.append({"id": ["x"]})
+    appender.append({"id": ["y"]})
+    kept = appender.append({"id": ["z"]})
+    appender.append({"id": [2]})
+    with pytest.raises(SchemaMismatchError, match=r"'[xy]'") as raised, appender:
+        pass
+    assert rows(table, "id") == [0, 2]
+    with pytest.raises(SchemaMismatchError, match="'z'"):
+        kept.result()
+    (message,) = [record.getMessage() for record in caplog.records]
+    assert message.startswith("rows of an appender were not written: ")
+    assert ("'x'" in message) == ("'y'" in str(raised.value))
+
+
+def test_threads_that_drop_their_futures_get_the_error(table: DeltaTable) -> None:
+    with (
+        pytest.raises(SchemaMismatchError, match="'x'"),
+        table.appender() as appender,
+        ThreadPoolExecutor(2) as threads,
+    ):
+        threads.map(appender.append, [{"id": [1]}, {"id": ["x"]}, {"id": [2]}])
+    assert rows(table, "id") == [0, 1, 2]
+
+
+@pytest.mark.parametrize("upsert", [False, "id"])
+def test_flush_raises_an_error_that_nobody_reads_once(
+    table: DeltaTable, upsert: bool | str
+) -> None:
+    with table.appender(wait_ms=LONG_MS, upsert=upsert) as appender:
+        appender.append({"id": ["x"]})
+        with pytest.raises(SchemaMismatchError, match="'x'"):
+            appender.flush()
+        appender.append({"id": [1]})
+        appender.flush()
+        kept = appender.append({"id": ["y"]})
+        appender.flush()
+        with pytest.raises(SchemaMismatchError, match="'y'"):
+            kept.result()
+    assert rows(table, "id") == [0, 1]
+
+
+def test_the_error_of_a_block_hides_no_other_error(
+    table: DeltaTable, caplog: pytest.LogCaptureFixture
+) -> None:
+    appender = table.appender()
+    appender.append({"id": ["x"]})
+    with pytest.raises(ZeroDivisionError), appender:
+        raise ZeroDivisionError
+    assert "rows of an appender were not written: " in caplog.text
+
+
+def test_the_end_of_an_asynchronous_block_raises_an_error_that_nobody_reads(
+    table: DeltaTable,
+) -> None:
+    async def work() -> None:
+        async with table.appender() as appender:
+            appender.append({"id": ["x"]})
+
+    with pytest.raises(SchemaMismatchError, match="'x'"):
+        asyncio.run(work())
+
+
+def test_an_error_that_nobody_reads_after_the_end_is_logged(
+    table: DeltaTable, caplog: pytest.LogCaptureFixture
+) -> None:
+    with table.appender() as appender:
+        kept = appender.append({"id": ["x"]})
+    assert not caplog.records
+    del kept
+    gc.collect()
+    assert "rows of an appender were not written: " in caplog.text
 
 
 def _in_child(act: Callable[[], object], told: Any) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import math
 from collections.abc import Callable
 from datetime import UTC, date, datetime
@@ -221,20 +220,3 @@ def test_dates_in_quotes_are_values(tmp_path: Path, text: str) -> None:
     table = DeltaTable(tmp_path)
     table.update({"name": text})
     assert "2024-01-31" in table.to_pyarrow_table().column("name")[0].as_py()
-
-
-def test_an_error_of_an_appender_that_nobody_reads_is_logged(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    write_deltalake(tmp_path, {"id": [1]})
-    with DeltaTable(tmp_path).appender() as appender:
-        appender.append({"id": ["x"]})
-        read = appender.append({"ids": [1]})
-        appender.append({"id": [2]})
-    with pytest.raises(DeltaError, match="'ids'"):
-        read.result()
-    del read
-    gc.collect()
-    (message,) = [record.getMessage() for record in caplog.records if "appender" in record.name]
-    assert message.startswith("rows of an appender were not written: ")
-    assert "cannot cast 'x' to long" in message
