@@ -96,10 +96,13 @@ def _check_names(function: Callable[..., Any], options: Mapping[str, Any]) -> No
     parameters = signature(function).parameters
     if any(one.kind is one.VAR_KEYWORD for one in parameters.values()):
         return
-    from deltalog._util.similar_names import similar_argument  # noqa: PLC0415  # only for errors
+    from deltalog._util.similar_names import (  # noqa: PLC0415  # only for errors
+        known_arguments,
+        similar_argument,
+    )
 
     name = next(one for one in options if one not in parameters)
-    hint = similar_argument(name, parameters, function.__name__)
+    hint = similar_argument(name, parameters, function.__name__) or known_arguments(parameters)
     raise WrongCallError(f"{function.__name__}() got an unexpected keyword argument {name!r}{hint}")
 
 

@@ -300,6 +300,18 @@ def similar_argument(name: str, known: Collection[str], function: str = "") -> s
     return f": did you mean {meant[0]!r}?" if meant else similar_to(name, known)
 
 
+def known_arguments(known: Collection[str]) -> str:
+    """Return the names of a function's arguments, for an error about another name."""
+    names = [name for name in known if name not in _HIDDEN and _REPLACED.get(name) not in known]
+    shown = ", ".join(names[:_MOST_NAMES]) + (", …" if len(names) > _MOST_NAMES else "")
+    return f"; the arguments are {shown}" if names else "; it takes no arguments"
+
+
+_HIDDEN: Final = frozenset({"self", "cls", "without_files", "log_buffer_size", "skip_stats"})
+_REPLACED: Final = {"partitions": "filters", "partition_filters": "file_pruning_predicate"}
+"""Deprecated argument → the argument that replaces it, where a function has both."""
+
+
 def _names_of(kind: type) -> str:
     """Return the public names of a class with few of them."""
     names = [name for name in dir(kind) if not name.startswith("_")]
@@ -498,6 +510,7 @@ def _unknown(
             if other := _elsewhere(kind, function.__name__, name):
                 hint = f": use {other}"
             hint = hint or _hint_of(function.__name__, name, options[name])
+            hint = hint or known_arguments(known)
             return f"got an unexpected keyword argument {name!r}{hint}"
     return None
 
@@ -539,5 +552,6 @@ def _surplus(function: Callable[..., Any], args: Sequence[Any]) -> str | None:
     named = [f"{one.name}=…" for one in parameters if one.kind is one.KEYWORD_ONLY]
     hint = _INSTEAD.get(function.__name__) or (named and f"write the names: {', '.join(named)}")
     known = f" ({', '.join(positional)})" if positional else ""
-    number = f"{len(positional) or 'no'} positional argument{'s' * (len(positional) != 1)}"
+    kind = "positional argument" if parameters else "argument"
+    number = f"{len(positional) or 'no'} {kind}{'s' * (len(positional) != 1)}"
     return f"takes {number}{known}, found {len(args)}{f'; {hint}' if hint else ''}"

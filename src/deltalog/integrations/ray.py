@@ -21,7 +21,7 @@ except ImportError as _error:
 
 from deltalog._util.argument_types import kind_of
 from deltalog._util.call_errors import WrongCallError
-from deltalog._util.similar_names import similar_argument
+from deltalog._util.similar_names import known_arguments, similar_argument
 from deltalog.errors import InvalidInputError, SchemaMismatchError
 from deltalog.expressions.arrow_filters import weaker_than_arrow_expression
 from deltalog.integrations.tasks import (
@@ -110,7 +110,8 @@ def _check_options(given: Mapping[str, Any]) -> None:
     known = [one.name for one in parameters if one.kind is one.KEYWORD_ONLY]
     for name in given:
         if name not in known:
-            hint = similar_argument(name, [*signature(read).parameters, *known])
+            arguments = [*signature(read).parameters, *known]
+            hint = similar_argument(name, arguments) or known_arguments(arguments)
             raise WrongCallError(f"read() got an unexpected keyword argument {name!r}{hint}")
 
 

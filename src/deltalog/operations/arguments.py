@@ -77,6 +77,10 @@ _MEANT: Final = {
     ),
     **dict.fromkeys(("write_deltalake", "write_delta"), "deltalog.write_deltalake(table, rows)"),
     **dict.fromkeys(("drop", "drop_table", "destroy"), "delete() for rows, or the store's tools"),
+    **dict.fromkeys(
+        ("from_data_catalog", "from_catalog", "from_unity", "from_glue"),
+        "DeltaTable('uc://catalog.schema.table'), or deltalog.connect(catalog=…)",
+    ),
     "createIfNotExists": 'create(location, schema, mode="ignore")',
     **dict.fromkeys(("exists", "isDeltaTable", "is_delta_table"), "is_deltatable(location)"),
     **dict.fromkeys(("convertToDelta", "convert"), "deltalog.convert_to_deltalake(location)"),

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from deltalog._util.escaping import name_key
 from deltalog._util.kernels import exact_sum, pc
+from deltalog._util.similar_names import similar_to
 from deltalog.data.write.files import write_parts
 from deltalog.data.write.fit import check_index
 from deltalog.data.write.source import is_rereadable, may_lack_columns
@@ -151,7 +152,10 @@ class Write(Operation[RowsWritten]):
         ):
             if value not in known:
                 expected = ", ".join(map(repr, known))
-                raise InvalidInputError(f"{name}: expected one of {expected}, found {value!r}")
+                hint = similar_to(str(value), filter(None, known))
+                raise InvalidInputError(
+                    f"{name}: expected one of {expected}, found {value!r}{hint}"
+                )
         for name, given in (
             ("predicate", self.predicate is not None),
             ("partition_overwrite='dynamic'", self.dynamic),

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, TypeVar, Unpac
 from deltalog._util.argument_types import check_type, kind_of
 from deltalog._util.call_errors import WrongCallError
 from deltalog._util.escaping import name_key
-from deltalog._util.similar_names import similar_argument
+from deltalog._util.similar_names import known_arguments, similar_argument, similar_to
 from deltalog.catalogs.table_uri import named_table, open_table_context
 from deltalog.data.write import files
 from deltalog.data.write.fit import check_index
@@ -274,6 +274,7 @@ def _check_arguments(given: Mapping[str, object]) -> None:
     known = WriteArguments.__annotations__
     for name in given.keys() - known.keys():
         hint = f": {_OTHER_NAMES[name]}" if name in _OTHER_NAMES else similar_argument(name, known)
+        hint = hint or known_arguments(known)
         raise WrongCallError(f"write_deltalake() got an unexpected keyword argument {name!r}{hint}")
     for name, value in given.items():
         check_type("write_deltalake", name, value, known[name].__forward_arg__)
@@ -367,7 +368,8 @@ def _operation(data: object, given: WriteArguments) -> Write:
     ):
         if value not in known:
             expected = ", ".join(map(repr, known))
-            hint = _MODES_MEANT.get(str(value).lower(), "")
+            meant = _MODES_MEANT.get(str(value).lower(), "") if what == "mode" else ""
+            hint = meant or similar_to(str(value), known)
             raise InvalidInputError(f"{what}: expected one of {expected}, found {value!r}{hint}")
     partition_by, predicate = given.get("partition_by"), given.get("predicate")
     columns = [partition_by] if isinstance(partition_by, str) else partition_by

@@ -86,7 +86,7 @@ def test_an_unknown_property(table: DeltaTable, key: str, hint: str) -> None:
         ("engine", r"DeltaTable\(location, engine=…\)"),
         ("overwrite_schema", r"use schema_mode='overwrite'$"),
         ("mod", r"did you mean 'mode'\?$"),
-        ("zzz", r"argument 'zzz'$"),
+        ("zzz", r"argument 'zzz'; the arguments are partition_by, mode, "),
     ],
 )
 def test_an_unknown_argument_of_a_write(table: DeltaTable, name: str, hint: str) -> None:

@@ -300,8 +300,19 @@ def test_names_without_a_meaning_have_no_hint(names: dict[str, Any], name: str) 
         ("deltalog.WriterProperties(codec='zstd')", r"did you mean 'compression'\?$"),
         ("connect(database='x')", r"did you mean 'catalog'\?$"),
         ("connect(read_only=True)", "argument 'read_only'$"),
-        ("t.scan(zzz=1)", "argument 'zzz'$"),
-        ("deltalog.convert_to_deltalake('x', zzz=1)", "argument 'zzz'$"),
+        ("t.scan(zzz=1)", "; the arguments are columns, predicate, parameters, limit, order_by$"),
+        ("t.to_pandas(zzz=1)", "; the arguments are columns, filesystem, filters, types_mapper, "),
+        ("t.create_checkpoint(zzz=1)", "; it takes no arguments$"),
+        (
+            "type(t)(t.table_uri, zzz=1)",
+            "; the arguments are table_uri, version, ",
+        ),
+        ("t.to_pyarrow_dataset().to_table(zzz=1)", "; the arguments are columns, filter, batch_"),
+        (
+            "deltalog.write_deltalake(t, [], zzz=1)",
+            "; the arguments are partition_by, .*, …$",
+        ),
+        ("deltalog.convert_to_deltalake('x', zzz=1)", "; the arguments are "),
     ],
 )
 def test_arguments_of_other_libraries(names: dict[str, Any], call: str, hint: str) -> None:
@@ -322,3 +333,18 @@ def test_arguments_of_other_libraries(names: dict[str, Any], call: str, hint: st
 def test_modes_of_other_libraries(names: dict[str, Any], mode: Any, hint: str) -> None:
     with pytest.raises(InvalidInputError, match=f"found '{mode}'; {hint}"):
         write_deltalake(names["t"], {"id": [1]}, mode=mode)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"mode": "append", "schema_mode": "Merge"},
+        {"mode": "overwrite", "partition_overwrite": "Dynamic"},
+        {"mode": "Append_"},
+    ],
+)
+def test_misspelled_modes(names: dict[str, Any], options: Any) -> None:
+    *_, wrong = options.values()
+    right = wrong.strip("_").lower()
+    with pytest.raises(InvalidInputError, match=f"found '{wrong}': did you mean '{right}'\\?$"):
+        write_deltalake(names["t"], {"id": [1]}, **options)

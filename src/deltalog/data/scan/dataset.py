@@ -24,7 +24,7 @@ import pyarrow.types as pt
 
 from deltalog._util.call_errors import UnknownNameError, WrongCallError
 from deltalog._util.kernels import compute
-from deltalog._util.similar_names import similar_to
+from deltalog._util.similar_names import known_arguments, similar_to
 from deltalog.data.scan.native import PYARROW, plan_native
 from deltalog.data.scan.plan import Scan, plan_scan
 from deltalog.data.scan.prune import estimate_rows
@@ -430,6 +430,7 @@ def _check_scan(filter_: object, options: Mapping[str, object]) -> None:
         if name not in _HINTS:
             meant = "filter" if name in {"filters", "predicate", "where"} else ""
             hint = f": did you mean {meant!r}?" if meant else similar_to(name, _OPTIONS)
+            hint = hint or known_arguments(_OPTIONS)
             raise WrongCallError(f"a scan got an unexpected keyword argument {name!r}{hint}")
     if filter_ is not None and not isinstance(filter_, ds.Expression):
         raise InvalidInputError(
