@@ -150,10 +150,21 @@ def translate(
             continue
         elif owner is not None:
             check_spelling(name, short, names)
-            _logger.warning("storage option %r is not known and has no effect", name)
+            hint = _similar_words(name, short, names)
+            _logger.warning("storage option %r is not known and has no effect%s", name, hint)
         elif own:
             merge(arguments, {name: value})
     return arguments
+
+
+def _similar_words(name: str, short: str, names: Iterable[str]) -> str:
+    """Return a hint about a known name with one word more or less; empty if there is none."""
+    words = set(short.split("_"))
+    for one in names:
+        if len(words ^ set(one.split("_"))) == 1:
+            meant = name[: len(name) - len(short)] + (one.upper() if name.isupper() else one)
+            return f": did you mean {meant!r}?"
+    return ""
 
 
 def check_spelling(name: str, short: str, names: Iterable[str]) -> None:

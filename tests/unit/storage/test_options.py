@@ -62,6 +62,24 @@ def test_a_name_that_is_nearly_one_is_refused_and_its_value_not_shown(
     assert s3({"AWS_ENDPOINT_URL_STS": "https://sts"}) == s3({})  # others' names have no effect
 
 
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("AWS_ACCESS_KEY", "AWS_ACCESS_KEY_ID"),
+        ("aws_secret_key", "aws_secret_access_key"),
+        ("AWS_REGION_NAME", "AWS_REGION"),
+        ("AWS_NOTHING_OF_THE_KIND", None),
+    ],
+)
+def test_the_warning_about_an_unknown_name_names_one_with_similar_words(
+    name: str, meant: str | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    s3({name: "sssssss"})
+    hint = "" if meant is None else f": did you mean {meant!r}?"
+    (message,) = caplog.messages
+    assert message == f"storage option {name!r} is not known and has no effect{hint}"
+
+
 def test_a_table_whose_lock_is_in_dynamodb_is_not_written() -> None:
     options = {"DELTA_DYNAMO_TABLE_NAME": "locks", "key": "k", "secret": "s"}
     with pytest.raises(StorageError, match="delta_dynamo_table_name='locks'"):
