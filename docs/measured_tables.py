@@ -14,6 +14,7 @@ _DELETE: Final = "delete 0.1 % of 10,000,000 rows"
 _MERGE: Final = "merge 200,000 rows into 10,000,000"
 _SPREAD: Final = "with half of them spread over all files"
 _COMMITS: Final = "1,000 commits of one row by one writer"
+_CLASSIC: Final = "open a checkpointed table of 1,000,000 files"
 _SIZES: Final = (10_000, 100_000, 1_000_000, 10_000_000)
 
 
@@ -24,6 +25,9 @@ def growing_tables() -> str:
     rows = [
         (f"{files:,}", *(measured[f"{files:,}", what] for what in operations)) for files in _SIZES
     ]
+    classic = _CLASSIC, "open it, and plan a scan of `id = x`"
+    measures = [f"{_time(title)}, {_memory(title)}" for title in classic]
+    rows.append((f"{1_000_000:,}, classic checkpoint", *measures, ""))
     return _table(("files", *operations), rows)
 
 

@@ -10,7 +10,10 @@ import re
 from typing import Final
 
 SEARCH_TERMS: Final[dict[str, tuple[str, ...]]] = {
-    "concurrency": ("concurrent writers", "conflict", "locking"),
+    "concurrency": (
+        *("concurrent writers", "concurrent writes", "conflict", "locking", "race condition"),
+        *("threads", "multithreading", "multiprocessing"),
+    ),
     "cookbook/cdc": ("cdc", "kafka", "debezium"),
     "cookbook/deduplication": (
         *(
@@ -20,7 +23,7 @@ SEARCH_TERMS: Final[dict[str, tuple[str, ...]]] = {
             "duplicates",
             "duplicate rows",
         ),
-        *("deduplicate", "unique key", "primary key"),
+        *("deduplicate", "unique key", "unique constraint", "primary key"),
     ),
     "cookbook/gdpr": ("gdpr", "right to be forgotten"),
     "cookbook/late-data": ("late data", "late rows", "late arriving data"),
@@ -29,15 +32,19 @@ SEARCH_TERMS: Final[dict[str, tuple[str, ...]]] = {
     "cookbook/schema-evolution": ("schema evolution", "rename column", "drop column"),
     "cookbook/serverless": ("lambda", "serverless"),
     "cookbook/small-files": ("small files", "too many files"),
-    "how-to/altering": ("alter table", "add column", "add constraint"),
+    "how-to/altering": ("alter table", "add column", "add constraint", "append only"),
+    "how-to/branches": ("wap", "write audit publish"),
     "how-to/catalogs": ("unity catalog", "databricks", "aws glue"),
     "how-to/change-feed": ("change data feed", "cdf", "load_cdf"),
     "how-to/cli": ("command line", "cli"),
+    "how-to/cloning": ("copy table", "backup"),
     "how-to/converting": ("convert parquet", "convert_to_deltalake"),
     "how-to/deleting": ("delete rows", "deletion vectors"),
+    "how-to/diff": ("compare versions",),
     "how-to/distributed": ("dask", "daft"),
     "how-to/engines": ("pandas", "polars", "duckdb", "to_pandas", "data frame", "filters"),
     "how-to/explain": ("explain", "data skipping"),
+    "how-to/follow": ("streaming", "stream"),
     "how-to/large-tables": ("larger than memory", "out of memory"),
     "how-to/merging": ("merge", "upsert"),
     "how-to/optimizing": ("compact", "z-order", "optimize"),
@@ -46,15 +53,25 @@ SEARCH_TERMS: Final[dict[str, tuple[str, ...]]] = {
         *("clustering", "liquid clustering"),
     ),
     "how-to/sharing-client": ("delta sharing",),
+    "how-to/spark": ("spark without jar", "pyspark"),
     "how-to/sql": ("sql", "spark sql"),
     "how-to/stores-by-name": (
         *("credentials", "s3 credentials", "aws credentials", "azure credentials"),
         *("gcs credentials", "storage_options", "storage options", "minio", "s3", "endpoint"),
+        *("onelake", "fabric", "r2", "iam role", "sas token", "azurite"),
     ),
-    "how-to/time-travel": ("time travel", "old version"),
+    "how-to/time-travel": (
+        *("time travel", "old version", "read version", "list versions", "history"),
+        *("log retention",),
+    ),
     "how-to/updating": ("update rows",),
-    "how-to/vacuuming": ("vacuum", "retention"),
-    "how-to/writing": ("write_deltalake", "schema_mode", "append", "overwrite", "create table"),
+    "how-to/vacuuming": ("vacuum", "retention", "vacuum retention", "delete old files"),
+    "how-to/writing": (
+        *("write_deltalake", "schema_mode", "append", "overwrite", "create table", "uuid"),
+        *("identity column", "auto increment", "generated column", "default value"),
+    ),
+    "reference/protocol": ("table properties",),
+    "reference/schema": ("time zone", "timestamp timezone", "data types"),
     "tuning": ("performance", "slow", "speed", "memory"),
 }
 """Page → terms in lower case."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import gc
+import importlib
 import pickle
 import re
 import time
@@ -305,6 +306,16 @@ def _feed_version_type(library: Library, place: str) -> str:
 
 def _vacuum_by_position(library: Library, place: str) -> object:
     return _made(library, place).vacuum(None, True, True, None, library.CommitProperties())
+
+
+def _schema_by_name(library: Library, _: str) -> bool:
+    schema = _fields(library, "a")
+    return bool(library.Schema.from_json(schema_json=schema.to_json()) == schema)
+
+
+def _exports_types(library: Library, _: str) -> bool:
+    module = importlib.import_module(f"{library.__name__}.writer.properties")
+    return hasattr(module, "Compression")
 
 
 def _metrics_told(library: Library, place: str) -> object:
@@ -1066,7 +1077,7 @@ DIFFERENCES: Final = (
     ),
     Difference(
         topic=INTERFACE,
-        what="commit properties as positional arguments of `create` and `vacuum`",
+        what="`commit_properties` as a positional argument, as in `create`, `update` and `vacuum`",
         there="deprecated",
         here="an error",
         why="positions are easily confused",
@@ -1407,6 +1418,37 @@ DIFFERENCES: Final = (
         ],
         theirs=[True] * 3,
         ours=[False] * 3,
+    ),
+    Difference(
+        topic=INTERFACE,
+        what="the argument of `from_json` and `from_arrow` of schemas and types, by its name",
+        there="`schema_json=`, `field_json=`, `type_json=`, `data_type=`, `field=`",
+        here="an error; pass it by position",
+        why="there is only one argument, and its name would be another one in each class",
+        ask=_schema_by_name,
+        theirs=True,
+        ours=ERROR,
+    ),
+    Difference(
+        topic=INTERFACE,
+        what="`alter.table`, `optimize.table`",
+        there="the table",
+        here="do not exist",
+        why="you have the table already",
+        ask=lambda library, place: hasattr(_made(library, place).optimize, "table"),
+        theirs=True,
+        ours=False,
+    ),
+    Difference(
+        topic=INTERFACE,
+        what="types for annotations, such as `writer.properties.Compression` and "
+        "`table.ProtocolVersions`, and `warnings.ExperimentalWarning`",
+        there="exist",
+        here="do not exist",
+        why="arguments are annotated with plain types, and previews are enabled by a call",
+        ask=_exports_types,
+        theirs=True,
+        ours=False,
     ),
     Difference(
         topic=INTERFACE,
