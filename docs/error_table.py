@@ -51,7 +51,7 @@ ADVICE: Final[dict[str, tuple[str, str]]] = {
         "Copy the complete `_delta_log`. Only `cleanup_metadata()` may delete log files.",
     ),
     "CheckpointUnreadableError": (
-        "A checkpoint is truncated or damaged, and the commits before it have been deleted.",
+        "A checkpoint is truncated or damaged. Usually, a copy of the table was interrupted, or a disk failed.",
         "Copy the checkpoint back from a backup or another version of the object.",
     ),
     "InvalidPartitionValueError": (
@@ -143,7 +143,7 @@ ADVICE: Final[dict[str, tuple[str, str]]] = {
         "Look at `error.failures`. Nothing was published; correct the rows in the branch, or discard it.",
     ),
     "TransactionIncompleteError": (
-        "A transaction over several tables ended between two commits.",
+        "The process was killed, or a store failed, between two commits.",
         "Call `CatalogTransactions.recover()`; it completes the transaction or says why not.",
     ),
     "CommitConflictError": (
@@ -223,8 +223,47 @@ ADVICE: Final[dict[str, tuple[str, str]]] = {
         "Check the endpoint in the profile, and try again later.",
     ),
     "InternalError": (
-        "A bug in deltalog.",
+        "The code of deltalog has reached a state that it does not expect.",
         "Report it, with the traceback and the output of `deltalog doctor`.",
+    ),
+}
+
+# Class → messages as a user sees them; "…" stands for what differs. tests/architecture/
+# test_error_examples.py makes each of them.
+EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
+    "TableNotFoundError": (
+        "cannot open /data/order: expected a Delta table, found nothing there; check the location; …",
+    ),
+    "TableExistsError": (
+        "cannot create a table at /data/orders: a table already exists, at version 0; …",
+    ),
+    "InvalidInputError": (
+        "cannot scan /data/orders: there is no column 'stat': did you mean 'state'?",
+        "cannot run DELETE on /data/orders: cannot read the SQL 'id == ' at character 7: …",
+        "there is no storage option 'AWS_REGIO': did you mean 'AWS_REGION'?",
+    ),
+    "AmbiguousMergeError": (
+        "cannot merge into /data/orders: 1 row(s) of the table would be changed by several rows of the source each: …",
+    ),
+    "SchemaMismatchError": (
+        "cannot write the data to /data/orders: the data has column(s) 'colour' that the table lacks; …",
+        "cannot write the data to /data/orders: cannot store string values of column 'id' as long: …",
+    ),
+    "ConstraintViolationError": (
+        "cannot write the data to /data/orders: CHECK constraint 'positive' (id > 0) is violated by 1 of 1 checked row: …",
+    ),
+    "VersionNotFoundError": (
+        "cannot read version 9 of /data/orders: the latest version is 0",
+        "cannot read /data/orders as of 2001-01-01T00:00:00.000Z: the earliest version that can be read is 0, …",
+    ),
+    "AppendOnlyError": ("cannot DELETE /data/orders: it is append-only; …",),
+    "ChangeDataFeedNotEnabledError": (
+        "cannot read changes 0 to 0 of /data/orders: version 0 was written without a change data feed; …",
+    ),
+    "DataFileMissingError": ("cannot read '/data/orders/part-…': there is no such file; …",),
+    "RowsChangedError": ("cannot follow /data/orders beyond version 0: version 1 rewrote rows; …",),
+    "MetadataChangedError": (
+        "cannot commit WRITE to /data/orders: ADD COLUMNS won version 1, and it changed the metadata; …",
     ),
 }
 
@@ -267,8 +306,10 @@ def _section(error: type[DeltaError]) -> str:
     cause, action = advice_of(error)
     bases = [f"`{base.__name__}`" for base in error.__bases__ if base is not DeltaError]
     kind = f" · a kind of {' and '.join(bases)}" if bases else ""
+    messages = "<br>".join(f"`{one}`" for one in EXAMPLES.get(name, ()))
+    message = f"| Message | {messages} |\n" if messages else ""
     return (
         f"## {name}\n\n"
         f"[`{name}`](#deltalog.errors.{name}) · code `{error.code}`{kind}\n\n"
-        f"| | |\n|---|---|\n| Meaning | {meaning} |\n| Cause | {cause} |\n| Action | {action} |\n"
+        f"| | |\n|---|---|\n{message}| Meaning | {meaning} |\n| Cause | {cause} |\n| Action | {action} |\n"
     )
