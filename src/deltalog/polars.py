@@ -50,6 +50,14 @@ def scan_delta(
         UnsupportedFeatureError, UnsupportedTypeError: deltalog cannot read the table's rows.
 
     Cost: opens the table. Data is read when the frame is collected.
+
+    Examples:
+        >>> import polars as pl
+        >>> from deltalog import write_deltalake
+        >>> from deltalog.polars import scan_delta
+        >>> write_deltalake("memory://lazy", [{"id": 1, "n": 5}, {"id": 2, "n": 7}])
+        >>> scan_delta("memory://lazy").filter(pl.col("n") > 5).collect().to_dicts()
+        [{'id': 2, 'n': 7}]
     """
     table = open_version(source, version, storage_options, delta_table_options)
     return table.to_polars(lazy=True)

@@ -481,6 +481,15 @@ def connect(
 
     Raises:
         InvalidInputError: DuckDB is not installed, or has no setting with such a name.
+
+    Examples:
+        >>> import deltalog
+        >>> db = deltalog.connect({"raw": [{"id": 1, "n": 5}, {"id": 2, "n": 7}]})
+        >>> _ = db.sql("CREATE TABLE big LOCATION 'memory://connect' AS SELECT * FROM raw")
+        >>> db.sql("UPDATE big SET n = n + 1 WHERE id = 1").num_affected_rows
+        1
+        >>> db.sql("SELECT sum(n) AS n FROM big").to_pylist()
+        [{'n': 13}]
     """
     if schema is not None and catalog is None:
         raise InvalidInputError(

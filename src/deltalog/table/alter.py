@@ -125,6 +125,16 @@ class TableAlterer(SimilarNames):
                 fields are added.
             parent: path of the struct to which the fields are added; empty means the table.
             where: position of the new columns: `first`, `last` or `("after", name)`.
+
+        Examples:
+            >>> from deltalog import Field
+            >>> from deltalog import DeltaTable, write_deltalake
+            >>> write_deltalake("memory://columns", [{"id": 1, "n": 5}, {"id": 2, "n": 7}])
+            >>> table = DeltaTable("memory://columns")
+            >>> table.alter.add_columns([Field("city", "string"), Field("at", "timestamp")])
+            >>> table.alter.add_columns({"note": "string"}, where="first")
+            >>> table.schema().names
+            ('note', 'id', 'n', 'city', 'at')
         """
         wanted = as_fields("DeltaTable.alter.add_columns", "fields", fields)
         self._do(
@@ -140,7 +150,17 @@ class TableAlterer(SimilarNames):
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Rename a column without rewriting files; the table needs column mapping."""
+        """Rename a column without rewriting files; the table needs column mapping.
+
+        Examples:
+            >>> from deltalog import DeltaTable, write_deltalake
+            >>> write_deltalake("memory://rename", [{"id": 1, "n": 5}, {"id": 2, "n": 7}])
+            >>> table = DeltaTable("memory://rename")
+            >>> table.alter.set_table_properties({"delta.columnMapping.mode": "name"})
+            >>> table.alter.rename_column("n", "number")
+            >>> table.schema().names
+            ('id', 'number')
+        """
         self._do(
             alter.RenameColumn(column, new_name), commit_properties, post_commithook_properties
         )
@@ -151,7 +171,17 @@ class TableAlterer(SimilarNames):
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Drop columns without rewriting files; the table needs column mapping."""
+        """Drop columns without rewriting files; the table needs column mapping.
+
+        Examples:
+            >>> from deltalog import DeltaTable, write_deltalake
+            >>> write_deltalake("memory://drop", [{"id": 1, "n": 5}, {"id": 2, "n": 7}])
+            >>> table = DeltaTable("memory://drop")
+            >>> table.alter.set_table_properties({"delta.columnMapping.mode": "name"})
+            >>> table.alter.drop_columns(["n"])
+            >>> table.schema().names
+            ('id',)
+        """
         # A tuple is the path of one column. A list contains the paths of several columns.
         paths: list[ColumnPath] = names if isinstance(names, list) else [names]
         self._do(alter.DropColumns(paths), commit_properties, post_commithook_properties)
@@ -173,7 +203,18 @@ class TableAlterer(SimilarNames):
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Widen a column's type; the table needs `delta.enableTypeWidening`."""
+        """Widen a column's type; the table needs `delta.enableTypeWidening`.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> from deltalog import DeltaTable, write_deltalake
+            >>> write_deltalake("memory://widen", pa.table({"n": pa.array([1], pa.int32())}))
+            >>> table = DeltaTable("memory://widen")
+            >>> table.alter.set_table_properties({"delta.enableTypeWidening": "true"})
+            >>> table.alter.set_column_type("n", "long")
+            >>> print(table.schema())
+            struct<n:long>
+        """
         self._do(
             alter.SetColumnType(column, to_type), commit_properties, post_commithook_properties
         )
@@ -271,6 +312,14 @@ class TableAlterer(SimilarNames):
         Raises:
             ConstraintViolationError: rows violate a constraint. The message contains the number of
                 such rows, and examples.
+
+        Examples:
+            >>> from deltalog import DeltaTable, write_deltalake
+            >>> write_deltalake("memory://constraint", [{"id": 1, "n": 5}, {"id": 2, "n": 7}])
+            >>> table = DeltaTable("memory://constraint")
+            >>> table.alter.add_constraint({"positive": "n > 0"})
+            >>> table.metadata().configuration
+            {'delta.constraints.positive': 'n > 0'}
         """
         spelled = as_constraints(constraints, self._table.snapshot.configuration.schema.names)
         self._do(alter.AddConstraints(spelled), commit_properties, post_commithook_properties)
@@ -302,6 +351,14 @@ class TableAlterer(SimilarNames):
             properties: key → string value. The keys `delta.feature.<name>` (value `supported`) and
                 `delta.minReaderVersion` change the protocol.
             raise_if_not_exists: whether to raise for an unknown `delta.` property.
+
+        Examples:
+            >>> from deltalog import DeltaTable, write_deltalake
+            >>> write_deltalake("memory://properties", [{"id": 1, "n": 5}, {"id": 2, "n": 7}])
+            >>> table = DeltaTable("memory://properties")
+            >>> table.alter.set_table_properties({"delta.enableDeletionVectors": "true"})
+            >>> table.properties.enable_deletion_vectors
+            True
         """
         self._do(
             alter.SetTableProperties(properties, raise_if_not_exists),
@@ -350,7 +407,17 @@ class TableAlterer(SimilarNames):
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Set the clustering columns of new files; None disables clustering."""
+        """Set the clustering columns of new files; None disables clustering.
+
+        Examples:
+            >>> from deltalog import DeltaTable, write_deltalake
+            >>> write_deltalake("memory://clustering", [{"id": 1, "n": 5}, {"id": 2, "n": 7}])
+            >>> table = DeltaTable("memory://clustering")
+            >>> table.alter.set_clustering_columns(["n"])
+            >>> _ = table.optimize.cluster()
+            >>> table.detail()["clusteringColumns"]
+            ['n']
+        """
         names = [names] if isinstance(names, str) else names
         self._do(alter.SetClusteringColumns(names), commit_properties, post_commithook_properties)
 

@@ -106,8 +106,9 @@ class DeltaTable(MaintainableTable, metaclass=_NamesOfTheClass):
         skip_stats: deprecated and ignored.
         filesystem: an fsspec or pyarrow file system to use instead of `storage_options`.
         log_tail: the newest commits, for a table whose commits a catalog manages.
-        default_timezone: the time zone of values without a zone: of timestamps in partition values,
-            and of `timestamp_ntz` in a comparison with `timestamp`.
+        default_timezone: the time zone of values without a zone: of values that are written to a
+            `timestamp` column, of timestamps in partition values, and of `timestamp_ntz` in a
+            comparison with `timestamp`.
         engine: runs the work on rows and files, such as `deltalog.ray.RayEngine()` or
             `deltalog.dask.DaskEngine()`. None means threads of this process.
 
@@ -285,6 +286,14 @@ class DeltaTable(MaintainableTable, metaclass=_NamesOfTheClass):
         `commitInfo`. The method `to_pandas()` of the list returns timestamps as datetimes.
 
         Cost: one request for each commit, several at a time.
+
+        Examples:
+            >>> from deltalog import DeltaTable, write_deltalake
+            >>> write_deltalake("memory://history", [{"id": 1, "n": 5}, {"id": 2, "n": 7}])
+            >>> table = DeltaTable("memory://history")
+            >>> _ = table.delete("id = 1")
+            >>> [(commit["version"], commit["operation"]) for commit in table.history()]
+            [(1, 'DELETE'), (0, 'WRITE')]
         """
         from deltalog.table.inspect.description import CommitHistory
 

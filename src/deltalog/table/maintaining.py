@@ -123,6 +123,15 @@ class MaintainableTable(ChangeableTable):
 
         Protocol: Vacuum Protocol Check
         Cost: reads the commits since the last such vacuum; with `full`, lists the whole table.
+
+        Examples:
+            >>> from deltalog import DeltaTable, write_deltalake
+            >>> write_deltalake("memory://vacuum", [{"id": 1, "n": 5}, {"id": 2, "n": 7}])
+            >>> table = DeltaTable("memory://vacuum")
+            >>> _ = table.delete("id = 1")
+            >>> table.vacuum()  # lists files that left the table more than a week ago
+            []
+            >>> _ = table.vacuum(dry_run=False)  # deletes them
         """
         from deltalog.table.optimize import TableVacuum
 

@@ -143,6 +143,17 @@ class TableMerger(SimilarNames, RunsOnce):
         Args:
             updates: column of the table → SQL over both rows, expression or Python value.
             predicate: condition on both rows. The clause applies only to rows for which it is true.
+
+        Examples:
+            >>> from deltalog import DeltaTable, write_deltalake
+            >>> write_deltalake("memory://merge_update", [{"id": 1, "n": 5}, {"id": 2, "n": 7}])
+            >>> table = DeltaTable("memory://merge_update")
+            >>> merge = table.merge([{"id": 1, "n": 1}], "target.id = source.id")
+            >>> merge = merge.when_matched_update({"n": "target.n + source.n"}, "target.n < 100")
+            >>> merge.execute()["num_target_rows_updated"]
+            1
+            >>> table.to_arrow().sort_by("id").to_pylist()
+            [{'id': 1, 'n': 6}, {'id': 2, 'n': 7}]
         """
         return self._with(When.MATCHED, Action.UPDATE, predicate, values=updates)
 
@@ -180,6 +191,15 @@ class TableMerger(SimilarNames, RunsOnce):
                 Other columns get their default value, or NULL.
             predicate: condition on the source row. The clause applies only to rows for which it is
                 true.
+
+        Examples:
+            >>> from deltalog import DeltaTable, write_deltalake
+            >>> write_deltalake("memory://merge_insert", [{"id": 1, "n": 5}, {"id": 2, "n": 7}])
+            >>> table = DeltaTable("memory://merge_insert")
+            >>> merge = table.merge([{"id": 3}], "target.id = source.id")
+            >>> merge = merge.when_not_matched_insert({"id": "source.id", "n": 0})
+            >>> merge.execute()["num_target_rows_inserted"]
+            1
         """
         return self._with(When.NOT_MATCHED, Action.INSERT, predicate, values=updates)
 
@@ -218,6 +238,16 @@ class TableMerger(SimilarNames, RunsOnce):
         Args:
             predicate: condition on the table row. The clause applies only to rows for which it is
                 true.
+
+        Examples:
+            >>> from deltalog import DeltaTable, write_deltalake
+            >>> write_deltalake("memory://merge_delete", [{"id": 1, "n": 5}, {"id": 2, "n": 7}])
+            >>> table = DeltaTable("memory://merge_delete")
+            >>> merge = table.merge([{"id": 1}], "target.id = source.id")
+            >>> merge.when_not_matched_by_source_delete().execute()["num_target_rows_deleted"]
+            1
+            >>> table.to_arrow().to_pylist()
+            [{'id': 1, 'n': 5}]
         """
         return self._with(When.NOT_MATCHED_BY_SOURCE, Action.DELETE, predicate)
 

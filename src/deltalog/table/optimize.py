@@ -147,6 +147,15 @@ class TableOptimizer(SimilarNames):
             CommitConflictError: other writers repeatedly changed the same files.
 
         Cost: reads and writes each selected file once.
+
+        Examples:
+            >>> from deltalog import DeltaTable, write_deltalake
+            >>> write_deltalake("memory://compact", [{"id": 1, "n": 5}, {"id": 2, "n": 7}])
+            >>> table = DeltaTable("memory://compact")
+            >>> write_deltalake(table, [{"id": 3, "n": 9}], mode="append")
+            >>> done = table.optimize.compact()
+            >>> done["numFilesRemoved"], done["numFilesAdded"]
+            (2, 1)
         """
         options = self._options(
             target_size, max_concurrent_tasks, min_commit_interval, writer_properties
@@ -185,6 +194,15 @@ class TableOptimizer(SimilarNames):
             CommitConflictError: other writers repeatedly changed the same files.
 
         Cost: two passes over the files; the first pass reads only the columns of the order.
+
+        Examples:
+            >>> from deltalog import DeltaTable, write_deltalake
+            >>> write_deltalake("memory://zorder", [{"id": 1, "n": 5}, {"id": 2, "n": 7}])
+            >>> table = DeltaTable("memory://zorder")
+            >>> write_deltalake(table, [{"id": 3, "n": 9}], mode="append")
+            >>> done = table.optimize.z_order(["id", "n"])
+            >>> done["numFilesRemoved"], done["numFilesAdded"]
+            (2, 1)
         """
         wanted = [columns] if isinstance(columns, str) else list(columns)
         limits = _limits(max_spill_size, max_temp_directory_size)

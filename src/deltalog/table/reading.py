@@ -235,6 +235,13 @@ class ReadableTable(NoSequence):
 
         Cost: reads `numRecords` of every file from the log; reads data only of files without it,
             and of files of which only some rows may match.
+
+        Examples:
+            >>> from deltalog import DeltaTable, write_deltalake
+            >>> write_deltalake("memory://count", [{"id": 1, "n": 5}, {"id": 2, "n": 7}])
+            >>> table = DeltaTable("memory://count")
+            >>> table.count(), table.count("n > 5")
+            (2, 1)
         """
         return self.scan(predicate=predicate, parameters=parameters).count()
 
@@ -252,6 +259,13 @@ class ReadableTable(NoSequence):
             num_rows: maximum number of rows.
 
         Cost: reads one file after the other until there are enough rows.
+
+        Examples:
+            >>> from deltalog import DeltaTable, write_deltalake
+            >>> write_deltalake("memory://head", [{"id": 1, "n": 5}, {"id": 2, "n": 7}])
+            >>> table = DeltaTable("memory://head")
+            >>> table.head(1).to_pylist()
+            [{'id': 1, 'n': 5}]
         """
         rows = self.scan(columns, predicate, parameters=parameters, limit=num_rows)
         return with_card(rows.to_table())
@@ -353,6 +367,14 @@ class ReadableTable(NoSequence):
             dtype_backend: see `pandas.read_parquet`. `pyarrow` uses Arrow dtypes. `numpy_nullable`
                 uses pandas' nullable dtypes, and Arrow dtypes for other types. None uses NumPy
                 dtypes, in which integers with NULL become floating-point numbers.
+
+        Examples:
+            >>> from deltalog import DeltaTable, write_deltalake
+            >>> write_deltalake("memory://pandas", [{"id": 1, "n": 5}, {"id": 2, "n": 7}])
+            >>> table = DeltaTable("memory://pandas")
+            >>> table.to_pandas(columns=["id"], filters="n > 5")
+               id
+            0   2
         """
         from deltalog.data.scan.rows import require_library, to_frame
 
@@ -396,6 +418,16 @@ class ReadableTable(NoSequence):
         Args:
             lazy: whether to return a lazy frame, which reads only the columns, files and rows that
                 its query needs, in batches. It always reads the version that this object shows now.
+
+        Examples:
+            >>> from deltalog import DeltaTable, write_deltalake
+            >>> write_deltalake("memory://polars", [{"id": 1, "n": 5}, {"id": 2, "n": 7}])
+            >>> table = DeltaTable("memory://polars")
+            >>> table.to_polars(filters="n > 5").to_dicts()
+            [{'id': 2, 'n': 7}]
+            >>> lazy = table.to_polars(lazy=True)
+            >>> lazy.select("n").sum().collect().item()
+            12
         """
         if not lazy:
             return self._filtered(None, columns, filters, parameters=parameters).to_polars()
@@ -595,6 +627,14 @@ class ReadableTable(NoSequence):
 
         They are sorted by the values of their columns, as numbers or dates if the columns have such
         types; NULL is first.
+
+        Examples:
+            >>> from deltalog import DeltaTable, write_deltalake
+            >>> rows = [{"id": 1, "n": 5}, {"id": 2, "n": 7}]
+            >>> write_deltalake("memory://partitions", rows, partition_by=["id"])
+            >>> table = DeltaTable("memory://partitions")
+            >>> table.partitions(file_pruning_predicate="n > 5")
+            [{'id': '2'}]
         """
         arguments.warn_of_deprecated(partition_filters=partition_filters)
         with naming_the_attempt("list the partitions of", self.table_uri):
@@ -759,6 +799,18 @@ class ReadableTable(NoSequence):
 
         Cost: one listing for each poll, one request for each commit, and reading the files whose
         rows are requested.
+
+        Examples:
+            >>> from deltalog import DeltaTable, write_deltalake
+            >>> write_deltalake("memory://follow", [{"id": 1, "n": 5}, {"id": 2, "n": 7}])
+            >>> table = DeltaTable("memory://follow")
+            >>> for step in table.follow().available():
+            ...     print(step.to_table().num_rows, "rows")
+            ...     offset = step.offset.to_json()
+            2 rows
+            >>> write_deltalake("memory://follow", [{"id": 3, "n": 9}], mode="append")
+            >>> [step.to_table().num_rows for step in table.follow(offset).available()]
+            [1]
         """
         from deltalog.table.inspect.follow import Follower, FollowOptions, as_start
 

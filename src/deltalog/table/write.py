@@ -169,8 +169,8 @@ def write_deltalake(
         post_commithook_properties: see `DeltaTable`.
         parameters: values for `?` or `:name` in an SQL predicate.
         filesystem: see `DeltaTable`.
-        default_timezone: see `DeltaTable`; None means UTC, or the time zone of a given
-            `DeltaTable`.
+        default_timezone: the time zone of values without one in columns of type `timestamp`, and
+            see `DeltaTable`; None means UTC, or the time zone of a given `DeltaTable`.
 
     Raises:
         TableExistsError: `mode="error"`, and the table already exists.
