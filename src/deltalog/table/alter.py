@@ -193,7 +193,16 @@ class TableAlterer(SimilarNames):
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Move a column within its struct: to `first`, `last` or `("after", name)`."""
+        """Move a column within its struct: to `first`, `last` or `("after", name)`.
+
+        Examples:
+            >>> from deltalog import DeltaTable, write_deltalake
+            >>> write_deltalake("memory://move", [{"id": 1, "n": 5}, {"id": 2, "n": 7}])
+            >>> table = DeltaTable("memory://move")
+            >>> table.alter.move_column("n", "first")
+            >>> table.schema().names
+            ('n', 'id')
+        """
         self._do(alter.MoveColumn(column, where), commit_properties, post_commithook_properties)
 
     def set_column_type(
@@ -274,7 +283,17 @@ class TableAlterer(SimilarNames):
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Set the default value of a column, as an SQL expression; None removes it."""
+        """Set the default value of a column, as an SQL expression; None removes it.
+
+        Examples:
+            >>> from deltalog import DeltaTable, write_deltalake
+            >>> write_deltalake("memory://default", [{"id": 1, "n": 5}, {"id": 2, "n": 7}])
+            >>> table = DeltaTable("memory://default")
+            >>> table.alter.set_column_default("n", "7 * 6")
+            >>> write_deltalake(table, [{"id": 3}], mode="append")
+            >>> table.to_arrow(filters="id = 3").to_pylist()
+            [{'id': 3, 'n': 42}]
+        """
         self._do(
             alter.SetColumnDefault(column, default), commit_properties, post_commithook_properties
         )
@@ -487,6 +506,14 @@ class TableAlterer(SimilarNames):
 
         Cost: rewrites files that need the feature, and writes one checkpoint. With
         `truncate_history`, also reads all commits of the log.
+
+        Examples:
+            >>> from deltalog import DeltaTable, write_deltalake
+            >>> write_deltalake("memory://dropped", [{"id": 1, "n": 5}, {"id": 2, "n": 7}])
+            >>> table = DeltaTable("memory://dropped")
+            >>> table.alter.set_table_properties({"delta.enableDeletionVectors": "true"})
+            >>> table.alter.drop_feature("deletionVectors")
+            >>> table.protocol().reader_features
         """
         options = CommitOptions(properties=commit_properties, hooks=post_commithook_properties)
 

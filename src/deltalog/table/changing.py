@@ -365,6 +365,15 @@ class ChangeableTable(ReadableTable):
 
         Cost: for each version, one commit, and one data file for each partition; with `upsert`, one
             merge.
+
+        Examples:
+            >>> from deltalog import DeltaTable, write_deltalake
+            >>> write_deltalake("memory://appender", [{"id": 1, "n": 5}, {"id": 2, "n": 7}])
+            >>> table = DeltaTable("memory://appender")
+            >>> with table.appender() as appender:
+            ...     version = appender.append([{"id": 3, "n": 9}]).result()
+            >>> version, table.count()
+            (1, 3)
         """
         from deltalog.table.appender import Appender, AppendWindow
 

@@ -287,6 +287,15 @@ class MaintainableTable(ChangeableTable):
         Raises:
             TableExistsError: a table already exists at the target, and `replace` is False.
             UnsafePathError: the log names files outside of the table's directory.
+
+        Examples:
+            >>> from deltalog import DeltaTable, write_deltalake
+            >>> write_deltalake("memory://clone", [{"id": 1, "n": 5}, {"id": 2, "n": 7}])
+            >>> table = DeltaTable("memory://clone")
+            >>> copy = table.clone("memory://clone_of_it")
+            >>> _ = copy.delete("id = 1")
+            >>> copy.count(), table.count()
+            (1, 2)
         """
         from deltalog.table.creating import TablePlace, clone_table
 

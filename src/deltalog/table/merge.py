@@ -273,6 +273,16 @@ class TableMerger(SimilarNames, RunsOnce):
         Cost: reads the columns of the conditions, from files that may match the source's keys. Then
         reads all columns of the row groups with changed rows, or of the whole files without
         deletion vectors. A source that is larger than memory is written to a temporary file.
+
+        Examples:
+            >>> from deltalog import DeltaTable, write_deltalake
+            >>> write_deltalake("memory://merge_execute", [{"id": 1, "n": 5}, {"id": 2, "n": 7}])
+            >>> table = DeltaTable("memory://merge_execute")
+            >>> merge = table.merge([{"id": 1}], "target.id = source.id").when_matched_delete()
+            >>> merge.execute(dry_run=True)["num_target_rows_deleted"], table.count()
+            (1, 2)
+            >>> merge.execute()["num_target_rows_deleted"], table.count()
+            (1, 1)
         """
         self._is_tried = True
         found: dict[str, Any] = self._target.do(

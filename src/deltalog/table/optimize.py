@@ -248,6 +248,14 @@ class TableOptimizer(SimilarNames):
         Raises:
             InvalidInputError: the table has no clustering columns.
             StorageError, CommitConflictError: see `z_order`.
+
+        Examples:
+            >>> from deltalog import DeltaTable, write_deltalake
+            >>> write_deltalake("memory://cluster", [{"id": 1, "n": 5}, {"id": 2, "n": 7}])
+            >>> table = DeltaTable("memory://cluster")
+            >>> table.alter.set_clustering_columns(["id"])
+            >>> table.optimize.cluster()["numFilesAdded"]
+            1
         """
         limits = _limits(max_spill_size, max_temp_directory_size)
         usual = CubeSizes()
@@ -286,6 +294,15 @@ class TableOptimizer(SimilarNames):
 
         Raises:
             InvalidInputError, CommitConflictError: see `compact`.
+
+        Examples:
+            >>> from deltalog import DeltaTable, write_deltalake
+            >>> write_deltalake("memory://purge", [{"id": 1, "n": 5}, {"id": 2, "n": 7}])
+            >>> table = DeltaTable("memory://purge")
+            >>> _ = table.alter.set_table_properties({"delta.enableDeletionVectors": "true"})
+            >>> _ = table.delete("id = 1")
+            >>> table.optimize.purge()["numDeletedRowsPurged"]
+            1
         """
         options = self._options(
             target_size, max_concurrent_tasks, min_commit_interval, writer_properties

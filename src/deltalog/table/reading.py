@@ -123,6 +123,18 @@ class ReadableTable(NoSequence):
         Raises:
             VersionNotFoundError: the version does not exist. The message contains the first and the
                 last existing version.
+
+        Examples:
+            >>> from deltalog import DeltaTable, write_deltalake
+            >>> write_deltalake("memory://travel", [{"id": 1, "n": 5}, {"id": 2, "n": 7}])
+            >>> table = DeltaTable("memory://travel")
+            >>> write_deltalake(table, [{"id": 3, "n": 9}], mode="append")
+            >>> table.load_as_version(0)
+            >>> table.count()
+            2
+            >>> table.update_incremental()
+            >>> table.count()
+            3
         """
         if version is None:
             raise InvalidInputError(
@@ -259,13 +271,6 @@ class ReadableTable(NoSequence):
             num_rows: maximum number of rows.
 
         Cost: reads one file after the other until there are enough rows.
-
-        Examples:
-            >>> from deltalog import DeltaTable, write_deltalake
-            >>> write_deltalake("memory://head", [{"id": 1, "n": 5}, {"id": 2, "n": 7}])
-            >>> table = DeltaTable("memory://head")
-            >>> table.head(1).to_pylist()
-            [{'id': 1, 'n': 5}]
         """
         rows = self.scan(columns, predicate, parameters=parameters, limit=num_rows)
         return with_card(rows.to_table())
@@ -281,6 +286,15 @@ class ReadableTable(NoSequence):
             shows it as a card.
 
         Cost: reads all statistics of all files from the log, but no data.
+
+        Examples:
+            >>> from deltalog import DeltaTable, write_deltalake
+            >>> write_deltalake("memory://describe", [{"id": 1, "n": 5}, {"id": 2, "n": 7}])
+            >>> table = DeltaTable("memory://describe")
+            >>> print(table.describe())
+            memory:///describe at version 0: 2 rows
+              id: long, nulls 0, min 1, max 2
+              n: long, nulls 0, min 5, max 7
         """
         from deltalog.table.inspect.description import describe_columns
 
@@ -305,6 +319,15 @@ class ReadableTable(NoSequence):
                 because timestamps are always read exactly.
             schema: the Arrow types of the result, if they differ from the default types.
             as_large_types: whether to return large strings, binaries and lists.
+
+        Examples:
+            >>> from deltalog import DeltaTable, write_deltalake
+            >>> write_deltalake("memory://dataset", [{"id": 1, "n": 5}, {"id": 2, "n": 7}])
+            >>> table = DeltaTable("memory://dataset")
+            >>> import duckdb
+            >>> numbers = table.to_pyarrow_dataset()
+            >>> duckdb.sql("SELECT sum(n) FROM numbers").fetchall()
+            [(12,)]
         """
         from deltalog.data.scan.dataset import DeltaDataset  # this import takes half a second
 
@@ -325,7 +348,15 @@ class ReadableTable(NoSequence):
         parameters: Parameters = None,
         progress: Progress | None = None,
     ) -> pa.Table:
-        """Return the rows as an Arrow table; `filters` is a predicate."""
+        """Return the rows as an Arrow table; `filters` is a predicate.
+
+        Examples:
+            >>> from deltalog import DeltaTable, write_deltalake
+            >>> write_deltalake("memory://arrow", [{"id": 1, "n": 5}, {"id": 2, "n": 7}])
+            >>> table = DeltaTable("memory://arrow")
+            >>> table.to_pyarrow_table(columns=["n"], filters="id = 1").to_pylist()
+            [{'n': 5}]
+        """
         _check_partitions("to_pyarrow_table", partitions)
         arguments.warn_of_deprecated(partitions=partitions)
         found = self._filtered(partitions, columns, filters, filesystem, parameters)
@@ -465,6 +496,13 @@ class ReadableTable(NoSequence):
 
         Cost: reads the log's file columns, and the footers of files that were not read before. A
             field of a struct or a metadata column in `columns`: reads all requested rows.
+
+        Examples:
+            >>> from deltalog import DeltaTable, write_deltalake
+            >>> write_deltalake("memory://duckdb", [{"id": 1, "n": 5}, {"id": 2, "n": 7}])
+            >>> table = DeltaTable("memory://duckdb")
+            >>> table.to_duckdb().filter("n > 5").fetchall()
+            [(2, 7)]
         """
         from deltalog.data.scan.rows import duckdb_connection, duckdb_relation, duckdb_selection
         from deltalog.query.duckdb_files import can_open_files, native_rows
@@ -492,6 +530,13 @@ class ReadableTable(NoSequence):
 
         Raises:
             InvalidInputError: DuckDB is not installed, or rejects the query.
+
+        Examples:
+            >>> from deltalog import DeltaTable, write_deltalake
+            >>> write_deltalake("memory://query", [{"id": 1, "n": 5}, {"id": 2, "n": 7}])
+            >>> table = DeltaTable("memory://query")
+            >>> table.sql("SELECT sum(n) AS n FROM this WHERE id < :id", {"id": 9}).to_pylist()
+            [{'n': 12}]
         """
         from deltalog.query.results import SqlResult
         from deltalog.query.tables import query_table  # sqlglot is slow to import
@@ -627,14 +672,6 @@ class ReadableTable(NoSequence):
 
         They are sorted by the values of their columns, as numbers or dates if the columns have such
         types; NULL is first.
-
-        Examples:
-            >>> from deltalog import DeltaTable, write_deltalake
-            >>> rows = [{"id": 1, "n": 5}, {"id": 2, "n": 7}]
-            >>> write_deltalake("memory://partitions", rows, partition_by=["id"])
-            >>> table = DeltaTable("memory://partitions")
-            >>> table.partitions(file_pruning_predicate="n > 5")
-            [{'id': '2'}]
         """
         arguments.warn_of_deprecated(partition_filters=partition_filters)
         with naming_the_attempt("list the partitions of", self.table_uri):
