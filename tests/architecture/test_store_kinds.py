@@ -55,7 +55,7 @@ OTHERWISE_MEANT = {
     ("_util/readable.py", "file"): "a noun",
     ("log/replay.py", "file:"): A_LOCAL_URL,
     ("operations/clone.py", "file:"): A_LOCAL_URL,
-    ("operations/generate.py", "file:"): A_LOCAL_URL,
+    ("transaction/maintenance/manifests.py", "file:"): A_LOCAL_URL,
 }
 
 

@@ -319,8 +319,9 @@ class MaintainableTable(ChangeableTable):
     ) -> None:
         """Write symlink manifests of the version that this object shows.
 
-        The manifests list the live files, for engines that read Parquet but not Delta. Commits do
-        not update the manifests.
+        The manifests list the live files, for engines that read Parquet but not Delta. Commits
+        update the manifests only with the table property
+        `delta.compatibility.symlinkFormatManifest.enabled`.
 
         Args:
             mode: the format of the manifests, as in Delta Spark; there is only one.
@@ -328,7 +329,7 @@ class MaintainableTable(ChangeableTable):
         Raises:
             InvalidInputError: files have deletion vectors.
         """
-        from deltalog.operations.generate import generate_symlink_manifest
+        from deltalog.transaction.maintenance.manifests import generate_symlink_manifest
 
         if mode != "symlink_format_manifest":
             raise InvalidInputError(

@@ -1,4 +1,4 @@
-"""Post-commit steps: checkpoint, checksum, log clean-up, Iceberg metadata, compaction.
+"""Post-commit steps: checkpoint, checksum, clean-up, Iceberg metadata, manifests, compaction.
 
 This module defines the order of the steps and when each step is due. The commit is already made, so
 a failure of a step is logged and not raised. The caller provides the steps that read many files
@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
 from deltalog._util.observing import WorkKind, observed
+from deltalog.errors import InvalidInputError
 from deltalog.log.branches import branch_of
 from deltalog.log.context import MaintenanceOperation
 from deltalog.log.names import commit_path
@@ -217,6 +218,28 @@ def _show_as_iceberg(done: _PostCommit) -> None:
     sync(done.snapshot)
 
 
+def _has_manifests(done: _PostCommit) -> bool:
+    pending = done.pending
+    changes = pending.adds or pending.removes or pending.changes_metadata
+    is_wanted = done.snapshot.configuration.properties.symlink_manifest_enabled
+    # Readers of manifests read main, also if a branch is committed.
+    return is_wanted and bool(changes) and branch_of(done.snapshot.store) is None
+
+
+def _write_manifests(done: _PostCommit) -> None:
+    from deltalog.transaction.maintenance.manifests import generate_symlink_manifest  # noqa: PLC0415  # rarely needed
+
+    try:
+        generate_symlink_manifest(done.snapshot)
+    except InvalidInputError as error:  # deletion vectors
+        logger.warning(
+            "the manifests of %s remain those of an earlier version than %d: %s",
+            done.snapshot.store.root,
+            done.snapshot.version,
+            error,
+        )
+
+
 def _has_new_keys(done: _PostCommit) -> bool:
     has_key = done.snapshot.configuration.properties.key_index_columns is not None
     return has_key and bool(done.pending.adds)
@@ -231,6 +254,7 @@ _STEPS: Final = (
     _Step(name="checksum", is_due=lambda done: done.hooks.write_checksum, act=_checksum),
     _Step(name="cleanup", is_due=_is_cleanup_due, act=_clean_up),
     _Step(name="Iceberg metadata", is_due=_is_shown_as_iceberg, act=_show_as_iceberg),
+    _Step(name="manifests", is_due=_has_manifests, act=_write_manifests),
     _Step(name="key index", is_due=_has_new_keys, act=_index_keys, needs_published=False),
     _Step(name="reading", is_due=_is_long, act=_reopen),
     _Step(name="compaction", is_due=_may_compact, act=_compact, needs_published=False),
@@ -287,7 +311,7 @@ def after_commit(
 
     Cost: one request for the checksum. At every checkpoint interval, also the costs of
     `maintenance.create_checkpoint` and `maintenance.cleanup_once_a_day`. If enabled, also a
-    compaction.
+    compaction, and a manifest for each partition.
     """
     target = snapshot.segment.target_commit
     is_published = target is not None and target.path == commit_path(snapshot.version)

@@ -258,7 +258,7 @@ class TableProperties:
         "delta.isolationLevel",
         parse_one_of(*ISOLATION_LEVELS),
         "Serializable",
-        "The isolation level of concurrent transactions.",
+        "The isolation level of concurrent transactions; only `Serializable` can be set.",
     )
 
     enable_row_level_concurrency: Final = _flag(
@@ -268,7 +268,9 @@ class TableProperties:
         "deltalog.fsync", "A commit waits until its local files are on disk.", default=True
     )
     max_deleted_rows_ratio: Final = _unset(
-        "deltalog.maxDeletedRowsRatio", parse_ratio, "Rewrite files with more deleted rows."
+        "deltalog.maxDeletedRowsRatio",
+        parse_ratio,
+        "A delete or update rewrites files with a larger share of deleted rows; if not set, 0.5.",
     )
 
     # --- Retention periods, and clean-up of the log
@@ -279,7 +281,9 @@ class TableProperties:
         "Retention of removed files; vacuum deletes files that were removed earlier.",
     )
     checkpoint_retention_ms: Final = _duration(
-        "delta.checkpointRetentionDuration", 2, "Retention of old checkpoints."
+        "delta.checkpointRetentionDuration",
+        2,
+        "Retention of old checkpoints; without effect: that of the log applies.",
     )
     set_transaction_retention_ms: Final = _unset(
         "delta.setTransactionRetentionDuration",
@@ -287,7 +291,9 @@ class TableProperties:
         "Retention of application transactions; if unset, they never expire.",
     )
     sample_retention_ms: Final = _duration(
-        "delta.sampleRetentionDuration", 7, "Retention of sample files (Databricks)."
+        "delta.sampleRetentionDuration",
+        7,
+        "Retention of sample files (Databricks); without effect in deltalog.",
     )
     truncate_history_retention_ms: Final = _duration(
         "delta.dropFeatureTruncateHistory.retentionDuration",
@@ -299,7 +305,7 @@ class TableProperties:
     )
     enable_full_retention_rollback: Final = _flag(
         "delta.enableFullRetentionRollback",
-        "Every version within the retention period remains readable.",
+        "Every version within the retention period remains readable; always so in deltalog.",
         default=True,
     )
     require_checkpoint_protection_before_version: Final = Property(
@@ -318,7 +324,7 @@ class TableProperties:
         "delta.checkpointPolicy",
         parse_one_of("classic", "v2"),
         "classic",
-        "The kind of checkpoints to write.",
+        "The kind of checkpoints to write: `classic` or `v2`.",
     )
     checkpoint_write_stats_as_json: Final = _flag(
         "delta.checkpoint.writeStatsAsJson", "Checkpoints store statistics as JSON.", default=True
@@ -414,7 +420,7 @@ class TableProperties:
         "delta.columnMapping.mode",
         parse_one_of("none", "id", "name"),
         "none",
-        "How columns are matched in data files.",
+        "How columns are matched in data files: `none`, `name` or `id`.",
     )
     column_mapping_max_column_id: Final = Property(
         "delta.columnMapping.maxColumnId",
@@ -449,7 +455,7 @@ class TableProperties:
         "delta.universalFormat.enabledFormats",
         parse_names,
         parse_names(""),
-        "Other table formats in which metadata is also written.",
+        "Other table formats in which metadata is also written: `iceberg`.",
     )
     enable_materialize_partition_columns: Final = _flag(
         "delta.enableMaterializePartitionColumnsFeature",
@@ -473,29 +479,40 @@ class TableProperties:
         "Number of characters in the name of a random directory.",
     )
     target_file_size_bytes: Final = _unset(
-        "delta.targetFileSize", parse_bytes, "Target size of data files."
+        "delta.targetFileSize",
+        parse_bytes,
+        "Target size of data files, such as `128mb`; if not set, 128 MiB.",
     )
     tune_file_sizes_for_rewrites: Final = _unset(
         "delta.tuneFileSizesForRewrites",
         parse_boolean,
-        "Write smaller files if rows are often changed.",
+        "Write smaller files if rows are often changed (Databricks); without effect in deltalog.",
     )
     auto_optimize: Final = _unset(
-        "delta.autoOptimize", parse_boolean, "Deprecated: optimise writes."
+        "delta.autoOptimize",
+        parse_boolean,
+        "Deprecated form of `delta.autoOptimize.optimizeWrite`.",
     )
     optimize_write: Final = _unset(
         "delta.autoOptimize.optimizeWrite",
         parse_boolean,
-        "Group rows into fewer files when writing.",
+        "Group rows into fewer files when writing; if not set, off.",
     )
     auto_compact: Final = _unset(
-        "delta.autoOptimize.autoCompact", parse_auto_compact, "Compact small files after commits."
+        "delta.autoOptimize.autoCompact",
+        parse_auto_compact,
+        "Compact small files after commits; if not set, off.",
     )
     parquet_compression_codec: Final = _unset(
-        "delta.parquet.compression.codec", parse_text, "Compression codec of data files."
+        "delta.parquet.compression.codec",
+        parse_text,
+        "Compression codec of data files: `snappy` (if not set), `zstd`, `gzip`, `brotli`, `lz4`, "
+        "`lz4_raw` or `uncompressed`.",
     )
     parquet_format_version: Final = _unset(
-        "delta.parquet.format.version", parse_text, "Version of the Parquet format."
+        "delta.parquet.format.version",
+        parse_text,
+        "Version of the Parquet format; without effect in deltalog, which writes 2.6.",
     )
     symlink_manifest_enabled: Final = _flag(
         "delta.compatibility.symlinkFormatManifest.enabled",

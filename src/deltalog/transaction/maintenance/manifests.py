@@ -1,7 +1,8 @@
 """Generate symlink manifests: lists of live files for engines that cannot read the log.
 
 A manifest is a plain text file with the location of one data file per line. Each partition has a
-manifest below `_symlink_format_manifest`. Commits do not update manifests; each call rewrites them.
+manifest below `_symlink_format_manifest`. Each call rewrites all of them; with the property
+`delta.compatibility.symlinkFormatManifest.enabled`, each commit does so.
 """
 
 from __future__ import annotations
