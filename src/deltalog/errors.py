@@ -316,7 +316,7 @@ class UnsupportedTypeError(DeltaProtocolError):
 
 
 class VersionNotFoundError(DeltaProtocolError):
-    """The log does not contain the requested version, or not any more."""
+    """The log does not contain the requested version: it was never created, or was cleaned up."""
 
     code = "version-not-found"
 
@@ -585,7 +585,7 @@ class ObjectNotFoundError(StorageError):
 
 
 class AccessDeniedError(StorageError):
-    """The store rejected the credentials, or there are none."""
+    """The store rejected the credentials, or none were found."""
 
     code = "access-denied"
 
