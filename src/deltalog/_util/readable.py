@@ -37,6 +37,22 @@ def readable_time(value: datetime) -> str:
     return f"{at.isoformat(' ', 'seconds')}{fraction}Z"
 
 
+def epoch_hint(number: float) -> str:
+    """Return a hint about a version that looks like a time since 1970; otherwise an empty string.
+
+    `history()` and other APIs return times as numbers, which people then pass as versions.
+    """
+    if 10**11 <= number < 10**14:
+        unit, seconds = "milliseconds", number / 1000
+    elif 10**9 <= number < 10**10:
+        unit, seconds = "seconds", float(number)
+    else:
+        return ""
+    moment = datetime.fromtimestamp(seconds, UTC)
+    text = moment.isoformat(timespec="milliseconds").removesuffix("+00:00").removesuffix(".000")
+    return f"; for the time that is {number} {unit} since 1970, pass '{text}Z'"
+
+
 def counted(number: float, noun: str, plural: str = "") -> str:
     """Return a number and its noun, such as `1 file`, `2,000 files` and `0.5 hours`.
 

@@ -14,6 +14,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Final
 
 from deltalog import errors
+from deltalog._util.readable import epoch_hint
 from deltalog.log.names import BEGINNINGS, MAX_VERSION, LogFile, LogFileKind, parse_log_name
 
 if TYPE_CHECKING:
@@ -254,6 +255,7 @@ def build_segment(
     if version > latest:
         raise errors.VersionNotFoundError(
             f"cannot read version {version} of {listing.table}: the latest version is {latest}"
+            f"{epoch_hint(version)}"
         )
     unreadable = unreadable or {}
     checkpoint = _checkpoint_for(listing, version, unreadable)

@@ -22,6 +22,7 @@ from deltalog import expressions
 from deltalog._util.argument_types import shortened, show_by
 from deltalog._util.clock import Moment
 from deltalog._util.escaping import name_key
+from deltalog._util.readable import epoch_hint
 from deltalog._util.similar_names import frame_method, similar_to
 from deltalog.errors import InvalidInputError
 from deltalog.expressions.sql_session import SqlSession, TextRules
@@ -244,8 +245,8 @@ def as_timestamp_ms(moment: object) -> int:
     if isinstance(moment, str):
         if (digits := moment.strip().lower().removeprefix("v")).isdecimal():
             raise InvalidInputError(
-                f"{moment!r} is not a timestamp: expected ISO 8601, such as 2024-01-31; a version "
-                f"is a number, {int(digits)}"
+                f"{moment!r} is not a timestamp: expected ISO 8601, such as 2024-01-31"
+                + (epoch_hint(int(digits)) or f"; a version is a number, {int(digits)}")
             )
         word = moment.lower()
         try:
@@ -261,9 +262,10 @@ def as_timestamp_ms(moment: object) -> int:
                 f"2024-01-31T12:00:00Z or 2024-01-31{hint}"
             ) from None
     if not isinstance(moment, datetime) or is_missing(moment):
+        hint = epoch_hint(moment) if isinstance(moment, float) else ""
         raise InvalidInputError(
             f"{moment!r} is not a version: expected a number, an ISO 8601 string, a "
-            "datetime or a date"
+            f"datetime or a date{hint}"
         )
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)

@@ -19,6 +19,7 @@ from deltalog._util.cards import card, plain
 from deltalog._util.escaping import name_key
 from deltalog._util.kernels import compute
 from deltalog._util.paths import canonical_path, decode_path
+from deltalog._util.readable import epoch_hint
 from deltalog._util.similar_names import suggests_arguments
 from deltalog.data.scan.plan import check_rows_readable, descriptor_of, make_task, some_rows
 from deltalog.data.scan.reader import ScanTask, read_tasks
@@ -339,7 +340,7 @@ def _check_range(
         raise VersionNotFoundError(
             f"cannot read changes {asked}: its versions are "
             f"{min(times, default=0)} to {latest.version}; allow_out_of_range=True reads the "
-            "versions that exist"
+            f"versions that exist{epoch_hint(first).replace(' pass ', ' pass starting_timestamp=')}"
         )
     if last < first:
         raise InvalidInputError(f"cannot read changes {asked}: the range ends before it starts")

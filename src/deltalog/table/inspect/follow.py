@@ -22,7 +22,7 @@ from deltalog._util.call_errors import WrongCallError
 from deltalog._util.clock import Clock, Moment, SystemClock
 from deltalog._util.json import dumps, loads
 from deltalog._util.kernels import compute
-from deltalog._util.readable import FILE, counted
+from deltalog._util.readable import FILE, counted, epoch_hint
 from deltalog._util.similar_names import SimilarNames, suggests_arguments
 from deltalog._util.small_arrays import small_scalar
 from deltalog.data.scan.changes import open_changes
@@ -456,7 +456,7 @@ def start_of(snapshot: Snapshot, start: Offset | int | Moment | Literal["latest"
     if not 0 <= start <= snapshot.version + 1:
         raise VersionNotFoundError(
             f"cannot follow {snapshot.store.root} from version {start}: the latest version is "
-            f"{snapshot.version}"
+            f"{snapshot.version}{epoch_hint(start)}"
         )
     return replace(offset, version=start)
 
