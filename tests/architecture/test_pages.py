@@ -153,6 +153,7 @@ def test_each_term_of_the_search_leads_to_one_page() -> None:
     terms = [term for page in SEARCH_TERMS.values() for term in page]
     assert len(terms) == len(set(terms))
     assert {"partition", "s3 credentials", "schema_mode", "delete duplicates"} <= set(terms)
+    assert {"delete old files", "concurrent writes", "read version", "time zone"} <= set(terms)
     for page in SEARCH_TERMS:
         text = (DOCS / f"{page}.md").read_text("utf-8")
         assert with_terms(page, text).count("! single: ") == len(SEARCH_TERMS[page]), page
