@@ -48,6 +48,10 @@ def test_properties_with_brackets(table: DeltaTable) -> None:
     ("name", "hint"),
     [
         ("versions", r"use history\(\)$"),
+        ("log", r"use history\(\)$"),
+        ("cdf", r"use load_cdf\(starting_version\)$"),
+        ("enable_cdf", r"use alter\.set_table_properties\("),
+        ("delete_where", r"use delete\(predicate\)$"),
         ("explain", r"use scan\(predicate=…\)\.explain\(\)$"),
         ("partition_columns", r"use metadata\(\)\.partition_columns$"),
         ("name", r"use metadata\(\)\.name$"),
