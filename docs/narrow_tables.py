@@ -13,12 +13,16 @@ from docutils import nodes
 
 _PROSE = 18
 """The average number of characters in a cell from which a column is prose."""
+_SHORT = 10
+"""The number of characters of a first cell up to which its column is no wider than its words."""
 
 
 def label_cells(doctree: nodes.document) -> None:
     """Give each cell of a table of prose the name of its column."""
     for table in doctree.findall(nodes.table):
         names, rows = _cells(table)
+        if all(len(row) == 2 and len(row[0].astext()) <= _SHORT for row in rows):
+            table["classes"].append("short-names")
         if not is_prose(names, [[cell.astext() for cell in row] for row in rows]):
             continue
         table["classes"].append("stacks")
