@@ -1,4 +1,4 @@
-/* The terms of search_terms.py come first. Guides come before the reference, and the reference before decisions and the changelog. */
+/* The terms of search_terms.py come first; those of questions lead to the answer. Guides come before the reference, and the reference before decisions and the changelog. */
 "use strict";
 
 const RANKS = [
@@ -14,7 +14,7 @@ var Scorer = {
   score: (item) => {
     const [page, title, , , score, , kind] = item;
     if (kind === "index") {
-      item[2] = ""; // the page itself, which is then listed only once
+      if (page !== "faq") item[2] = ""; // the page itself, which is then listed only once
       return score + 20;
     }
     const rank = RANKS.reduce((sum, [pages, more]) => sum + (pages.test(page) ? more : 0), 0);

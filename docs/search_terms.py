@@ -75,6 +75,22 @@ SEARCH_TERMS: Final[dict[str, tuple[str, ...]]] = {
     "tuning": ("performance", "slow", "speed", "memory"),
 }
 """Page → terms in lower case."""
+QUESTIONS: Final[dict[str, tuple[str, ...]]] = {
+    "How do I use it in Airflow, Dagster or Lambda?": ("airflow", "dagster", "prefect"),
+    "How do I use it in Docker or Kubernetes?": ("docker", "kubernetes", "container"),
+    "Is there a dbt adapter?": ("dbt",),
+    "Can Trino, Athena, BigQuery or Snowflake read what I write?": (
+        *("trino", "presto", "athena", "bigquery", "snowflake"),
+    ),
+    "How do I count rows, or get the size of a table?": (
+        *("table size", "count rows", "row count", "number of rows"),
+    ),
+    "How do I load CSV, JSON or Parquet files?": ("csv", "json", "load parquet"),
+    "How do I delete a table?": ("drop table", "delete table"),
+    "Which environment variables does it read?": ("environment variables",),
+    "How do I enable logging?": ("logging", "log level"),
+}
+"""Question of the FAQ → terms, whose first result is the answer itself."""
 _TITLE: Final = re.compile(r"^# .+\n", re.MULTILINE)
 
 
@@ -85,9 +101,17 @@ def with_terms(page: str, text: str) -> str:
         page: its name, relative to the documentation and without `.md`.
         text: of the page.
     """
+    if page == "faq":
+        for question, terms in QUESTIONS.items():
+            heading = f"\n### {question}\n"
+            text = text.replace(heading, f"\n{_entries(terms)}{heading}", 1)
     terms = SEARCH_TERMS.get(page, ())
     if not terms:
         return text
+    return _TITLE.sub(lambda title: f"{title[0]}\n{_entries(terms)}", text, count=1)
+
+
+def _entries(terms: tuple[str, ...]) -> str:
+    """An index directive with the terms."""
     entries = "".join(f"   ! single: {term}\n" for term in terms)
-    index = f"```{{eval-rst}}\n.. index::\n{entries}```\n"
-    return _TITLE.sub(lambda title: f"{title[0]}\n{index}", text, count=1)
+    return f"```{{eval-rst}}\n.. index::\n{entries}```\n"

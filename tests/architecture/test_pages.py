@@ -16,7 +16,7 @@ from docs.method_table import GROUPS, public_members
 from docs.outputs import find_blocks
 from docs.public_names import join_costs, public_module
 from docs.reference_index import with_contents
-from docs.search_terms import SEARCH_TERMS, with_terms
+from docs.search_terms import QUESTIONS, SEARCH_TERMS, with_terms
 
 import deltalog.errors
 from deltalog._util.store_kinds import split_option
@@ -151,12 +151,15 @@ def test_what_people_search_for_is_in_a_title(term: str) -> None:
 
 def test_each_term_of_the_search_leads_to_one_page() -> None:
     terms = [term for page in SEARCH_TERMS.values() for term in page]
+    terms += [term for question in QUESTIONS.values() for term in question]
     assert len(terms) == len(set(terms))
     assert {"partition", "s3 credentials", "schema_mode", "delete duplicates"} <= set(terms)
     assert {"delete old files", "concurrent writes", "read version", "time zone"} <= set(terms)
     for page in SEARCH_TERMS:
         text = (DOCS / f"{page}.md").read_text("utf-8")
         assert with_terms(page, text).count("! single: ") == len(SEARCH_TERMS[page]), page
+    answers = with_terms("faq", (DOCS / "faq.md").read_text("utf-8"))
+    assert answers.count("! single: ") == sum(map(len, QUESTIONS.values()))
 
 
 def test_the_reference_shows_names_as_programs_write_them() -> None:
