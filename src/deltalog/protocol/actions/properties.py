@@ -283,7 +283,7 @@ class TableProperties:
     checkpoint_retention_ms: Final = _duration(
         "delta.checkpointRetentionDuration",
         2,
-        "Retention of old checkpoints; without effect: that of the log applies.",
+        "Retention of old checkpoints; without effect, because that of the log applies.",
     )
     set_transaction_retention_ms: Final = _unset(
         "delta.setTransactionRetentionDuration",
@@ -305,7 +305,7 @@ class TableProperties:
     )
     enable_full_retention_rollback: Final = _flag(
         "delta.enableFullRetentionRollback",
-        "Every version within the retention period remains readable; always so in deltalog.",
+        "Every version within the retention period remains readable; in deltalog, this is always so.",
         default=True,
     )
     require_checkpoint_protection_before_version: Final = Property(
