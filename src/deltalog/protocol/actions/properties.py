@@ -305,7 +305,7 @@ class TableProperties:
     )
     enable_full_retention_rollback: Final = _flag(
         "delta.enableFullRetentionRollback",
-        "Every version within the retention period remains readable; in deltalog, this is always so.",
+        "Every version within the retention period remains readable; deltalog ensures it anyway.",
         default=True,
     )
     require_checkpoint_protection_before_version: Final = Property(
