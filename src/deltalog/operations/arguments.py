@@ -198,15 +198,9 @@ _MEANT: Final = {
         ("current_snapshot", "snapshots", "snapshot_by_id", "snapshot_as_of_timestamp"),
         "history(), snapshot or load_as_version(version)",
     ),
-    **dict.fromkeys(
-        ("cdf", "cdc", "changes", "change_feed", "table_changes", "read_changes", "read_cdf"),
-        "load_cdf(starting_version)",
-    ),
-    **dict.fromkeys(
-        ("enable_cdf", "enable_change_data_feed", "enable_deletion_vectors", "set_property"),
-        "alter.set_table_properties({key: value})",
-    ),
-    **dict.fromkeys(("delete_where", "delete_rows", "remove_rows"), "delete(predicate)"),
+    **dict.fromkeys(("cdf", "cdc", "changes", "read_cdf"), "load_cdf(starting_version)"),
+    **dict.fromkeys(("enable_cdf", "set_property"), "alter.set_table_properties({key: value})"),
+    **dict.fromkeys(("delete_where", "delete_rows"), "delete(predicate)"),
     **dict.fromkeys(("log", "audit_log"), "history()"),
     "refs": "branches()",
     "specs": "metadata().partition_columns",
