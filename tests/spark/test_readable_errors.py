@@ -9,11 +9,15 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812  # its usual name
 
+import deltalog.spark
 from deltalog import write_deltalake
+from deltalog.errors import DataFileMissingError, DataFileUnreadableError
 from deltalog.spark import DeltaTable
 from deltalog.spark.engine.readable import readable
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import SparkSession
 
 PLAN = "'Filter ('nme = 1)\n+- Project [id#1L, __deltalog_path#2]\n   +- Relation [id#1L] parquet\n"
@@ -61,3 +65,33 @@ def test_suggestions_have_no_columns_of_deltalog(spark: SparkSession, tmp_path: 
         assert f"cannot run {operation} on {place}: " in text
         assert "`name`" in text
         assert "__deltalog" not in text.partition("JVM stacktrace")[0]
+
+
+def _damage(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:40])
+
+
+@pytest.mark.parametrize("damage", [_damage, Path.unlink])
+def test_a_file_that_cannot_be_read_is_named_with_the_remedy(
+    spark: SparkSession, tmp_path: Path, damage: Callable[[Path], None]
+) -> None:
+    place, copied = str(tmp_path / "t"), str(tmp_path / "copied")
+    for first in (0, 5):
+        write_deltalake(place, {"id": [first, first + 1]}, mode="append")
+    table: Any = DeltaTable.forPath(spark, place)
+    rows: Any = deltalog.spark.read(spark, place)
+    path = next((tmp_path / "t").glob("*.parquet"))
+    damage(path)
+    actions: dict[str, Callable[[], object]] = {
+        "OPTIMIZE": lambda: table.optimize().executeCompaction(),
+        "DELETE": lambda: table.delete("id + 1 < 100 AND id % 5 = 0"),
+        "MERGE": lambda: table.merge(rows, "target.id = 3").whenMatchedDelete().execute(),
+        "write": lambda: deltalog.spark.write(rows, copied),
+    }
+    kind = DataFileUnreadableError if path.exists() else DataFileMissingError
+    for what, action in actions.items():
+        with pytest.raises(kind) as caught:
+            action()
+        text = str(caught.value)
+        assert path.name in text, (what, text)
+        assert kind.ADVICE in text, (what, text)

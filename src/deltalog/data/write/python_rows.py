@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import asdict, is_dataclass
 from datetime import date, datetime
+from decimal import Decimal
+from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
@@ -182,27 +184,63 @@ def _array(name: object, items: Any) -> Any:
         found: Any = pa.array(items)
         return pa.array(list(map(with_uuids_as_text, items))) if has_uuids(found.type) else found
     except (pa.ArrowException, TypeError, OverflowError, ValueError) as error:
+        _check_decimals(name, items)
         try:
             # As from pandas: NaN, NaT and NA among other values are missing values.
-            return pa.array(list(map(with_uuids_as_text, items)), from_pandas=True)
+            return pa.array(
+                [_without_day(with_uuids_as_text(one)) for one in items], from_pandas=True
+            )
         except (pa.ArrowException, TypeError, OverflowError, ValueError):
             pass
         raise InvalidInputError(
             f"cannot write the values of {name!r}: "
             + (
-                f"{_too_large(items)} is too large for a long, which has 64 bits; only a decimal "
-                "column can store it, for which the values are of decimal.Decimal"
+                too_large(items)
                 if isinstance(error, OverflowError)
-                else f"they have no common Arrow type: {_mixed(items) or error}; convert them to "
-                "one type, such as str"
+                else f"they have no common Arrow type: {_mixed(items) or error}; "
+                f"{_advice_on(items, error)}"
             )
         ) from error
 
 
-def _too_large(items: Any) -> str:
-    """Return the first whole number that needs more than 64 bits."""
+def _check_decimals(name: object, items: Iterable[Any]) -> None:
+    """Raise for a decimal that is not a number, which Arrow would take as a missing value."""
+    for one in items:
+        if isinstance(one, Mapping):
+            _check_decimals(name, one.values())
+        elif isinstance(one, list | tuple):
+            _check_decimals(name, one)
+        elif isinstance(one, Decimal) and not one.is_finite():
+            raise InvalidInputError(
+                f"cannot write the values of {name!r}: {one!r} is not a finite number, and a "
+                "decimal column has no such value; use None, or float for a double column"
+            )
+
+
+def _without_day(value: Any) -> Any:
+    """Return NumPy's `datetime64` of a day as a date, which Arrow expects, and others unchanged."""
+    if type(value).__name__ != "datetime64":
+        return value
+    moment = value.item()
+    return moment if moment is None or type(moment) is date else value
+
+
+def _advice_on(items: Iterable[Any], error: Exception) -> str:
+    if isinstance(error, UnicodeError):
+        return "a string column stores valid Unicode, without lone surrogates"
+    if any(isinstance(one, Enum) for one in items):
+        return "write the values of an enum, as in color.value, or its names"
+    return "convert them to one type, such as str"
+
+
+def too_large(items: Any) -> str:
+    """Return an error about the first whole number that needs more than 64 bits."""
     numbers = (one for one in items if isinstance(one, int))
-    return next((str(one) for one in numbers if not -(2**63) <= one < 2**63), "a number")
+    large = next((str(one) for one in numbers if not -(2**63) <= one < 2**63), "a number")
+    return (
+        f"{large} is too large for a long, which has 64 bits; only a decimal column can store it, "
+        "for which the values are of decimal.Decimal"
+    )
 
 
 def _mixed(items: Any) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import Enum
 from inspect import GEN_CLOSED, getgeneratorstate
 from pathlib import PurePath
 from types import GeneratorType
@@ -30,6 +31,7 @@ from deltalog.data.write.python_rows import (
     has_uuids,
     table_of_columns,
     table_of_rows,
+    too_large,
     with_uuids_as_text,
 )
 from deltalog.errors import InvalidInputError, SchemaMismatchError
@@ -252,6 +254,8 @@ def _batch_of(data: Any) -> pa.RecordBatch:
 
 
 def _stream_of(data: Any) -> pa.RecordBatchReader:
+    if type(data).__name__ == "DuckDBPyRelation":
+        _check_duckdb_types(data)
     try:
         return pa.RecordBatchReader.from_stream(data)
     except pa.ArrowInvalid as error:
@@ -265,6 +269,23 @@ def _stream_of(data: Any) -> pa.RecordBatchReader:
             f"cannot write the data, {kind_of(data)}: {error}; keep the connection open "
             "until the rows are written"
         ) from error
+
+
+def _check_duckdb_types(relation: Any) -> None:
+    """Raise for a type of DuckDB whose bytes nothing but DuckDB can read, and Arrow calls binary.
+
+    Raises:
+        InvalidInputError: a column has such a type.
+    """
+    for name, kind in zip(relation.columns, relation.types, strict=True):
+        if str(kind).rstrip("[]") in _DUCKDB_BYTES:
+            raise InvalidInputError(
+                f"cannot write the column {name!r}, a {kind} of DuckDB: only DuckDB can read its "
+                f"bytes; cast it first, as in CAST({name} AS VARCHAR)"
+            )
+
+
+_DUCKDB_BYTES: Final = frozenset({"BIT", "BIGNUM", "VARINT"})
 
 
 def _is_pandas(data: object) -> TypeGuard[Any]:
@@ -288,7 +309,8 @@ def _is_column(frame: Any) -> bool:
 
 
 def _read_items(items: Iterable[Any]) -> pa.RecordBatchReader:
-    if hasattr(items, "ndim") or type(items).__name__.endswith("GroupBy"):
+    is_row = hasattr(type(items), "model_fields") or isinstance(items, pa.Schema)
+    if is_row or hasattr(items, "ndim") or type(items).__name__.endswith("GroupBy"):
         raise _unknown(items)  # an error about its items would not name it
     _check_not_ended(items)
     iterator = iter(items)
@@ -320,7 +342,7 @@ def _batches(items: Iterable[Any]) -> Iterator[pa.RecordBatch]:
         ):
             yield from open_batches(item)
         elif hasattr(item, "__arrow_c_array__"):
-            yield pa.record_batch(item)
+            yield _batch_of(item)
         else:
             raise _unknown(item, "an item of the data")
 
@@ -349,6 +371,8 @@ def _table_of_pandas(frame: Any) -> pa.Table:
     try:
         is_kept = _has_keys(frame.index) and not _is_column(frame)
         table = pa.Table.from_pandas(frame, preserve_index=is_kept)
+    except OverflowError as error:
+        raise InvalidInputError(f"cannot write the DataFrame: {_too_large_in(frame)}") from error
     except (pa.ArrowException, TypeError, ValueError) as error:
         problem = "; ".join(str(one).rstrip(".") for one in error.args)
         advice = "cast the column to one type, as with .astype(str)"
@@ -356,6 +380,8 @@ def _table_of_pandas(frame: Any) -> pa.Table:
             advice = "make the column dense, as with .sparse.to_dense()"
         elif "complex" in problem:
             advice = "Delta tables have no complex numbers; write .real and .imag as two columns"
+        elif any(isinstance(one, Enum) for name in names for one in _objects(frame, name)):
+            advice = "write the values of an enum, as in .map(lambda one: one.value)"
         raise InvalidInputError(f"cannot write the DataFrame: {problem}; {advice}") from error
     for place, (name, dtype) in enumerate(zip(names, frame.dtypes, strict=True)):
         if str(dtype) == "object":
@@ -365,6 +391,22 @@ def _table_of_pandas(frame: Any) -> pa.Table:
                 strings = pa.array(values, from_pandas=True)
                 table = table.set_column(place, name, strings)
     return table
+
+
+def _objects(frame: Any, name: str) -> Iterator[Any]:
+    """Yield the Python objects of a column of a pandas frame; none if it has another dtype."""
+    column = frame.iloc[:, list(map(str, frame.columns)).index(name)]
+    if str(column.dtype) == "object":
+        yield from column
+
+
+def _too_large_in(frame: Any) -> str:
+    """Return an error about the first whole number of a frame that needs more than 64 bits."""
+    for name in map(str, frame.columns):
+        numbers = [one for one in _objects(frame, name) if isinstance(one, int)]
+        if any(not -(2**63) <= one < 2**63 for one in numbers):
+            return f"column {name!r}: {too_large(numbers)}"
+    return too_large(())
 
 
 def _shown(schema: pa.Schema) -> str:
@@ -398,10 +440,39 @@ def advice_for(data: Any) -> str:
         return "; deltalog.DeltaTable(table.table_uri) opens a table of deltalake"
     if name.endswith("GroupBy"):
         return "; aggregate the groups first, as with .agg(…)"
+    if name == "DuckDBPyConnection":
+        return "; pass the relation that connection.sql(query) returns"
+    if isinstance(data, pa.Schema):
+        return "; DeltaTable.create(location, schema) creates an empty table"
+    if advice := _advice_for_row(data):
+        return advice
     for method in ("compute", "toPandas", "to_frame", "to_pandas"):
         if callable(getattr(data, method, None)):
             return f"; pass its rows in memory, as returned by {method}()"
     return "; make a data frame of it, which names the columns" if hasattr(data, "ndim") else ""
+
+
+def _advice_for_row(data: Any) -> str:
+    """Return how to make a dict of an object that looks like one row or value; maybe empty."""
+    if as_mapping(data) is not None:
+        return "; it is one row: pass a list, [row]"
+    for attribute, call in _AS_DICT.items():
+        if hasattr(data, attribute):
+            return f"; convert the rows to dicts, as in [{call} for row in rows]"
+    if isinstance(data, tuple | list):
+        return "; name the values, as in [dict(zip(names, row)) for row in rows]"
+    if isinstance(data, bool | int | float):
+        return "; name the column, as in {'id': values}"
+    return ""
+
+
+_AS_DICT: Final = {
+    "_asdict": "row._asdict()",
+    "__attrs_attrs__": "attrs.asdict(row)",
+    "__struct_fields__": "msgspec.structs.asdict(row)",
+    "keys": "dict(row)",
+}
+"""An attribute of rows of other libraries → the call that makes a dict of a row."""
 
 
 # --- The types of data that writes accept, for type checkers

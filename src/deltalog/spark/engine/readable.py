@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from pyspark.errors import PySparkException
 
+from deltalog.spark.session.failures import naming_files
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -39,7 +41,8 @@ def readable_errors(attempt: str) -> Iterator[None]:
         attempt: the operation and the table, such as `run UPDATE on /data/t`.
     """
     try:
-        yield
+        with naming_files(attempt):
+            yield
     except PySparkException as error:
         for name in _MESSAGE_ATTRIBUTES:
             text = getattr(error, name, None)

@@ -29,6 +29,7 @@ from deltalog.schema import PrimitiveType, StructType, UnknownType, VariantType,
 from deltalog.schema.collations import has_collations
 from deltalog.schema.columns import walk_types
 from deltalog.schema.types import TIMESTAMP, VOID
+from deltalog.spark.session.failures import naming_files
 from deltalog.spark.session.spark_tables import spark_path
 from deltalog.spark.session.tasks import decode_all, described, run_tasks, task_number
 from deltalog.spark.session.types import quoted, schema_of, to_spark_schema
@@ -221,7 +222,11 @@ def write_natively(frame: DataFrame, sources: Sequence[int], spec: WriteSpec) ->
     spark, store, directory = frame.sparkSession, spec.store, staging_directory()
     native_home(store).check([f"{directory}/{_MARK}"])
     try:
-        with described(spark, f"writing to {store.root}"), _timestamps_of_tables(spark, spec):
+        with (
+            described(spark, f"writing to {store.root}"),
+            _timestamps_of_tables(spark, spec),
+            naming_files(f"write to {store.root}"),
+        ):
             writer = frame.select(*columns).write.options(**options)
             writer.parquet(spark_path(join(store.root, directory)))
         written = describe_staged(spec, _published(store, directory))

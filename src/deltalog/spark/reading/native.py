@@ -408,7 +408,7 @@ def parquet_frame(
         _check_permissions(paths)
         raise DataFileMissingError(
             f"cannot read table {spec.table!r}: Spark cannot find a data file: {error}; "
-            "restore the file, or read a version that does not need it"
+            f"{DataFileMissingError.ADVICE}"
         ) from error
     return frame
 

@@ -8,6 +8,7 @@ Protocol: none
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import date
@@ -19,10 +20,20 @@ from pyspark.errors import AnalysisException, UnsupportedOperationException
 from pyspark.sql import Column, DataFrame
 
 from deltalog._util.argument_types import kind_of
-from deltalog.errors import DeltaError, InvalidInputError, TableExistsError, TableNotFoundError
+from deltalog.errors import (
+    DataFileMissingError,
+    DataFileUnreadableError,
+    DeltaError,
+    InvalidInputError,
+    TableExistsError,
+    TableNotFoundError,
+)
 from deltalog.expressions import Expression
 
 _CONDITIONS: Final = (str, Column, Expression)
+_UNREAD_FILE: Final = re.compile(
+    r"\[FAILED_READ_FILE\.(\w+)\] Encountered error while reading file (\S+?)\.?\s"
+)
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _NEEDED: Final[dict[tuple[type, ...], str]] = {
     (str,): "a string",
@@ -113,6 +124,35 @@ def as_analysis_errors() -> Iterator[None]:
         raise
     except DeltaError as error:
         raise _analysis_error(type(error), error.args, vars(error)) from error
+
+
+@contextmanager
+def naming_files(attempt: str = "read the rows") -> Iterator[None]:
+    """Raise an error that states the remedy if Spark's own reader cannot read a file.
+
+    The block is an operation of deltalog. The file may belong to any frame of the user, which
+    Spark's error does not say.
+
+    Args:
+        attempt: the operation and the table, such as `run UPDATE on /data/t`.
+
+    Raises:
+        DataFileMissingError: the file does not exist.
+        DataFileUnreadableError: the file is damaged. Spark's error is the cause of both.
+    """
+    try:
+        yield
+    except Exception as error:
+        found = None if isinstance(error, DeltaError) else _UNREAD_FILE.search(str(error))
+        if found is None:
+            raise
+        is_missing = found[1] == "FILE_NOT_EXIST"
+        kind = DataFileMissingError if is_missing else DataFileUnreadableError
+        state = "there is no such file" if is_missing else "Spark cannot read the file"
+        raise kind(
+            f"cannot {attempt}: cannot read {found[2]!r}: {state}; if it belongs to a Delta "
+            f"table: {kind.ADVICE}"
+        ) from error
 
 
 def _analysis_error(

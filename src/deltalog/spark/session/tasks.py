@@ -19,7 +19,15 @@ from pyspark.cloudpickle import Pickler
 from pyspark.errors import PySparkException
 
 from deltalog._util.clock import Stopwatch, SystemClock
-from deltalog.errors import ConstraintViolationError, InvalidInputError, SchemaMismatchError
+from deltalog.errors import (
+    ConstraintViolationError,
+    DataFileMissingError,
+    DataFileUnreadableError,
+    DeletionVectorError,
+    InvalidInputError,
+    SchemaMismatchError,
+)
+from deltalog.spark.session.failures import naming_files
 from deltalog.spark.session.workers import check_workers, mapped, naming_workers
 from deltalog.storage.options import pickled_for_tasks
 
@@ -35,7 +43,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 R = TypeVar("R")
 
-_IN_THE_DATA: Final = (ConstraintViolationError, InvalidInputError, SchemaMismatchError)
+_IN_THE_DATA: Final = (
+    *(ConstraintViolationError, InvalidInputError, SchemaMismatchError),
+    *(DataFileMissingError, DataFileUnreadableError, DeletionVectorError),
+)
 _MESSAGE: Final = "message"
 _DESCRIPTION: Final = "spark.job.description"
 
@@ -120,6 +131,7 @@ def run_tasks(
     Raises:
         WorkerMismatchError: the workers do not have the driver's version of deltalog. Usually found
             before the job starts.
+        DeltaError: Spark cannot read a data file; see `naming_files`.
     """
     spark = frame.sparkSession
     check_workers(spark)
@@ -128,7 +140,12 @@ def run_tasks(
         message: Any = pa.array([report(lambda: work(batches))], pa.binary())
         yield pa.RecordBatch.from_arrays([message], names=[_MESSAGE])
 
-    with described(spark, what), naming_workers(), discarding_files(spark, discard):
+    with (
+        described(spark, what),
+        naming_workers(),
+        naming_files(),
+        discarding_files(spark, discard),
+    ):
         rows = mapped(frame, reported, f"{_MESSAGE} binary").collect()
     return [bytes(row[_MESSAGE]) for row in rows]
 

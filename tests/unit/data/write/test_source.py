@@ -3,7 +3,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from datetime import date
+from decimal import Decimal
+from enum import Enum
+from typing import Any, NamedTuple
 
 import duckdb
 import numpy as np
@@ -214,3 +217,45 @@ def test_a_generator_that_has_ended_is_not_one_without_rows(num_rows: int) -> No
     assert open_batches(generator).read_all().num_rows == num_rows
     with pytest.raises(InvalidInputError, match="the generator rows: it has ended"):
         open_batches(generator)
+
+
+class Color(Enum):
+    RED = 1
+
+
+class Pair(NamedTuple):
+    id: int
+    name: str
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ([Pair(1, "a")], "[row._asdict() for row in rows]"),
+        ([(1, "a")], "[dict(zip(names, row)) for row in rows]"),
+        ([1, 2], "name the column, as in {'id': values}"),
+        ([pa.array([1])], "it is one column, not a table"),
+        (Point(1, "a"), "it is one row: pass a list, [row]"),
+        (Model(x=1), "it is one row: pass a list, [row]"),
+        (pa.schema([("a", pa.int64())]), "DeltaTable.create(location, schema)"),
+        (duckdb.connect(), "pass the relation that connection.sql(query) returns"),
+        (pd.DataFrame({"a": [2**70]}), f"column 'a': {2**70} is too large for a long"),
+        (pd.DataFrame({"a": [Color.RED]}), "write the values of an enum"),
+        ([{"a": Color.RED}], "write the values of an enum"),
+        ([{"a": "\ud800"}], "without lone surrogates"),
+        ([{"a": Decimal("NaN")}], "Decimal('NaN') is not a finite number"),
+        ([{"a": {"x": [Decimal("Infinity")]}}], "Decimal('Infinity') is not a finite number"),
+        (duckdb.sql("SELECT '101'::BIT AS b"), "cast it first, as in CAST(b AS VARCHAR)"),
+        (duckdb.sql("SELECT 1::BIGNUM AS b"), "the column 'b', a BIGNUM of DuckDB"),
+    ],
+)
+def test_an_error_names_how_to_convert_the_data(data: Any, message: str) -> None:
+    with pytest.raises(InvalidInputError) as caught:
+        open_batches(data).read_all()
+    assert message in str(caught.value)
+
+
+def test_days_of_numpy_are_dates() -> None:
+    days = [np.datetime64("2024-02-29"), np.datetime64("NaT"), None]
+    found = open_batches({"a": days}).read_all()
+    assert found.to_pydict() == {"a": [date(2024, 2, 29), None, None]}
