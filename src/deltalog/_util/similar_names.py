@@ -22,6 +22,7 @@ from deltalog._util.call_errors import (
     is_of_call,
 )
 from deltalog._util.frame_names import FRAME_METHODS
+from deltalog._util.read_options import is_of_other_rows, read_option
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -509,7 +510,10 @@ def _unknown(
             hint = similar_argument(name, known)
             if other := _elsewhere(kind, function.__name__, name):
                 hint = f": use {other}"
-            hint = hint or _hint_of(function.__name__, name, options[name])
+            of_reader = read_option(kind.__name__, function.__name__, name)
+            if is_of_other_rows(kind.__name__):
+                hint = of_reader or hint
+            hint = hint or _hint_of(function.__name__, name, options[name]) or of_reader
             hint = hint or known_arguments(known)
             return f"got an unexpected keyword argument {name!r}{hint}"
     return None

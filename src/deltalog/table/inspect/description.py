@@ -18,7 +18,7 @@ from deltalog._util.escaping import printable
 from deltalog._util.json import dumps
 from deltalog._util.kernels import compute, exact_sum
 from deltalog._util.readable import changes_of_commit, counted, readable_parameters
-from deltalog._util.similar_names import SimilarNames
+from deltalog._util.similar_names import SimilarNames, suggests_arguments
 from deltalog.data.scan.plan import check_rows_readable
 from deltalog.data.scan.rows import Rows, require_library
 from deltalog.protocol.partition_values import extract, parse_column
@@ -79,6 +79,7 @@ class ColumnDescription:
     missing: tuple[str, ...]
 
 
+@suggests_arguments
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TableDescription(Rows):
     """The exact statistics of all columns in one version of a table.
@@ -336,6 +337,7 @@ _OF_HISTORIES: Final = {
 """What users of other libraries look for → what to use instead."""
 
 
+@suggests_arguments
 class CommitHistory(SimilarNames, list[dict[str, Any]]):
     """A list of commits as dictionaries, newest first, with a notebook card and `to_pandas`."""
 

@@ -21,6 +21,7 @@ from deltalog._util.escaping import name_key, printable
 from deltalog._util.json import dumps
 from deltalog._util.kernels import compute, exact_sum
 from deltalog._util.paths import canonical_paths
+from deltalog._util.similar_names import suggests_arguments
 from deltalog.data.scan.plan import TASK_COLUMNS, check_rows_readable, descriptor_of, make_task
 from deltalog.data.scan.reader import ScanTask, read_tasks
 from deltalog.data.scan.rows import Rows
@@ -54,6 +55,7 @@ _MOST_COMPARED_BYTES: Final = 32 << 20
 """The card of a difference compares the rows of files up to this size in total."""
 
 
+@suggests_arguments
 @dataclass(frozen=True, eq=False)
 class TableDiff(Rows):
     """The difference between two versions; no data is read until rows are requested.
