@@ -32,7 +32,9 @@ _HEAD: Final = f"{_ONE_LINE};font-weight:normal;opacity:.65"
 _SUMMARY: Final = "display:list-item;cursor:pointer;white-space:nowrap"
 """The style of what unfolds; classic notebooks would hide its marker."""
 _RIGHT: Final = ";text-align:right;font-variant-numeric:tabular-nums"
-_NUMBER: Final = re.compile(r"-?(?:0|[1-9][\d,]*)(?:\.\d+)?(?:[eE][+-]?\d+)?(?: [A-Za-z]+)?")
+_NUMBER: Final = re.compile(
+    r"-?(?:0|[1-9][\d,]*)(?:\.\d+)?(?:[eE][+-]?\d+)?(?: [A-Za-z]+)?|nan|-?inf"
+)
 _MOST_CHARACTERS: Final = 200
 _TIME: Final = re.compile(r"[+-]?\d{4,}-\d\d-\d\d \d\d:\d\d:\d\d[.\d]*Z?")
 _MOMENTS: Final = frozenset({"created_ms", "expires_ms"})

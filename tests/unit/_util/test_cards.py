@@ -79,6 +79,12 @@ def test_columns_of_numbers_are_aligned_at_the_right() -> None:
     assert aligned == ["i", "s", "1", "1,200 bytes", "", "7 bytes"]
 
 
+def test_columns_of_floats_are_aligned_if_some_are_not_finite() -> None:
+    shown = grid([[1.5, "nan"], [float("nan"), "of"], [float("-inf"), "x"]], ["f", "s"])
+    aligned = re.findall(r'tabular-nums">([^<]*)<', shown)
+    assert aligned == ["f", "1.5", "nan", "-inf"]
+
+
 def test_a_wide_card_has_a_shade_at_its_edge() -> None:
     page = card("t", grid([("a", 1)]))
     assert "container-type:inline-size" in page
