@@ -13,8 +13,10 @@ from deltalog.integrations.ray import RayEngine, read, write
 __all__ = ["RayEngine", "read", "write"]
 
 _MEANT: Final = {
-    **dict.fromkeys(("read_delta", "read_deltalake"), "read(location)"),
-    **dict.fromkeys(("write_delta", "write_deltalake"), "write(dataset, location)"),
+    **dict.fromkeys(("read_delta", "read_deltalake", "to_ray", "from_delta"), "read(location)"),
+    **dict.fromkeys(
+        ("write_delta", "write_deltalake", "to_delta", "to_deltalake"), "write(dataset, location)"
+    ),
 }
 """Names of other libraries, and what to use instead."""
 

@@ -6,6 +6,7 @@ import datetime as dt
 import logging
 import math
 import pickle
+import re
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -389,6 +390,32 @@ def test_misuse_is_refused(path: str) -> None:
         deltalog_dask.read(path, partition_bytes=0)
     with pytest.raises(InvalidInputError, match="dtype_backend"):
         deltalog_dask.read(path, dtype_backend="numpy")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ("limit", "use head(n) of the data frame"),
+        ("npartitions", "use partition_bytes=…, or repartition(…)"),
+        ("path", "use source=…"),
+        ("column", "did you mean 'columns'?"),
+    ],
+)
+def test_options_of_other_readers_are_answered(path: str, option: str, message: str) -> None:
+    read: Any = deltalog_dask.read
+    with pytest.raises(TypeError, match=re.escape(message)) as caught:
+        read(path, **{option: 1})
+    assert f"deltalog.dask.read() got an unexpected keyword argument {option!r}" in str(
+        caught.value
+    )
+    with pytest.raises(TypeError, match=r"deltalog\.dask\.read\(\) missing 1 required"):
+        read()
+
+
+@pytest.mark.parametrize("name", ["write_deltalake", "write_delta"])
+def test_names_of_writers_are_answered_by_the_writer(name: str) -> None:
+    with pytest.raises(AttributeError, match=r"use write\(frame, location\)"):
+        getattr(deltalog_dask, name)
 
 
 def test_workers_get_credentials_and_nobody_else_does(

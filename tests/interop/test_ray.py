@@ -296,6 +296,8 @@ def test_options_of_nobody_are_refused(path: str) -> None:
     assert deltalog_ray.read(path, filters="1 = 0", override_num_blocks=1).count() == 0
     with pytest.raises(TypeError, match="argument 'where': did you mean 'predicate'"):
         deltalog_ray.read(path, where="1 = 0")
+    with pytest.raises(TypeError, match=r"use head\(n\) or limit\(n\) of the result"):
+        deltalog_ray.read(path, limit=1)
     with pytest.raises(TypeError, match="unexpected keyword argument 'nothing'"):
         deltalog_ray.read(path, nothing=1)
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 _Class = TypeVar("_Class", bound=type)
+_Function = TypeVar("_Function", bound="Callable[..., Any]")
 _SIMILAR: Final = 0.75
 """The minimum similarity of a name that is suggested; less would be a guess."""
 _MOST_NAMES: Final = 12
@@ -474,6 +475,39 @@ def _suggesting(owner: type, function: Callable[..., Any]) -> Callable[..., Any]
             raise WrongCallError(message) from None
 
     return called
+
+
+def suggests_options(called: str, meant: Mapping[str, str]) -> Callable[[_Function], _Function]:
+    """Decorate a function whose errors about arguments say what to use instead.
+
+    Args:
+        called: the name of the function for users, such as `deltalog.dask.read`.
+        meant: argument in other libraries → what to use instead.
+    """
+
+    def decorated(function: _Function) -> _Function:
+        known = signature(function).parameters
+
+        @wraps(function)
+        def call(*args: Any, **options: Any) -> Any:
+            __tracebackhide__ = True  # IPython does not show this frame
+            try:
+                return function(*args, **options)
+            except TypeError as error:
+                if not is_of_call(error):
+                    raise
+                problem = str(error).partition("() ")[2]
+                name = next((one for one in options if one not in known), None)
+                if name is not None:
+                    hint = (
+                        f": use {meant[name]}" if name in meant else similar_argument(name, known)
+                    )
+                    problem = f"got an unexpected keyword argument {name!r}{hint}"
+                raise WrongCallError(f"{called}() {problem}") from None
+
+        return call  # type: ignore[return-value]  # of the same signature
+
+    return decorated
 
 
 def check_passed_on(

@@ -32,11 +32,13 @@ except ImportError as _error:
     raise ImportError("deltalog.daft needs Daft: pip install 'deltalog[daft]'") from _error
 
 from deltalog._util.argument_types import kind_of
+from deltalog._util.similar_names import suggests_options
 from deltalog.data.scan.native import DAFT, FEW_ROWS, plan_native
 from deltalog.errors import InvalidInputError, UnsupportedTypeError
 from deltalog.expressions.daft import DaftConverter
 from deltalog.expressions.trees import conjunction
 from deltalog.integrations.tasks import (
+    READ_OPTIONS,
     DistributedRows,
     Sent,
     TaskGroup,
@@ -68,6 +70,7 @@ _TASK_BYTES: Final = 64 * 1024 * 1024
 _BATCH_ROWS: Final = 1024 * 1024
 
 
+@suggests_options("deltalog.daft.read", READ_OPTIONS)
 def read(
     source: Source,
     *,

@@ -16,11 +16,13 @@ from uuid import uuid4
 import pyarrow as pa
 
 from deltalog._util.argument_types import kind_of
+from deltalog._util.similar_names import suggests_options
 from deltalog.data.scan.rows import DtypeBackend, require_library, to_frame
 from deltalog.data.write.python_rows import check_moments
 from deltalog.errors import InvalidInputError
 from deltalog.integrations.tasks import (
     INLINE_BYTES,
+    READ_OPTIONS,
     DistributedEngine,
     DistributedRows,
     Sent,
@@ -58,6 +60,20 @@ _MOST_LOST: Final = 3
 """The number of times that the input of all tasks is sent again after workers were lost."""
 
 
+_OPTIONS: Final = {
+    **READ_OPTIONS,
+    **dict.fromkeys(
+        ("limit", "n", "n_rows", "nrows", "num_rows", "head"), "head(n) of the data frame"
+    ),
+    **dict.fromkeys(
+        ("npartitions", "chunksize", "blocksize", "num_partitions", "files_per_partition"),
+        "partition_bytes=…, or repartition(…) of the data frame",
+    ),
+    **dict.fromkeys(("calculate_divisions", "index_col", "set_index"), "index=…"),
+}
+
+
+@suggests_options("deltalog.dask.read", _OPTIONS)
 def read(  # noqa: PLR0913  # all are options of the caller
     source: Source,
     *,

@@ -25,6 +25,7 @@ from deltalog._util.similar_names import known_arguments, similar_argument
 from deltalog.errors import InvalidInputError, SchemaMismatchError
 from deltalog.expressions.arrow_filters import weaker_than_arrow_expression
 from deltalog.integrations.tasks import (
+    READ_OPTIONS,
     DistributedEngine,
     DistributedRows,
     Sent,
@@ -112,7 +113,11 @@ def _check_options(given: Mapping[str, Any]) -> None:
         if name not in known:
             arguments = [*signature(read).parameters, *known]
             hint = similar_argument(name, arguments) or known_arguments(arguments)
-            raise WrongCallError(f"read() got an unexpected keyword argument {name!r}{hint}")
+            if name in READ_OPTIONS:
+                hint = f": use {READ_OPTIONS[name]}"
+            raise WrongCallError(
+                f"deltalog.ray.read() got an unexpected keyword argument {name!r}{hint}"
+            )
 
 
 def write(

@@ -104,6 +104,20 @@ __all__ = [
 ]
 
 
+READ_OPTIONS: Final = {
+    **dict.fromkeys(("path", "uri", "table_uri", "location", "table", "table_or_uri"), "source=…"),
+    **dict.fromkeys(("datetime", "timestamp", "as_of", "timestamp_as_of"), "version=…"),
+    **dict.fromkeys(
+        ("limit", "n", "n_rows", "nrows", "num_rows", "head"), "head(n) or limit(n) of the result"
+    ),
+    **dict.fromkeys(("order_by", "sort", "sort_by"), "the method of the result that sorts"),
+    **dict.fromkeys(("dtype", "dtypes", "schema", "types_mapper"), "a cast of the result"),
+    **dict.fromkeys(("engine", "log_buffer_size", "without_files"), "the function without it"),
+    "filesystem": "delta_table_options={'filesystem': …}",
+}
+"""Option of other libraries' readers → what to use instead, for errors."""
+
+
 def open_version(
     source: Source,
     version: Version | None = None,

@@ -262,6 +262,24 @@ _OTHER_NAMES: Final = {
         ("upsert", "on", "key", "keys", "delta_merge_options"),
         "DeltaTable.upsert(data, key) updates and inserts rows, and merge(…) has other clauses",
     ),
+    **dict.fromkeys(
+        ("primary_key", "merge_keys"),
+        "DeltaTable.upsert(data, key) finds rows by a key; alter.set_key_index(columns) keeps it",
+    ),
+    **dict.fromkeys(("dtype", "dtypes"), "convert the rows first, as with .astype(…) or .cast(…)"),
+    **dict.fromkeys(
+        ("chunksize", "batch_size"), "the rows are written in batches of the data; omit it"
+    ),
+    **dict.fromkeys(
+        ("safe_cast", "ignore_index", "format"),
+        "it makes no difference; omit it",
+    ),
+    **dict.fromkeys(
+        ("coerce_times", "coerce_timestamps", "timestamp_ntz"),
+        "convert the timestamps first, as with .cast(…)",
+    ),
+    **dict.fromkeys(("path", "table", "location", "uri"), "the location is the first argument"),
+    "checkpoint": "use post_commithook_properties=PostCommitHookProperties(create_checkpoint=…)",
     "delta_write_options": "pass its items as arguments",
     "use_deletion_vectors": "set the property delta.enableDeletionVectors by configuration",
     "version": "a write always makes the next version",
