@@ -147,3 +147,47 @@ def test_a_file_url_names_the_same_directory_as_in_the_core(
 def test_a_date_is_its_midnight_in_the_zone_of_the_session() -> None:
     zone = "Europe/Berlin"
     assert moment_ms(date(2020, 1, 1), zone) == moment_ms("2020-01-01", zone) == 1_577_833_200_000
+
+
+OPEN: Any = DeltaTable
+ANSWERS: dict[str, tuple[Call, type[Exception], str]] = {
+    "no session": (
+        lambda _: OPEN.forPath("/a"),
+        InvalidInputError,
+        "forPath(spark, '/a')",
+    ),
+    "no session, a name": (
+        lambda _: OPEN.forName("a"),
+        InvalidInputError,
+        "forName(spark, 'a')",
+    ),
+    "option": (lambda t: t.delete(predicate="id = 1"), TypeError, "use condition=…"),
+    "spelling": (lambda t: t.vacuum(retention_hours=1), TypeError, "mean 'retentionHours'?"),
+    "dry run": (lambda t: t.vacuum(dry_run=True), TypeError, "VACUUM … DRY RUN"),
+    "values first": (lambda t: t.update({"id": "2"}), TypeError, "write set={…}"),
+    "values first in a merge": (
+        lambda t: merging(t).whenMatchedUpdate({"id": "s.id"}),
+        TypeError,
+        "write set={…}",
+    ),
+    "pandas": (lambda t: t.to_pandas(), AttributeError, "use toDF().toPandas()"),
+    "frame": (lambda t: t.select("id"), AttributeError, "use toDF(), whose data frames have"),
+    "builder": (
+        lambda t: OPEN.create(t.toDF().sparkSession).partitionBy("id"),
+        AttributeError,
+        "use partitionedBy(column, …)",
+    ),
+    "module": (
+        lambda _: deltalog.spark.write_deltalake,  # type: ignore[attr-defined]
+        AttributeError,
+        "use write(frame, location)",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_names_and_arguments_of_others_are_answered(table: DeltaTable, name: str) -> None:
+    call, kind, message = ANSWERS[name]
+    with pytest.raises(kind) as caught:
+        call(table)
+    assert message in str(caught.value)

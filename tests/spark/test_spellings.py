@@ -12,7 +12,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 import deltalog.spark
-from deltalog import DeltaTable
+from deltalog import DeltaTable, write_deltalake
 from deltalog.errors import (
     DeltaError,
     InvalidInputError,
@@ -475,3 +475,33 @@ def test_every_error_is_deltalog_s(registered: SparkSession, tmp_path: Path) -> 
     both = registered.range(1).write.format("delta").option("path", "a")
     with pytest.raises(InvalidInputError, match="both 'b' and 'a'"):
         both.save("b")
+
+
+def test_a_stream_that_cannot_be_read_is_refused_by_load(
+    registered: SparkSession, tmp_path: Path
+) -> None:
+    write_deltalake(tmp_path / "t", {"id": [1]})
+    stream: Any = registered.readStream.format("delta")
+    with pytest.raises(TableNotFoundError, match="found nothing there") as caught:
+        stream.load(str(tmp_path / "none"))
+    assert isinstance(caught.value, AnalysisException)
+    for option, value, message in (
+        ("versionAsOf", 0, "use startingVersion for a stream"),
+        ("maxFilesPerTrigger", "x", "expected a whole number"),
+        ("foo", 1, "cannot use the option 'foo'"),
+    ):
+        with pytest.raises(InvalidInputError, match=message):
+            registered.readStream.format("delta").option(option, value).load(str(tmp_path / "t"))
+
+
+def test_an_existing_table_gets_a_name_of_the_catalog(
+    registered: SparkSession, tmp_path: Path
+) -> None:
+    where = tmp_path / "t"
+    write_deltalake(where, {"id": [1, 2]})
+    with pytest.raises(InvalidInputError, match="the columns of the existing table differ"):
+        registered.sql(f"CREATE TABLE spelt (other INT) USING delta LOCATION '{where}'")
+    registered.sql(f"CREATE TABLE spelt USING delta LOCATION '{where}'")
+    assert registered.table("spelt").count() == 2
+    registered.sql("DROP TABLE spelt")
+    assert DeltaTable(where).version() == 0

@@ -510,6 +510,28 @@ def suggests_options(called: str, meant: Mapping[str, str]) -> Callable[[_Functi
     return decorated
 
 
+def answers_options(meant: Mapping[str, str]) -> Callable[[_Class], _Class]:
+    """Decorate a class whose methods have other arguments than those of `DeltaTable`.
+
+    Args:
+        meant: argument in other libraries → what to use instead, for the errors of all methods.
+    """
+
+    def decorated(kind: _Class) -> _Class:
+        for name, function in list(vars(kind).items()):
+            called = kind.__name__ if name == "__init__" else f"{kind.__name__}.{name}"
+            if name[0] == "_" and name != "__init__":
+                continue
+            if isinstance(function, FunctionType):
+                setattr(kind, name, suggests_options(called, meant)(function))
+            elif isinstance(function, classmethod):
+                answering = suggests_options(called, meant)(function.__func__)
+                setattr(kind, name, classmethod(answering))
+        return kind
+
+    return decorated
+
+
 def check_passed_on(
     kind: type, function: Callable[..., Any], options: Mapping[str, Any], to: Callable[..., Any]
 ) -> None:

@@ -67,6 +67,16 @@ __all__ = [
     "write",
 ]
 
+_MEANT = {
+    **dict.fromkeys(("read_delta", "read_table", "load"), "read(spark, location)"),
+    **dict.fromkeys(("write_deltalake", "write_delta", "save"), "write(frame, location)"),
+    **dict.fromkeys(
+        ("tables", "configure_spark_with_delta_pip", "install", "enable"),
+        "register(spark) and deltalog.spark.DeltaTable; deltalog needs no jar",
+    ),
+}
+"""Names of other libraries, and what to use instead."""
+
 # Hide `__getattr__` from type checkers. Otherwise, they would accept any name.
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = names_on_demand(__name__, _ORIGINS)
+    __getattr__, __dir__ = names_on_demand(__name__, _ORIGINS, meant=_MEANT)

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 from pyspark.sql import types as spark_types
 
+from deltalog._util.similar_names import SimilarNames, answers_options
 from deltalog.errors import InvalidInputError
 from deltalog.log.listing import has_table
 from deltalog.protocol.features.char_varchar import CHAR_VARCHAR_KEY
@@ -73,7 +74,20 @@ class IdentityGenerator:
             raise InvalidInputError("step: expected a whole number other than 0, found 0")
 
 
-class DeltaTableBuilder:
+_MEANT: Final = {
+    **dict.fromkeys(("partitionBy", "partition_by", "partitioned_by"), "partitionedBy(column, …)"),
+    **dict.fromkeys(("schema", "columns"), "addColumns(schema)"),
+    **dict.fromkeys(("properties", "tblproperties", "option"), "property(key, value)"),
+    **dict.fromkeys(("name", "table"), "tableName(name)"),
+    "path": "location(path)",
+    "saveAsTable": "tableName(name), and execute()",
+    **dict.fromkeys(("save", "create", "run"), "execute()"),
+}
+"""What users of other libraries look for → what to use instead."""
+
+
+@answers_options({**dict.fromkeys(("type", "dtype", "data_type"), "dataType=…")})
+class DeltaTableBuilder(SimilarNames):
     """Builder of the definition of a table. Only `execute` creates the table.
 
     Args:
@@ -83,6 +97,8 @@ class DeltaTableBuilder:
         load_version: a function that returns the result of `execute`, the created table.
         storage_options: credentials and settings for the store.
     """
+
+    _meant = _MEANT
 
     def __init__(
         self,

@@ -6,11 +6,11 @@ Protocol: none
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from deltalog._util.builders import RunsOnce
 from deltalog._util.escaping import name_key
-from deltalog._util.similar_names import SimilarNames
+from deltalog._util.similar_names import SimilarNames, answers_options
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import TextRules, columns
 from deltalog.operations.arguments import as_condition
@@ -30,6 +30,14 @@ if TYPE_CHECKING:
     from deltalog.transaction import CommitOptions, CommitProperties
 
 
+_OPTIONS: Final = {
+    **dict.fromkeys(("predicate", "where", "filter", "on"), "condition=…"),
+    **dict.fromkeys(("updates", "assignments", "columns", "set_"), "set={column: value}"),
+}
+"""Argument in other libraries → what to use instead, for errors."""
+
+
+@answers_options(_OPTIONS)
 class DeltaMergeBuilder(SimilarNames, RunsOnce):
     """Builder of a merge. Only `execute` changes the table.
 
@@ -67,7 +75,7 @@ class DeltaMergeBuilder(SimilarNames, RunsOnce):
         set: Mapping[str, str | Column] | None = None,  # noqa: A002  # Delta's name
     ) -> Self:
         """Update rows of the table that a source row matches."""
-        return self._with(When.MATCHED, Action.UPDATE, condition, _given(set, "set"))
+        return self._with(When.MATCHED, Action.UPDATE, condition, _given(set, "set", condition))
 
     def whenMatchedUpdateAll(self, condition: str | Column | None = None) -> Self:  # noqa: N802  # Delta's name
         """Update all columns of matched rows with the values of the source."""
@@ -83,7 +91,9 @@ class DeltaMergeBuilder(SimilarNames, RunsOnce):
         values: Mapping[str, str | Column] | None = None,
     ) -> Self:
         """Insert source rows without a match. Other columns get their default or NULL."""
-        return self._with(When.NOT_MATCHED, Action.INSERT, condition, _given(values, "values"))
+        return self._with(
+            When.NOT_MATCHED, Action.INSERT, condition, _given(values, "values", condition)
+        )
 
     def whenNotMatchedInsertAll(self, condition: str | Column | None = None) -> Self:  # noqa: N802  # Delta's name
         """Insert source rows without a match, with all their columns."""
@@ -95,7 +105,7 @@ class DeltaMergeBuilder(SimilarNames, RunsOnce):
         set: Mapping[str, str | Column] | None = None,  # noqa: A002  # Delta's name
     ) -> Self:
         """Update the table's rows that no source row matches."""
-        values = _given(set, "set")
+        values = _given(set, "set", condition)
         return self._with(When.NOT_MATCHED_BY_SOURCE, Action.UPDATE, condition, values)
 
     def whenNotMatchedBySourceDelete(self, condition: str | Column | None = None) -> Self:  # noqa: N802  # Delta's name
@@ -147,8 +157,8 @@ class DeltaMergeBuilder(SimilarNames, RunsOnce):
         return type(self)(self._spark, self._table, merge, self._options)
 
 
-def _given(values: Mapping[str, Any] | None, name: str) -> Mapping[str, Any]:
-    check_values(values, name)
+def _given(values: Mapping[str, Any] | None, name: str, condition: object) -> Mapping[str, Any]:
+    check_values(values, name, condition)
     if not values:
         raise InvalidInputError(f"{name}: expected at least one assignment of a value to a column")
     return values
@@ -157,6 +167,12 @@ def _given(values: Mapping[str, Any] | None, name: str) -> Mapping[str, Any]:
 # --- OPTIMIZE
 
 
+@answers_options(
+    {
+        **dict.fromkeys(("predicate", "condition", "partition_filter"), "partitionFilter=…"),
+        **dict.fromkeys(("columns", "zorder_by"), "executeZOrderBy(column, …)"),
+    }
+)
 class DeltaOptimizeBuilder(SimilarNames, RunsOnce):
     """Builder of an OPTIMIZE, which `executeCompaction` or `executeZOrderBy` runs.
 

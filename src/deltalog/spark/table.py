@@ -11,12 +11,12 @@ from copy import copy
 from dataclasses import replace
 from datetime import date
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import types as spark_types
 
-from deltalog._util.similar_names import SimilarNames
+from deltalog._util.similar_names import SimilarNames, answers_options
 from deltalog.catalogs.protocol import NamedTable
 from deltalog.errors import InvalidInputError
 from deltalog.operations.changes.request import ChangeRequest, RowCounts
@@ -68,6 +68,45 @@ if TYPE_CHECKING:
     from deltalog.operations.operation import Operation
 
 
+_MEANT: Final = {
+    **dict.fromkeys(("to_pandas", "toPandas", "pandas"), "toDF().toPandas()"),
+    **dict.fromkeys(("to_polars", "to_arrow", "toArrow", "to_pyarrow_table"), "toDF().toArrow()"),
+    **dict.fromkeys(("df", "dataframe", "to_df", "to_dataframe", "read", "load"), "toDF()"),
+    **dict.fromkeys(("show", "display", "head", "take", "collect"), "toDF(), and its show()"),
+    **dict.fromkeys(("schema", "columns", "dtypes", "printSchema"), "toDF().schema"),
+    **dict.fromkeys(("write", "append", "insert", "insertInto"), "df.write of the new rows"),
+    **dict.fromkeys(("upsert", "mergeInto"), "merge(source, condition)"),
+    **dict.fromkeys(("restore", "rollback"), "restoreToVersion(version)"),
+    **dict.fromkeys(("version", "versions"), "history()"),
+    **dict.fromkeys(("metadata", "properties", "location", "path"), "detail()"),
+    **dict.fromkeys(("compact", "z_order"), "optimize().executeCompaction()"),
+    **dict.fromkeys(("updateExpr", "updateExpression"), "update(condition, set)"),
+    **dict.fromkeys(("load_cdf", "changes", "cdf"), "spark.read.option('readChangeFeed', True)"),
+    **dict.fromkeys(
+        ("alter", "add_columns", "addColumn", "set_table_properties"), "spark.sql('ALTER TABLE …')"
+    ),
+}
+"""What users of other libraries look for → what to use instead."""
+_OPTIONS: Final = {
+    **dict.fromkeys(("predicate", "where", "filter", "on", "merge_condition"), "condition=…"),
+    **dict.fromkeys(("updates", "assignments", "set_", "new_values"), "set={column: value}"),
+    **dict.fromkeys(("retention", "hours", "retention_period"), "retentionHours=…"),
+    **dict.fromkeys(("dry_run", "dryRun"), "spark.sql('VACUUM … DRY RUN')"),
+    **dict.fromkeys(
+        ("force", "enforce_retention_duration"),
+        "spark.databricks.delta.retentionDurationCheck.enabled=false of the session",
+    ),
+    **dict.fromkeys(("source_alias", "target_alias"), "alias(name) of the frame and of the table"),
+    **dict.fromkeys(("storageOptions", "options"), "storage_options=…"),
+    **dict.fromkeys(
+        ("version", "versionAsOf", "timestampAsOf"),
+        "spark.read.option('versionAsOf', version) to read an older version",
+    ),
+}
+"""Argument in other libraries → what to use instead."""
+
+
+@answers_options(_OPTIONS)
 class DeltaTable(SimilarNames):
     """A Delta table on Spark; `forPath` opens one.
 
@@ -77,6 +116,9 @@ class DeltaTable(SimilarNames):
         storage_options: credentials and settings for the store.
         native: whether Spark's own Parquet reader may read the files; see `read`.
     """
+
+    _meant = _MEANT
+    _frames = "toDF()"
 
     @session_first
     def __init__(
@@ -116,6 +158,7 @@ class DeltaTable(SimilarNames):
     # --- open a table
 
     @classmethod
+    @session_first
     def forPath(  # noqa: N802  # Delta's name
         cls,
         sparkSession: SparkSession,  # noqa: N803  # Delta's name
@@ -144,6 +187,7 @@ class DeltaTable(SimilarNames):
         return cls(sparkSession, path, storage_options=storage_options, native=native)
 
     @classmethod
+    @session_first
     def forName(cls, sparkSession: SparkSession, tableOrViewName: str) -> Self:  # noqa: N802, N803  # Delta's name
         """Open a table by name.
 
@@ -159,6 +203,7 @@ class DeltaTable(SimilarNames):
             return cls.from_context(sparkSession, open_by_name(sparkSession, tableOrViewName))
 
     @classmethod
+    @session_first
     def isDeltaTable(cls, sparkSession: SparkSession, identifier: str) -> bool:  # noqa: N802, N803  # Delta's name
         """Return whether there is a Delta table at a location, or under a name in a catalog."""
         check_session(sparkSession)
@@ -166,6 +211,7 @@ class DeltaTable(SimilarNames):
         return bool(CoreTable.is_deltatable(named_or_location(sparkSession, identifier)))
 
     @classmethod
+    @session_first
     def convertToDelta(  # noqa: N802  # Delta's name
         cls,
         sparkSession: SparkSession,  # noqa: N803  # Delta's name
@@ -302,7 +348,7 @@ class DeltaTable(SimilarNames):
         Returns:
             One row with the column `num_affected_rows`.
         """
-        check_values(set, "set")
+        check_values(set, "set", condition)
         check_condition(condition)
         return self._affected(Update.where(condition, set or {}, target_alias=self._alias))
 

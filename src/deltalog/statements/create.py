@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.errors import InvalidInputError, TableExistsError, TableNotFoundError
 from deltalog.log.listing import has_table
+from deltalog.log.snapshot import load_snapshot
 from deltalog.operations.clone import DELTA, Origin
 from deltalog.protocol.features.char_varchar import CHAR_VARCHAR_KEY
 from deltalog.protocol.table_change.checks import is_set_by_writers
@@ -35,11 +36,18 @@ from deltalog.statements.statement import (
 )
 from deltalog.table import DeltaTable
 from deltalog.table.convert import ForeignSource, Wanted, convert_source, divided_location
-from deltalog.table.creating import TableDefinition, clone_table, create_table, keep_table
+from deltalog.table.creating import (
+    TableDefinition,
+    check_same,
+    clone_table,
+    create_table,
+    keep_table,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from deltalog.log.context import TableContext
     from deltalog.log.snapshot import Snapshot
     from deltalog.statements.reader import StatementReader
     from deltalog.statements.statement import Query, WrittenType
@@ -132,9 +140,21 @@ class CreateStatement(SqlStatement):
         except TableExistsError:
             if place.new is not None:
                 raise  # the table is there, and the catalog's entry is what would be created
-            raise self._exists(place.context.store.root) from None
+            context = self._existing(place.context, definition)
         session.note(self.table, DeltaTable.from_context(context, session.engine))
         return StatementAnswer(None)
+
+    def _existing(self, context: TableContext, definition: TableDefinition) -> TableContext:
+        """Return the context of the existing table that gets the new name, as in Spark.
+
+        Raises:
+            TableExistsError: the statement makes a table of its own, without LOCATION or with rows.
+            InvalidInputError: the existing table differs from the definition.
+        """
+        if self.clauses.location is None or self.query is not None:
+            raise self._exists(context.store.root) from None
+        check_same(str(self.table), definition, load_snapshot(context))
+        return context
 
     def _exists(self, location: str) -> TableExistsError:
         return TableExistsError(

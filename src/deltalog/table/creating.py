@@ -163,7 +163,7 @@ def create_table(
                 f"exists at {store.root}; omit the query to give this name to the existing table"
             )
         snapshot = load_snapshot(context)
-        _check_same(place.new, definition, snapshot)
+        check_same(shown_name(place.new.staged.name), definition, snapshot)
         return place.new.register(snapshot)
     if exists and mode == "ignore":
         return context
@@ -201,8 +201,17 @@ def keep_table(place: TablePlace) -> TableContext:
     return place.new.register(load_snapshot(place.context))
 
 
-def _check_same(new: NewNamedTable, definition: TableDefinition, snapshot: Snapshot) -> None:
-    """Raise if a definition differs from the table at its location."""
+def check_same(name: str, definition: TableDefinition, snapshot: Snapshot) -> None:
+    """Raise if a definition differs from the existing table at its location.
+
+    Args:
+        name: the new name of the existing table.
+        definition: the definition; what it omits, the existing table may have.
+        snapshot: the existing table.
+
+    Raises:
+        InvalidInputError: columns, partition columns or properties differ.
+    """
     found, schema = snapshot.configuration, as_schema(definition.schema)
     wanted = definition.configuration or {}
     pairs: list[tuple[str, Any, Any]] = []
@@ -216,7 +225,7 @@ def _check_same(new: NewNamedTable, definition: TableDefinition, snapshot: Snaps
     for what, one, other in pairs:
         if one != other:
             raise InvalidInputError(
-                f"cannot create {shown_name(new.staged.name)} at {snapshot.store.root}: {what} of "
+                f"cannot create {name} at {snapshot.store.root}: {what} of "
                 f"the existing table differ: expected {one!r}, found {other!r}; omit them from the "
                 "definition to give this name to the existing table"
             )

@@ -63,6 +63,33 @@ def test_a_table_that_is_there_is_kept_or_replaced(
     assert len(db.history("t")) == operations
 
 
+@pytest.mark.parametrize("columns", ["", "(a INT) "])
+def test_an_existing_table_gets_a_name(db: SqlTables, columns: str) -> None:
+    db.create("t", "AS SELECT 1 AS a")
+    db.run(f"CREATE TABLE other {columns}USING DELTA LOCATION '{{root}}/t'")
+    assert db.rows("SELECT * FROM other") == [(1,)]
+    assert db.history("other") == ["CREATE TABLE AS SELECT"]
+
+
+@pytest.mark.parametrize(
+    ("definition", "error", "problem"),
+    [
+        ("(b INT) LOCATION '{root}/t'", InvalidInputError, "the columns of the existing table"),
+        ("LOCATION '{root}/t' TBLPROPERTIES ('k' = 'v')", InvalidInputError, "the property k"),
+        ("LOCATION '{root}/t' AS SELECT 2 AS a", TableExistsError, "already exists"),
+    ],
+)
+def test_an_existing_table_gets_a_name_only_if_it_is_as_defined(
+    db: SqlTables, definition: str, error: type[DeltaError], problem: str
+) -> None:
+    db.create("t", "AS SELECT 1 AS a")
+    with pytest.raises(error, match=problem):
+        db.run(f"CREATE TABLE other {definition}")
+    assert db.rows("SELECT * FROM t") == [(1,)]
+    with pytest.raises(TableNotFoundError):
+        db.run("SELECT * FROM other")
+
+
 @pytest.mark.parametrize(
     ("sql", "error", "problem"),
     [

@@ -13,12 +13,14 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import date
 from functools import cache, wraps
+from inspect import signature
 from os import PathLike
 from typing import Any, Final, TypeVar
 
 from pyspark.errors import AnalysisException, UnsupportedOperationException
 from pyspark.sql import Column, DataFrame
 
+from deltalog import errors
 from deltalog._util.argument_types import kind_of
 from deltalog.errors import (
     DataFileMissingError,
@@ -33,6 +35,9 @@ from deltalog.expressions import Expression
 _CONDITIONS: Final = (str, Column, Expression)
 _UNREAD_FILE: Final = re.compile(
     r"\[FAILED_READ_FILE\.(\w+)\] Encountered error while reading file (\S+?)\.?\s"
+)
+_OF_PLANNER: Final = re.compile(
+    r"^deltalog\.errors\.(\w+): (.*?)(?=\s+SQLSTATE: \w+|\s*\Z)", re.DOTALL | re.MULTILINE
 )
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _NEEDED: Final[dict[tuple[type, ...], str]] = {
@@ -127,6 +132,29 @@ def as_analysis_errors() -> Iterator[None]:
 
 
 @contextmanager
+def without_planner() -> Iterator[None]:
+    """Raise deltalog's error of this block instead of Spark's, which contains its traceback.
+
+    Spark plans a Python format in another process, and puts the error of that process into the
+    message of its own.
+
+    Raises:
+        DeltaError: the error of the format, which is also an `AnalysisException`.
+    """
+    try:
+        yield
+    except AnalysisException as error:
+        found = _OF_PLANNER.findall(str(error))
+        kind: Any = getattr(errors, found[-1][0], None) if found else None
+        if kind is None:
+            raise
+        own: DeltaError = kind.__new__(kind)  # without its constructor, as when it is unpickled
+        own.args = (found[-1][1],)
+        with as_analysis_errors():
+            raise own from error
+
+
+@contextmanager
 def naming_files(attempt: str = "read the rows") -> Iterator[None]:
     """Raise an error that states the remedy if Spark's own reader cannot read a file.
 
@@ -217,13 +245,14 @@ def check_optional(value: object, expected: type | tuple[type, ...], what: str, 
 
 def session_first(function: _Function) -> _Function:
     """Decorate a function whose first argument is a session: refuse a location alone."""
-    is_method = function.__name__ == "__init__"
+    first = next(iter(signature(function).parameters))
+    is_method = first in {"self", "cls"}
 
     @wraps(function)
     def called(*args: Any, **options: Any) -> Any:
         given = args[is_method:]
         if len(given) == 1 and isinstance(given[0], str | PathLike):
-            name = f"deltalog.spark.{function.__qualname__.partition('.')[0]}"
+            name = f"deltalog.spark.{function.__qualname__.removesuffix('.__init__')}"
             raise InvalidInputError(
                 f"cannot call {name} with {str(given[0])!r} alone: the session comes first, as in "
                 f"{name}(spark, {str(given[0])!r})"
@@ -255,13 +284,23 @@ def check_condition(
         raise _wrong(f"{what} must be a Spark SQL Column or a string", condition)
 
 
-def check_values(values: object, what: str) -> None:
+def check_values(values: object, what: str, condition: object = None) -> None:
     """Refuse values that are not a dictionary: column name → SQL string or Spark column.
+
+    Args:
+        values: the argument.
+        what: the name of the argument.
+        condition: the argument before it, which is the dictionary if its name was forgotten.
 
     Raises:
         InvalidInputError: the argument is None.
         WrongTypeError: the argument is not a dictionary, or a key or value has the wrong type.
     """
+    if values is None and isinstance(condition, Mapping):
+        raise WrongTypeError(
+            f"condition: expected a Spark SQL Column or a string, found {condition!r}, a dict; "
+            f"write {what}={{…}}, because the first argument is the condition"
+        )
     if values is None:
         raise InvalidInputError(
             f"{what} cannot be None: expected a dictionary of column names to Spark SQL or columns"

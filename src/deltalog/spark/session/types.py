@@ -129,8 +129,9 @@ def _with_comment(field: Field) -> Field:
 def _checked(kind: DataType) -> DataType:
     if isinstance(kind, PrimitiveType) and not kind.primitive.in_spark:
         raise UnsupportedTypeError(
-            f"cannot exchange values of type {kind} with Spark, which lacks this type: use "
-            "deltalog without Spark for this table"
+            f"cannot exchange values of type {kind} with Spark: deltalog does not support it; cast "
+            "new values first, as with cast('string'), or use deltalog without Spark for a table "
+            "with such a column"
         )
     return kind
 

@@ -16,7 +16,8 @@ from deltalog.log.branches import named_root
 from deltalog.query.names import QualifiedName
 from deltalog.spark.engine.engine import SparkEngine
 from deltalog.spark.reading.by_options import frame_by_options
-from deltalog.spark.session.failures import as_analysis_errors
+from deltalog.spark.reading.options import parse_stream_options
+from deltalog.spark.session.failures import as_analysis_errors, without_planner
 from deltalog.spark.session.names import catalogs_of, location_of, named_in, view_location
 from deltalog.spark.session.settings import left_to_spark, session_defaults
 from deltalog.spark.session.spark_tables import SparkEntry, find_entry
@@ -372,7 +373,10 @@ class NotingStreamReader(NotingOptions):
         if not self._asked.is_own:
             return load(path)  # type: ignore[no-any-return]
         check_source(self._asked.spark)
-        return loaded(lambda: load(path))
+        given = {one: as_text(text) for one, text in self._asked.options.items()}
+        parse_stream_options(given if path is None else {**given, PATH: path})
+        with without_planner():
+            return loaded(lambda: load(path))
 
     def table(self, tableName: str) -> DataFrame:  # noqa: N803  # PySpark's name
         asked = self._asked
