@@ -481,7 +481,7 @@ def suggests_options(called: str, meant: Mapping[str, str]) -> Callable[[_Functi
     """Decorate a function whose errors about arguments say what to use instead.
 
     Args:
-        called: the name of the function for users, such as `deltalog.dask.read`.
+        called: the function as users call it, such as `deltalog.dask.read()`.
         meant: argument in other libraries → what to use instead.
     """
 
@@ -503,7 +503,7 @@ def suggests_options(called: str, meant: Mapping[str, str]) -> Callable[[_Functi
                         f": use {meant[name]}" if name in meant else similar_argument(name, known)
                     )
                     problem = f"got an unexpected keyword argument {name!r}{hint}"
-                raise WrongCallError(f"{called}() {problem}") from None
+                raise WrongCallError(f"{called} {problem}") from None
 
         return call  # type: ignore[return-value]  # of the same signature
 
@@ -519,7 +519,7 @@ def answers_options(meant: Mapping[str, str]) -> Callable[[_Class], _Class]:
 
     def decorated(kind: _Class) -> _Class:
         for name, function in list(vars(kind).items()):
-            called = kind.__name__ if name == "__init__" else f"{kind.__name__}.{name}"
+            called = f"{kind.__name__}()" if name == "__init__" else f"{kind.__name__}.{name}()"
             if name[0] == "_" and name != "__init__":
                 continue
             if isinstance(function, FunctionType):

@@ -70,7 +70,7 @@ _TASK_BYTES: Final = 64 * 1024 * 1024
 _BATCH_ROWS: Final = 1024 * 1024
 
 
-@suggests_options("deltalog.daft.read", READ_OPTIONS)
+@suggests_options("deltalog.daft.read()", READ_OPTIONS)
 def read(
     source: Source,
     *,

@@ -73,7 +73,7 @@ _OPTIONS: Final = {
 }
 
 
-@suggests_options("deltalog.dask.read", _OPTIONS)
+@suggests_options("deltalog.dask.read()", _OPTIONS)
 def read(  # noqa: PLR0913  # all are options of the caller
     source: Source,
     *,

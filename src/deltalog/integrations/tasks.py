@@ -106,7 +106,7 @@ __all__ = [
 
 READ_OPTIONS: Final = {
     **dict.fromkeys(("path", "uri", "table_uri", "location", "table", "table_or_uri"), "source=…"),
-    **dict.fromkeys(("datetime", "timestamp", "as_of", "timestamp_as_of"), "version=…"),
+    **dict.fromkeys(("datetime", "as_of", "timestamp_as_of"), "version=…"),
     **dict.fromkeys(
         ("limit", "n", "n_rows", "nrows", "num_rows", "head"), "head(n) or limit(n) of the result"
     ),

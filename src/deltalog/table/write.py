@@ -275,7 +275,7 @@ _OTHER_NAMES: Final = {
         "it makes no difference; omit it",
     ),
     **dict.fromkeys(
-        ("coerce_times", "coerce_timestamps", "timestamp_ntz"),
+        ("coerce_times", "coerce_timestamps"),
         "convert the timestamps first, as with .cast(…)",
     ),
     **dict.fromkeys(("path", "table", "location", "uri"), "the location is the first argument"),
