@@ -146,9 +146,17 @@ def check_type(called: str, name: str, value: object, annotation: str) -> None:
 
 def wrong_argument(called: str, name: str, value: object, expected: str) -> InvalidInputError:
     """Return the error for an argument of the wrong type."""
+    if name in _SECRETS:
+        return InvalidInputError(
+            f"cannot call {called}: {name}: expected {expected}, found {kind_of(value)}"
+        )
     return InvalidInputError(
         f"cannot call {called} with {name}={shortened(value)}: expected {expected}{_found(value)}"
     )
+
+
+_SECRETS: Final = frozenset({"token", "client_secret", "storage_options", "client_options"})
+"""Arguments whose values must not be in errors."""
 
 
 def _found(value: object) -> str:
@@ -340,6 +348,7 @@ _KINDS: Final[Mapping[str, tuple[_Kind, ...]]] = {
     "WrittenFiles": (_FILES,),
     "Sequence[WrittenFiles]": ((_list_of(_FILES[0]), "a list of them"),),
     "Retry": ((_named("Retry"), "a Retry, such as Retry(attempts=5)"),),
+    "HttpOptions": ((_named("HttpOptions"), "HttpOptions(…) of deltalog.sharing"),),
     "AnswerLimits": ((_named("AnswerLimits"), "AnswerLimits"),),
     "OnProgress": ((callable, "a function"),),
     "Progress": ((lambda value: _is_bool(value) or callable(value), "True or a function"),),

@@ -144,6 +144,15 @@ _ELSEWHERE: Final = {
         ),
         "client_options={'region_name': …}, the arguments of boto3.client",
     ),
+    **dict.fromkeys(
+        (("UnityCatalog", one) for one in ("workspace_url", "host", "uri", "endpoint", "server")),
+        "url",
+    ),
+    **dict.fromkeys(
+        (("UnityCatalog", one) for one in ("bearer_token", "access_token", "pat", "api_key")),
+        "token=…",
+    ),
+    ("UnityCatalog", "require_https"): "https:// in url",
     ("DeltaTable", "branch"): "DeltaTable('location@branch')",
     ("DeltaTable", "catalog"): "DeltaTable('uc://catalog.schema.table'), or connect(catalog=…)",
     **dict.fromkeys(
@@ -274,6 +283,8 @@ _INSTEAD: Final = {
     "is_in": "pass one list, as in is_in([1, 2])",
     "key_index": "alter.set_key_index(columns) sets the key",
     "branches": "branch(name, exist_ok=True) opens a branch",
+    "list_tables": "pass one tuple, as in list_tables(('catalog', 'schema'))",
+    "list_schemas": "pass one tuple, as in list_schemas(('catalog',))",
 }
 """What to write instead of more positional arguments than the method takes."""
 

@@ -53,5 +53,21 @@ __all__ = [
     "UnityCatalog",
 ]
 
+_MEANT = {
+    **dict.fromkeys(("DataCatalog", "Catalog", "Unity", "DatabricksCatalog"), "UnityCatalog(url)"),
+    **dict.fromkeys(
+        ("DirectoryCatalog", "LocalCatalog", "HadoopCatalog"), "FileCatalog(directory)"
+    ),
+    **dict.fromkeys(
+        (
+            *("HiveCatalog", "HiveMetastore", "RestCatalog", "RESTCatalog", "IcebergCatalog"),
+            *("PolarisCatalog", "NessieCatalog", "load_catalog", "SqlCatalog"),
+        ),
+        "an own TableCatalog; deltalog has no client for this kind of catalog",
+    ),
+    "AwsGlue": "GlueCatalog()",
+}
+"""Names of other libraries, and what to use instead."""
+
 if not TYPE_CHECKING:  # so that type checkers report unknown names
-    __getattr__, __dir__ = names_on_demand(__name__, _ORIGINS)
+    __getattr__, __dir__ = names_on_demand(__name__, _ORIGINS, meant=_MEANT)

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from deltalog._util.argument_types import checks_types
 from deltalog._util.clock import now_ms
 from deltalog._util.paths import decode_location
 from deltalog._util.similar_names import suggests_arguments
@@ -62,6 +63,7 @@ _FORMAT: Final = {
 _SERDE: Final = "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"
 
 
+@checks_types
 @suggests_arguments
 class GlueCatalog(OffersTransactions):
     """The tables of AWS Glue's data catalog. Its databases are the schemas.

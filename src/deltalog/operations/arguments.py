@@ -67,7 +67,7 @@ _WRITE: Final = "deltalog.write_deltalake(table, rows, mode=…)"
 _MEANT: Final = {
     **dict.fromkeys(("forPath", "for_path", "open", "load"), "DeltaTable(location)"),
     **dict.fromkeys(
-        ("forName", "for_name"),
+        ("forName", "for_name", "from_data_catalog", "from_unity", "from_catalog"),
         "DeltaTable('uc://catalog.schema.table'), or deltalog.connect(catalog=…)",
     ),
     **dict.fromkeys(("createOrReplace", "replace"), 'create(location, schema, mode="overwrite")'),
@@ -137,6 +137,21 @@ _MEANT: Final = {
     **dict.fromkeys(
         ("as_of", "asOf", "at", "at_version", "version_as_of", "versionAsOf", "time_travel"),
         "DeltaTable(location, version=…) or load_as_version(version)",
+    ),
+    **dict.fromkeys(
+        ("to_iceberg", "generate_iceberg", "sync_iceberg", "enable_iceberg", "upgrade_uniform"),
+        "optimize.upgrade_uniform(), after which each commit writes metadata of Iceberg",
+    ),
+    **dict.fromkeys(
+        ("convert_to_delta", "convertToDelta", "convert", "from_parquet"),
+        "deltalog.convert_to_deltalake(location)",
+    ),
+    **dict.fromkeys(
+        ("to_lazy", "to_lazyframe", "to_lazy_frame", "scan_delta"), "to_polars(lazy=True)"
+    ),
+    **dict.fromkeys(
+        ("to_arrow_reader", "to_record_batch_reader", "to_arrow_stream", "to_arrow_batch_reader"),
+        "scan().to_reader()",
     ),
     "location": "table_uri",
     "path": "table_uri",

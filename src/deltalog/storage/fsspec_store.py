@@ -110,6 +110,8 @@ def _no_location(given: Any) -> InvalidInputError:
         )
     elif kind.__name__ in {"TableTransaction", "TransactionTable"}:
         advice = "; use the methods of the transaction, such as tx.append(data)"
+    elif isinstance(given, tuple) or hasattr(given, "list_tables"):
+        advice = "; a table of a catalog is a NamedTable(catalog=catalog, name=(schema, table))"
     elif hasattr(given, "table_uri"):
         advice = "; the table is open: pass its table_uri"
     elif hasattr(given, "columns"):

@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from deltalog._util.argument_types import checks_types
 from deltalog._util.paths import decode_location
 from deltalog._util.similar_names import suggests_arguments
 from deltalog.catalogs.locations import LentCredential, LentOptions, check_location
@@ -71,6 +72,7 @@ if TYPE_CHECKING:
 _OTHER_FORMAT: Final = "UnsupportedTableFormatException"
 
 
+@checks_types
 @suggests_arguments
 class UnityCatalog(OffersTransactions):
     """The tables of a Unity Catalog server. Their names have three parts.

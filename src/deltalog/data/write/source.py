@@ -444,12 +444,12 @@ def advice_for(data: Any) -> str:
         return "; pass the relation that connection.sql(query) returns"
     if isinstance(data, pa.Schema):
         return "; DeltaTable.create(location, schema) creates an empty table"
-    if advice := _advice_for_row(data):
-        return advice
     for method in ("compute", "toPandas", "to_frame", "to_pandas"):
         if callable(getattr(data, method, None)):
             return f"; pass its rows in memory, as returned by {method}()"
-    return "; make a data frame of it, which names the columns" if hasattr(data, "ndim") else ""
+    if hasattr(data, "ndim"):
+        return "; make a data frame of it, which names the columns"
+    return _advice_for_row(data)
 
 
 def _advice_for_row(data: Any) -> str:

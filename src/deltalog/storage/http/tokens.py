@@ -13,8 +13,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
 from urllib.parse import urlencode
 
+from deltalog._util.argument_types import kind_of
 from deltalog._util.json import JsonObject, loads
-from deltalog.errors import DeltaError, MalformedLogError, MalformedMessageError
+from deltalog.errors import (
+    DeltaError,
+    InvalidInputError,
+    MalformedLogError,
+    MalformedMessageError,
+)
 from deltalog.storage.http.client import Http, Request
 from deltalog.storage.http.replies import HttpFaults, Reply, printable
 
@@ -166,8 +172,12 @@ def one_word(token: str, where: str) -> str:
     """Return a token, after checking that it is valid in a header.
 
     Raises:
+        InvalidInputError: the token is not a string.
         MalformedMessageError: the token contains characters that are not valid in a header.
     """
+    given: object = token
+    if not isinstance(given, str):  # the error must not contain the token
+        raise InvalidInputError(f"{where}: expected a string, found {kind_of(given)}")
     if not (token.isascii() and token.isprintable()):
         raise MalformedMessageError(f"{where}: expected a token of printable ASCII characters")
     return token

@@ -183,6 +183,10 @@ _ADVICE: Final = {
     "storage_options={'aws_endpoint_url': 'https://<account>.r2.cloudflarestorage.com'}",
     "unity": "a table of Unity Catalog is uc://catalog.schema.table",
     "glue": "a table of AWS Glue has the name schema.table in connect(catalog='glue')",
+    **dict.fromkeys(
+        ("hive", "hms", "iceberg", "polaris", "nessie", "rest"),
+        "deltalog has no client for this kind of catalog: pass the location of the table",
+    ),
     "dbfs": "pass the location in the cloud, which DESCRIBE DETAIL shows in Databricks, or open "
     "the table by its name in Unity Catalog",
 }

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
+import deltalog
+from deltalog import catalogs
+from deltalog.catalogs import FileCatalog, GlueCatalog, UnityCatalog
 from deltalog.catalogs.unity.client import split_options, unity_settings
 from deltalog.errors import InvalidInputError
 
@@ -109,3 +115,35 @@ def test_deltalakes_options_are_split() -> None:
     )
     assert settings == {"url": "https://host", "token": "t", "allow_http": "true"}
     assert rest == {"aws_region": "us-east-1"}
+
+
+UNITY: Any = UnityCatalog
+GLUE: Any = GlueCatalog
+TABLE: Any = deltalog.DeltaTable
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "message"),
+    [
+        (lambda: UNITY(1), InvalidInputError, "with url=1: expected a string"),
+        (lambda: UNITY("host", token=b"secret"), InvalidInputError, "token: expected a string, fo"),
+        (lambda: UNITY("host", allows_local_files="no"), InvalidInputError, "expected True or Fal"),
+        (lambda: UNITY("host", http_options={}), InvalidInputError, "expected HttpOptions(…)"),
+        (lambda: UNITY("host", bearer_token="t"), TypeError, "use token=…"),  # noqa: S106
+        (lambda: UNITY(workspace_url="host"), TypeError, "use url"),
+        (lambda: UNITY("host").list_schemas("main"), InvalidInputError, "here ('main',)"),
+        (lambda: UNITY("host").find("a.b.c"), InvalidInputError, "here ('a', 'b', 'c')"),
+        (lambda: GLUE(client_options="us-east-1"), InvalidInputError, "expected a dictionary"),
+        (lambda: catalogs.HiveCatalog, AttributeError, "an own TableCatalog"),  # type: ignore[attr-defined]
+        (lambda: TABLE(FileCatalog("tables")), InvalidInputError, "NamedTable(catalog=catalog"),
+        (lambda: TABLE("hive://a.b"), InvalidInputError, "has no client for this kind"),
+        (lambda: TABLE.from_data_catalog("glue"), AttributeError, "deltalog.connect(catalog=…)"),
+    ],
+)
+def test_wrong_uses_are_answered(
+    call: Callable[[], object], kind: type[Exception], message: str
+) -> None:
+    with pytest.raises(kind) as caught:
+        call()
+    assert message in str(caught.value)
+    assert "secret" not in str(caught.value)
