@@ -504,7 +504,12 @@ class ReadableTable(NoSequence):
             >>> table.to_duckdb().filter("n > 5").fetchall()
             [(2, 7)]
         """
-        from deltalog.data.scan.rows import duckdb_connection, duckdb_relation, duckdb_selection
+        from deltalog.data.scan.rows import (
+            duckdb_connection,
+            duckdb_relation,
+            duckdb_selection,
+            naming_pending_results,
+        )
         from deltalog.query.duckdb_files import can_open_files, native_rows
 
         connection = duckdb_connection(connection)
@@ -514,7 +519,8 @@ class ReadableTable(NoSequence):
             return duckdb_selection(chosen, dataset, connection)
         rows = native_rows(self.scan()) if can_open_files(connection) else None
         if rows is not None:
-            return rows.to_relation(connection)
+            with naming_pending_results():
+                return rows.to_relation(connection)
         return duckdb_relation(self.to_pyarrow_dataset(), connection)
 
     def sql(self, query: str, parameters: Mapping[str, object] | None = None) -> SqlResult:

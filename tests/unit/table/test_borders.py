@@ -87,6 +87,19 @@ def test_a_closed_connection(table: DeltaTable, of: Callable[[DeltaTable], Any])
         of(table).to_duckdb(connection)
 
 
+def test_a_connection_with_an_open_result_is_refused(tmp_path: Path) -> None:
+    rows = {"id": [1, 2]}
+    write_deltalake(tmp_path, rows, configuration={"delta.enableDeletionVectors": "true"})
+    table = DeltaTable(tmp_path)
+    table.delete("id = 1")  # the deleted rows are registered on the connection
+    connection = duckdb.connect()
+    connection.execute("SELECT 1")
+    with pytest.raises(InvalidInputError, match=r"cannot make a DuckDB relation: .*unfinished"):
+        table.to_duckdb(connection)
+    connection.fetchall()
+    assert table.to_duckdb(connection).fetchall() == [(2,)]
+
+
 def test_a_relation_needs_columns(table: DeltaTable) -> None:
     with pytest.raises(InvalidInputError, match="the rows have no columns"):
         table.scan([]).to_duckdb()

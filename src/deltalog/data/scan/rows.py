@@ -8,6 +8,7 @@ Protocol: none
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self
 
@@ -178,7 +179,8 @@ def duckdb_relation(source: Any, connection: Any = None) -> Any:
         source: the data for DuckDB to read.
         connection: a connection of DuckDB; None makes a new in-memory connection.
     """
-    return duckdb_connection(connection).from_arrow(source)
+    with naming_pending_results():
+        return duckdb_connection(connection).from_arrow(source)
 
 
 def duckdb_selection(chosen: Rows, rows: Any, connection: Any = None) -> Any:
@@ -216,6 +218,25 @@ def duckdb_connection(connection: Any) -> Any:
             raise
         raise InvalidInputError("cannot make a DuckDB relation: the connection is closed") from None
     return connection
+
+
+@contextmanager
+def naming_pending_results() -> Iterator[None]:
+    """Raise a clear error if a connection has a result that nobody has fetched.
+
+    Raises:
+        InvalidInputError: DuckDB refuses other work on the connection.
+    """
+    try:
+        yield
+    except Exception as error:
+        if type(error).__name__ != PENDING:
+            raise
+        raise InvalidInputError(f"cannot make a DuckDB relation: {error}") from error
+
+
+PENDING: Final = "ResourceInUseException"
+"""The exception of DuckDB for work on a connection whose last result was not fetched."""
 
 
 def require_library(name: str, *, extra: str | None = None) -> Any:

@@ -254,21 +254,28 @@ def _batch_of(data: Any) -> pa.RecordBatch:
 
 
 def _stream_of(data: Any) -> pa.RecordBatchReader:
-    if type(data).__name__ == "DuckDBPyRelation":
-        _check_duckdb_types(data)
     try:
+        if type(data).__name__ == "DuckDBPyRelation":
+            _check_duckdb_types(data)
         return pa.RecordBatchReader.from_stream(data)
     except pa.ArrowInvalid as error:
         if "non-struct" not in str(error):
             raise
         raise _one_column(data) from None
     except Exception as error:
-        if type(error).__name__ != "ConnectionException":  # of DuckDB
+        advice = _OF_CONNECTIONS.get(type(error).__name__)
+        if advice is None:
             raise
         raise InvalidInputError(
-            f"cannot write the data, {kind_of(data)}: {error}; keep the connection open "
-            "until the rows are written"
+            f"cannot write the data, {kind_of(data)}: {error}{advice}"
         ) from error
+
+
+_OF_CONNECTIONS: Final = {
+    "ConnectionException": "; keep the connection open until the rows are written",
+    "ResourceInUseException": "",
+}
+"""Exception of DuckDB about a connection → the advice that its message lacks."""
 
 
 def _check_duckdb_types(relation: Any) -> None:

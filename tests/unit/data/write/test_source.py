@@ -259,3 +259,13 @@ def test_days_of_numpy_are_dates() -> None:
     days = [np.datetime64("2024-02-29"), np.datetime64("NaT"), None]
     found = open_batches({"a": days}).read_all()
     assert found.to_pydict() == {"a": [date(2024, 2, 29), None, None]}
+
+
+def test_a_relation_whose_connection_has_an_open_result_is_refused() -> None:
+    connection = duckdb.connect()
+    relation = connection.sql("SELECT 1 AS id")
+    connection.execute("SELECT 2")
+    with pytest.raises(InvalidInputError, match="cannot write the data, a DuckDBPyRelation"):
+        open_batches(relation)
+    connection.fetchall()
+    assert open_batches(relation).read_all().num_rows == 1
