@@ -505,3 +505,12 @@ def test_an_existing_table_gets_a_name_of_the_catalog(
     assert registered.table("spelt").count() == 2
     registered.sql("DROP TABLE spelt")
     assert DeltaTable(where).version() == 0
+
+
+def test_statements_about_locations_are_answered(registered: SparkSession, tmp_path: Path) -> None:
+    where = tmp_path / "t"
+    write_deltalake(where, {"id": [1, 2]})
+    with pytest.raises(InvalidInputError, match="deltalog does not support this form"):
+        registered.sql(f"ANALYZE TABLE delta.`{where}` COMPUTE STATISTICS")
+    with pytest.raises(TableNotFoundError, match="found nothing there; check the location"):
+        registered.sql(f"DELETE FROM delta.`{tmp_path / 'none'}` WHERE id = 1")

@@ -209,6 +209,11 @@ class ClusterSession:
             absence = self.namespaces.absence(name)
             if absence is not None:
                 raise TableNotFoundError(f"cannot find the table {name}: {absence}")
+            if name.location is not None:
+                raise TableNotFoundError(
+                    f"cannot find the table {name}: expected a Delta table, found nothing there; "
+                    "check the location"
+                )
             raise TableNotFoundError(
                 f"cannot find the table {name}: no Delta table has this name; to use a table "
                 "without a name, write its location: delta.`/path`"

@@ -531,6 +531,8 @@ _BY_ITSELF: Final = re.compile(
     r"PYTHON_DATA_SOURCE_ERROR|NOT_SUPPORTED_COMMAND_FOR_V2_TABLE|INVALID_PARTITION_OPERATION"
     r"|UNSUPPORTED_FEATURE\.TABLE_OPERATION|[Tt]able does not support"
 )
+_NOT_FOUND: Final = "TABLE_OR_VIEW_NOT_FOUND"
+"""Spark's error for a location as a name, which only deltalog's own statements know."""
 # Matches the end of a parser error, from the position of the error. Errors at the first word of a
 # statement do not match, because their messages only list all kinds of statements.
 _PLACE: Final = re.compile(r"at line (?!1, character 1:)\d+, character \d+: .*", re.DOTALL)
@@ -591,7 +593,8 @@ def left_alone(
         frame = run()
         is_read = begins_query(words, 0) and bool(frame.columns)
     except Exception as error:
-        if _BY_ITSELF.search(str(error)) is None:
+        is_unknown = table.location is not None and _NOT_FOUND in str(error)
+        if not is_unknown and _BY_ITSELF.search(str(error)) is None:
             raise
         raise InvalidInputError(refusal) from error
     if is_read:
