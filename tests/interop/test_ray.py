@@ -302,6 +302,12 @@ def test_options_of_nobody_are_refused(path: str) -> None:
         deltalog_ray.read(path, nothing=1)
 
 
+def test_objects_that_ray_pickles_are_refused(tmp_path: Path) -> None:
+    dataset: Any = ray.data.from_items([{"a": object()}])
+    with pytest.raises(InvalidInputError, match="cannot store the Python objects of column 'a'"):
+        deltalog_ray.write(dataset, tmp_path / "t")
+
+
 def test_datasets_are_not_rows_in_memory(tmp_path: Path) -> None:
     dataset: Any = ray.data.from_items([{"id": 1}])
     with pytest.raises(InvalidInputError, match=r"ray\.write\(rows, table\) writes them"):

@@ -300,15 +300,37 @@ def check_extension(arrow_type: pa.BaseExtensionType, path: tuple[str, ...]) -> 
     """Raise if the stored values of an Arrow extension type mean something else without the type.
 
     Raises:
-        InvalidInputError: the type contains periods of pandas, which are stored as numbers.
+        InvalidInputError: the type contains periods of pandas, which are stored as numbers, or
+            values that only Ray or DuckDB can read.
     """
-    if arrow_type.extension_name == "pandas.period":
-        at = f" of column {'.'.join(path)!r}" if path else ""
-        raise InvalidInputError(
-            f"cannot store the pandas periods{at}: Delta has no such type, and their numbers mean "
-            "nothing without pandas; convert them first, for example by .dt.to_timestamp() or "
-            ".astype(str)"
-        )
+    name = arrow_type.extension_name
+    if isinstance(arrow_type, pa.OpaqueType):
+        name = f"{arrow_type.vendor_name}.{arrow_type.type_name}"
+    if name not in _FOREIGN:
+        return
+    what, advice = _FOREIGN[name]
+    at = f" of column {'.'.join(path)!r}" if path else ""
+    raise InvalidInputError(f"cannot store the {what}{at}: Delta has no such type, and {advice}")
+
+
+_FOREIGN: Final = {
+    "pandas.period": (
+        "pandas periods",
+        (
+            "their numbers mean nothing without pandas; convert them first, for example by "
+            ".dt.to_timestamp() or .astype(str)"
+        ),
+    ),
+    "ray.data.arrow_pickled_object": (
+        "Python objects",
+        "Ray has pickled them; convert them first to values that Arrow has, such as strings",
+    ),
+    "DuckDB.bignum": (
+        "BIGNUM values of DuckDB",
+        "only DuckDB can read their bytes; cast them first, as in CAST(… AS VARCHAR)",
+    ),
+}
+"""Extension → what the values are, and why they cannot be stored."""
 
 
 def _from_arrow_type(arrow_type: Any, path: tuple[str, ...], naming: _Naming) -> DataType:

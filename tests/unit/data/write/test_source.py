@@ -19,6 +19,7 @@ from pydantic import BaseModel
 
 from deltalog.data.write import is_rereadable, open_batches
 from deltalog.errors import InvalidInputError, SchemaMismatchError
+from deltalog.schema import from_arrow_schema
 
 # pyarrow's stubs leave the C interfaces untyped.
 TABLE: Any = pa.table({"a": [1, 2, 3], "b": ["x", None, "z"]})
@@ -269,3 +270,10 @@ def test_a_relation_whose_connection_has_an_open_result_is_refused() -> None:
         open_batches(relation)
     connection.fetchall()
     assert open_batches(relation).read_all().num_rows == 1
+
+
+@pytest.mark.parametrize("query", ["SELECT [1::BIGNUM] AS a", "SELECT {'x': 1::BIGNUM} AS a"])
+def test_bytes_that_only_duckdb_reads_are_refused_at_any_depth(query: str) -> None:
+    rows = duckdb.sql(query).to_arrow_table()
+    with pytest.raises(InvalidInputError, match=r"BIGNUM values of DuckDB of column 'a\."):
+        from_arrow_schema(rows.schema)
