@@ -412,6 +412,12 @@ def test_options_of_other_readers_are_answered(path: str, option: str, message: 
         read()
 
 
+def test_options_of_other_engines_are_answered() -> None:
+    engine: Any = deltalog_dask.DaskEngine
+    with pytest.raises(TypeError, match=r"DaskEngine\(\) got .*'n_workers': use num_tasks=…"):
+        engine(n_workers=2)
+
+
 @pytest.mark.parametrize("name", ["write_deltalake", "write_delta"])
 def test_names_of_writers_are_answered_by_the_writer(name: str) -> None:
     with pytest.raises(AttributeError, match=r"use write\(frame, location\)"):

@@ -283,6 +283,13 @@ class DaskEngine(DistributedEngine):
         InvalidInputError: `num_tasks` is not above 0, or Dask is not installed.
     """
 
+    @suggests_options(
+        "DaskEngine()",
+        {
+            **dict.fromkeys(("n_workers", "npartitions", "num_workers", "workers"), "num_tasks=…"),
+            **dict.fromkeys(("scheduler", "address", "cluster"), "client=distributed.Client(…)"),
+        },
+    )
     def __init__(self, client: Any = None, *, num_tasks: int | None = None) -> None:
         super().__init__(num_tasks=num_tasks)
         require_library("dask")

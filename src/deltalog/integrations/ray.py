@@ -21,7 +21,7 @@ except ImportError as _error:
 
 from deltalog._util.argument_types import kind_of
 from deltalog._util.call_errors import WrongCallError
-from deltalog._util.similar_names import known_arguments, similar_argument
+from deltalog._util.similar_names import known_arguments, similar_argument, suggests_options
 from deltalog.errors import InvalidInputError, SchemaMismatchError
 from deltalog.expressions.arrow_filters import weaker_than_arrow_expression
 from deltalog.integrations.tasks import (
@@ -180,6 +180,18 @@ class RayEngine(DistributedEngine):
         InvalidInputError: `num_tasks` is not above 0.
     """
 
+    @suggests_options(
+        "RayEngine()",
+        {
+            **dict.fromkeys(
+                ("concurrency", "parallelism", "num_workers", "workers"), "num_tasks=…"
+            ),
+            **dict.fromkeys(
+                ("num_cpus", "num_gpus", "memory", "max_retries"), "ray_remote_args={…: …}"
+            ),
+            "address": "ray.init(address=…) before the first operation",
+        },
+    )
     def __init__(
         self, *, num_tasks: int | None = None, ray_remote_args: Mapping[str, Any] | None = None
     ) -> None:

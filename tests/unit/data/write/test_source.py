@@ -274,6 +274,7 @@ def test_a_relation_whose_connection_has_an_open_result_is_refused() -> None:
 
 @pytest.mark.parametrize("query", ["SELECT [1::BIGNUM] AS a", "SELECT {'x': 1::BIGNUM} AS a"])
 def test_bytes_that_only_duckdb_reads_are_refused_at_any_depth(query: str) -> None:
-    rows = duckdb.sql(query).to_arrow_table()
+    relation: Any = duckdb.sql(query)
+    rows = relation.to_arrow_table()
     with pytest.raises(InvalidInputError, match=r"BIGNUM values of DuckDB of column 'a\."):
         from_arrow_schema(rows.schema)
