@@ -152,7 +152,6 @@ _ELSEWHERE: Final = {
         (("UnityCatalog", one) for one in ("bearer_token", "access_token", "pat", "api_key")),
         "token=…",
     ),
-    ("UnityCatalog", "require_https"): "https:// in url",
     ("DeltaTable", "branch"): "DeltaTable('location@branch')",
     ("DeltaTable", "catalog"): "DeltaTable('uc://catalog.schema.table'), or connect(catalog=…)",
     **dict.fromkeys(

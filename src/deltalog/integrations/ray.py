@@ -183,12 +183,8 @@ class RayEngine(DistributedEngine):
     @suggests_options(
         "RayEngine()",
         {
-            **dict.fromkeys(
-                ("concurrency", "parallelism", "num_workers", "workers"), "num_tasks=…"
-            ),
-            **dict.fromkeys(
-                ("num_cpus", "num_gpus", "memory", "max_retries"), "ray_remote_args={…: …}"
-            ),
+            **dict.fromkeys(("concurrency", "parallelism", "num_workers"), "num_tasks=…"),
+            **dict.fromkeys(("num_cpus", "num_gpus", "max_retries"), "ray_remote_args={…: …}"),
             "address": "ray.init(address=…) before the first operation",
         },
     )

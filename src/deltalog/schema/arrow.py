@@ -300,10 +300,17 @@ def check_extension(arrow_type: pa.BaseExtensionType, path: tuple[str, ...]) -> 
     """Raise if the stored values of an Arrow extension type mean something else without the type.
 
     Raises:
-        InvalidInputError: the type contains periods of pandas, which are stored as numbers, or
-            values that only Ray or DuckDB can read.
+        InvalidInputError: the type contains periods of pandas, which are stored as numbers, values
+            that only Ray or DuckDB can read, or tensors that would lose their shape.
     """
     name = arrow_type.extension_name
+    shape = getattr(arrow_type, "shape", ())  # of tensors, of pyarrow or Ray
+    if len(shape) > 1:
+        at = f" of column {'.'.join(path)!r}" if path else ""
+        raise InvalidInputError(
+            f"cannot store the tensors{at} of the shape {list(shape)}: they would become flat "
+            "lists; convert them first to nested lists, or reshape them to one dimension"
+        )
     if isinstance(arrow_type, pa.OpaqueType):
         name = f"{arrow_type.vendor_name}.{arrow_type.type_name}"
     if name not in _FOREIGN:

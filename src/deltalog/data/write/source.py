@@ -438,6 +438,8 @@ def _is_distributed(data: object) -> bool:
 def advice_for(data: Any) -> str:
     """Return how to make rows of an object that has rows, but is not accepted; maybe empty."""
     module, name = type(data).__module__.partition(".")[0], type(data).__qualname__
+    if isinstance(data, str) and data.lstrip()[:1] in {"{", "["}:
+        return "; parse JSON first, as with json.loads(text)"
     if isinstance(data, str | PurePath):
         return (
             "; read a file first, as with pyarrow.dataset.dataset(path), or a table with "

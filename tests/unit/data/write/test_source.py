@@ -239,6 +239,7 @@ class Pair(NamedTuple):
         (Point(1, "a"), "it is one row: pass a list, [row]"),
         (Model(x=1), "it is one row: pass a list, [row]"),
         (pa.schema([("a", pa.int64())]), "DeltaTable.create(location, schema)"),
+        ('[{"a": 1}]', "parse JSON first, as with json.loads(text)"),
         (duckdb.connect(), "pass the relation that connection.sql(query) returns"),
         (pd.DataFrame({"a": [2**70]}), f"column 'a': {2**70} is too large for a long"),
         (pd.DataFrame({"a": [Color.RED]}), "write the values of an enum"),
@@ -278,3 +279,11 @@ def test_bytes_that_only_duckdb_reads_are_refused_at_any_depth(query: str) -> No
     rows = relation.to_arrow_table()
     with pytest.raises(InvalidInputError, match=r"BIGNUM values of DuckDB of column 'a\."):
         from_arrow_schema(rows.schema)
+
+
+def test_tensors_that_would_lose_their_shape_are_refused() -> None:
+    square = pa.field("a", pa.fixed_shape_tensor(pa.int32(), [2, 2]))
+    with pytest.raises(InvalidInputError, match=r"the tensors of column 'a' of the shape \[2, 2\]"):
+        from_arrow_schema(pa.schema([square]))
+    flat = pa.field("a", pa.fixed_shape_tensor(pa.int32(), [4]))
+    assert from_arrow_schema(pa.schema([flat])).names == ("a",)
