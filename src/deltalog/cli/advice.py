@@ -42,6 +42,7 @@ _ADVICE: Final[tuple[tuple[str, Replacement], ...]] = (
     (r"write_deltalake or DeltaTable\.create makes a table", "deltalog write makes a table"),
     (r"write_deltalake makes a new table", "deltalog write makes a new table"),
     (r"convert_to_deltalake (?:or `deltalog convert` )?converts", "deltalog convert converts"),
+    (r"convert_to_deltalake\('([^']*)'\) makes", r"deltalog convert \1 makes"),
     (r"; DeltaTable\.create creates an empty table.*", ""),
     (r"source_format='iceberg' \(in SQL: [^)]*\)", "the SQL statement CONVERT TO DELTA"),
     # read

@@ -12,6 +12,7 @@ import inspect
 import os
 import shutil
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from datetime import UTC, datetime
@@ -460,11 +461,12 @@ def command(name: str) -> Callable[[Callable[P, None]], Callable[P, None]]:
         def run(*args: P.args, **options: P.kwargs) -> None:
             try:
                 _choose_form(options)
-                function(*args, **options)
+                with warnings.catch_warnings():
+                    warnings.showwarning = _show_warning
+                    function(*args, **options)
             except DeltaError as error:
                 for line in [f"error: {error}", *_indented(getattr(error, "__notes__", ()))]:
-                    text = in_shell(line)
-                    typer.echo("\n".join(map(printable, text.split("\n"))), err=True)
+                    _complain(line)
                 code = 2 if isinstance(error, InvalidInputError) else 3
                 raise typer.Exit(code) from None
             except BrokenPipeError:
@@ -478,6 +480,16 @@ def command(name: str) -> Callable[[Callable[P, None]], Callable[P, None]]:
         return app.command(name)(run)
 
     return register
+
+
+def _complain(line: str) -> None:
+    text = in_shell(line)
+    typer.echo("\n".join(map(printable, text.split("\n"))), err=True)
+
+
+def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
+    """Print a warning without the line of code, which is deltalog's own."""
+    _complain(f"warning: {message}")
 
 
 def _indented(notes: Iterable[str]) -> list[str]:

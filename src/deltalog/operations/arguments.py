@@ -5,8 +5,6 @@ This module defines the accepted forms of these arguments, and the errors for in
 
 from __future__ import annotations
 
-import sys
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
@@ -20,6 +18,7 @@ import pyarrow as pa
 
 from deltalog import expressions
 from deltalog._util.argument_types import shortened, show_by
+from deltalog._util.caller_warnings import warn_caller
 from deltalog._util.clock import Moment
 from deltalog._util.escaping import name_key
 from deltalog._util.readable import epoch_hint
@@ -520,15 +519,7 @@ def warn_of_deprecated(**given: object) -> None:
     for name, value in given.items():
         if value is not None and value is not False:
             message = f"{name} is deprecated: {_DEPRECATED[name]}"
-            warnings.warn(message, DeprecationWarning, stacklevel=_callers_level())
-
-
-def _callers_level() -> int:
-    """Return the `stacklevel` of the first frame outside of deltalog, for the caller's warning."""
-    level, frame = 1, sys._getframe(1)  # noqa: SLF001  # the function for this purpose
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("deltalog."):
-        level, frame = level + 1, frame.f_back
-    return level
+            warn_caller(message, DeprecationWarning)
 
 
 def refuse_both(**options: Any) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from deltalog._util.caller_warnings import warn_caller
 from deltalog._util.cards import Progress, ProgressCount, shown
 from deltalog.errors import DeltaError
 from deltalog.log.snapshot import Snapshot
@@ -156,6 +157,7 @@ def make_table(
     engine: Engine,
     options: CommitOptions = USUAL,
     *,
+    takes_files: bool = False,
     progress: Progress | None = None,
 ) -> Ran[OutcomeT_co]:
     """Create a table, with an operation that stages the contents of version 0.
@@ -166,15 +168,19 @@ def make_table(
         configuration: protocol and metadata of the new table.
         engine: reads and writes rows and files.
         options: options of the commit.
+        takes_files: whether the operation adds files that are already in the directory; otherwise,
+            Parquet files there cause a warning.
         progress: see `execute`.
 
     Raises:
         CommitFailedError: another writer created a table at the location.
         InvalidInputError: the location is in a partition directory of another table.
     """
-    from deltalog.log.snapshot.locations import check_new_location  # noqa: PLC0415  # new tables
+    from deltalog.log.snapshot import locations  # noqa: PLC0415  # new tables
 
-    check_new_location(context.store)
+    locations.check_new_location(context.store)
+    if not takes_files and (warning := locations.files_beside(context.store)):
+        warn_caller(warning)
     transaction = PendingTransaction(
         context,
         None,

@@ -171,6 +171,7 @@ def convert_source(
         configuration,
         LocalEngine(),
         options,
+        takes_files=True,
         progress=progress,
     )
 

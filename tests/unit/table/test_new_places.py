@@ -97,7 +97,8 @@ def test_a_table_may_lie_in_other_directories(inside: str, tmp_path: Path) -> No
 
 def test_a_table_of_older_releases_in_such_a_place_can_be_used(tmp_path: Path) -> None:
     write_deltalake(tmp_path / PARTITION, ROWS)
-    write_deltalake(tmp_path, ROWS, partition_by="day")
+    with pytest.warns(UserWarning, match="does not contain the Parquet files"):
+        write_deltalake(tmp_path, ROWS, partition_by="day")
     write_deltalake(tmp_path / PARTITION, ROWS, mode="append")
     assert DeltaTable(tmp_path / PARTITION).to_pyarrow_table().num_rows == 4
 
@@ -110,3 +111,43 @@ def test_looking_for_an_outer_table_costs_a_listing_if_at_all(
     write_deltalake(store, ROWS)
     outer = [call for call in store.calls if call.paths == (f"{tmp_path}/_delta_log",)]
     assert [call.verb for call in outer] == ["list_from"] * lists
+
+
+@pytest.mark.parametrize("make", [one for one in MAKERS if one is not convert])
+@pytest.mark.parametrize("name", ["old.parquet", "day=1/hour=2/old.parquet"])
+def test_a_new_table_warns_of_parquet_files_that_are_not_part_of_it(
+    make: Callable[[str], object], name: str, tmp_path: Path
+) -> None:
+    root = tmp_path / "t" / "lake"
+    (root / name).parent.mkdir(parents=True)
+    pq.write_table(ROWS.select(["id"]), root / name)
+    with pytest.warns(UserWarning, match="does not contain the Parquet files") as caught:
+        make(str(root))
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+    assert f"such as {name.partition('/')[0]}" in str(caught[0].message)
+    assert f"convert_to_deltalake('{root}') makes a table" in str(caught[0].message)
+    DeltaTable(root).alter.set_table_properties({"delta.appendOnly": "true"})  # without a warning
+
+
+def test_a_new_remote_table_warns_of_parquet_files_too() -> None:
+    location = "memory://new-places/beside"
+    with fsspec.open(f"{location}/old.parquet", "wb") as file:
+        pq.write_table(ROWS.select(["id"]), file)
+    with pytest.warns(UserWarning, match=r"such as old\.parquet"):
+        write_deltalake(location, ROWS)
+
+
+@pytest.mark.parametrize("name", ["_old.parquet", ".old.parquet", "notes.txt", "day/old.parquet"])
+def test_other_files_beside_a_new_table_do_not_matter(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_bytes(b"")
+    write_deltalake(tmp_path, ROWS)
+
+
+@pytest.mark.filterwarnings("default:the new table at")
+def test_the_command_line_warns_of_such_files(tmp_path: Path) -> None:
+    pq.write_table(ROWS.select(["id"]), tmp_path / "rows.parquet")
+    result = run("write", tmp_path, tmp_path / "rows.parquet")
+    assert result.stderr.startswith("warning: the new table at ")
+    assert f"deltalog convert {tmp_path} makes a table" in result.stderr

@@ -17,7 +17,7 @@ from deltalog.errors import DeltaError, InvalidInputError, TableNotFoundError
 from deltalog.log.names import BEGINNINGS, LAST_CHECKPOINT_PATH, parse_log_name
 from deltalog.protocol.partition_values import NULL_DIRECTORY
 from deltalog.storage.faults import absent_container
-from deltalog.storage.store import LevelStore, Store, is_local, native_path
+from deltalog.storage.store import LevelStore, Store, is_local, is_peeking, native_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -84,7 +84,52 @@ def _check_no_file(store: Store) -> None:
             )
 
 
+def files_beside(store: Store) -> str | None:
+    """Return the warning about Parquet files where a new table is created; None without any.
+
+    In a remote store, files in partition directories are not found.
+
+    Cost: one short listing.
+    """
+    name = _parquet_in(store)
+    if name is None:
+        return None
+    return (
+        f"the new table at {store.root} does not contain the Parquet files that are already "
+        f"there, such as {name}, and VACUUM will delete them; "
+        f"convert_to_deltalake({store.root!r}) makes a table of such files, if it is called before "
+        "the first write; or choose another location"
+    )
+
+
+def _parquet_in(store: Store) -> str | None:
+    """Return the name of a Parquet file in the location, or of its partition directory."""
+    if is_local(store):
+        files, directories = _level(store, "")
+    else:
+        files, directories = _short_level(store), []
+    found = next((name for name in files if _is_data_file(name)), None)
+    if found is None and _holds_parquet(store, (), directories):
+        return next(name for name in directories if "=" in name)
+    return found
+
+
+def _short_level(store: Store) -> list[str]:
+    """Return names of files in the root; none if there are too many for one request."""
+    with suppress(DeltaError):
+        found = store.list_short("", _MOST_LISTED) if is_peeking(store) else None
+        return [_name(file.path) for file in found or ()]
+    return []
+
+
+def _is_data_file(name: str) -> bool:
+    """Return whether a file is one of Parquet; others ignore names with a first `_` or `.`."""
+    return name.endswith(_PARQUET) and not name.startswith(("_", "."))
+
+
 _SHOWN: Final = 3
+_MOST_LISTED: Final = 1000
+"""The number of names that one request lists."""
 _YEAR: Final = len("2024")
 _VARIABLE: Final = re.compile(r"\$\{?[A-Za-z_]\w*\}?|%[A-Za-z_]\w*%")
 _WILDCARD: Final = re.compile(r"[*?\[{]")

@@ -268,7 +268,10 @@ class WritePlan:
         )
         version = self.version
         if version is None:
-            done = make_table(write, self.context, self.configuration, engine, options).committed
+            done = make_table(
+                *(write, self.context, self.configuration, engine, options),
+                takes_files=True,  # of the tasks
+            ).committed
             if self.new is not None:
                 self.new.register(done.snapshot)
         else:
