@@ -12,6 +12,7 @@ from inspect import getattr_static
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self, TypeVar, overload
 
+from deltalog._util.call_errors import WrongCallError
 from deltalog.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -87,6 +88,22 @@ class FrozenList(tuple[_T, ...]):
     def __radd__(self, other: Any) -> Any:
         """Return `other` followed by these items."""
         return [*other, *self] if isinstance(other, list) else NotImplemented
+
+    if not TYPE_CHECKING:  # type checkers must report these uses
+
+        def __getitem__(self, key: Any) -> Any:
+            """Return an item or a slice; the error for a name says what takes names."""
+            try:
+                return tuple.__getitem__(self, key)
+            except TypeError as error:
+                if not isinstance(key, str):
+                    raise WrongCallError(*error.args) from None
+            hint = f": use schema[{key!r}]" if any(hasattr(one, "nullable") for one in self) else ""
+            raise WrongCallError(f"a list has no item {key!r}, only items by number{hint}")
+
+        def __call__(self, *_: object, **__: object) -> NoReturn:
+            """Raise an error for `schema.fields()`, as PySpark's and Polars' methods are called."""
+            raise WrongCallError("this is a list, not a method: omit the (), as in schema.fields")
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Return the items, for pickle."""

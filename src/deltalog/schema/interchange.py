@@ -39,10 +39,17 @@ FORMS: Final[dict[str, Form]] = {}
 _MEANT: Final = {
     **dict.fromkeys(("to_pyarrow", "to_pandas", "to_polars", "arrow", "as_arrow"), "to_arrow()"),
     **dict.fromkeys(("from_pyarrow", "of_arrow"), "from_arrow(schema)"),
-    **dict.fromkeys(("json", "to_dict", "as_dict", "simpleString"), "to_json()"),
+    **dict.fromkeys(("to_dict", "as_dict", "jsonValue"), "json()"),
+    "simpleString": "str(schema)",
+    "toDDL": "', '.join(f'{field.name} {field.type}' for field in schema)",
     **dict.fromkeys(("printSchema", "show"), "print(schema)"),
     **dict.fromkeys(("columns", "fieldNames", "field_names", "column_names"), "names"),
-    **dict.fromkeys(("field", "find_field", "field_by_name"), "fields_named(name)[0]"),
+    **dict.fromkeys(("field", "find_field", "field_by_name", "get"), "schema[name]"),
+    **dict.fromkeys(("keys", "get_all_field_names", "columnNames"), "names"),
+    **dict.fromkeys(("items", "values", "get_field_index"), "fields, each with a name and a type"),
+    **dict.fromkeys(
+        ("add", "append", "insert", "remove", "set", "pop"), "Schema([*schema.fields, Field(…)])"
+    ),
     **dict.fromkeys(("dtypes", "types"), "fields, of which each has a type"),
     **dict.fromkeys(("dataType", "data_type", "dtype", "field_type"), "type"),
     **dict.fromkeys(("required", "is_nullable", "null"), "nullable"),

@@ -12,15 +12,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn, overload
 
 from deltalog._util.argument_types import wrong_argument
 from deltalog._util.cached import FrozenDict, FrozenList
-from deltalog._util.call_errors import WrongCallError
+from deltalog._util.call_errors import UnknownKeyError, UnknownNameError
 from deltalog._util.escaping import name_key, printable
 from deltalog._util.json import loads
 from deltalog._util.lazy_names import higher
-from deltalog._util.similar_names import suggests_arguments
+from deltalog._util.similar_names import NoItems, similar_to, suggests_arguments
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.schema.interchange import SchemaPart
 from deltalog.schema.primitives import (
@@ -240,7 +240,7 @@ class MapType(SchemaPart):
 
 @suggests_arguments
 @dataclass(frozen=True, slots=True)
-class Field(SchemaPart):
+class Field(NoItems, SchemaPart):
     """A column of a table, or a field of a struct.
 
     Args:
@@ -406,8 +406,8 @@ class StructType(SchemaPart):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return the fields' names, in order."""
-        return tuple(column.name for column in self.fields)
+        """Return the fields' names, in order. The tuple is also equal to a list of the names."""
+        return FrozenList(column.name for column in self.fields)
 
     def __iter__(self) -> Iterator[Field]:
         """Return the fields, in order."""
@@ -417,12 +417,46 @@ class StructType(SchemaPart):
         """Return the number of fields."""
         return len(self.fields)
 
-    if not TYPE_CHECKING:  # type checkers must report this use
+    def __contains__(self, item: object) -> bool:
+        """Return whether the struct has a field, or a field with this name in any case."""
+        return bool(self.fields_named(item)) if isinstance(item, str) else item in self.fields
 
-        def __getitem__(self, key: object) -> NoReturn:
-            """Raise an error that names how to get a field."""
-            instead = f"fields[{key}]" if isinstance(key, int) else f"fields_named({key!r})[0]"
-            raise WrongCallError(f"a {type(self).__name__} has no items: use {instead}, or names")
+    @overload
+    def __getitem__(self, key: int | str) -> Field: ...
+    @overload
+    def __getitem__(self, key: slice) -> StructType: ...
+    def __getitem__(self, key: int | str | slice) -> Field | StructType:
+        """Return a field by its number or its name in any case, or a struct of several fields.
+
+        Raises:
+            KeyError: no field has the name, or several that differ only in case.
+            IndexError: there are fewer fields.
+        """
+        __tracebackhide__ = True  # IPython does not show this frame
+        if isinstance(key, slice):
+            return self.with_fields(self.fields[key])
+        if not isinstance(key, str):
+            return self.fields[key]
+        found = self.fields_named(key)
+        if len(found) == 1:
+            return found[0]
+        if found:
+            names = ", ".join(repr(one.name) for one in found)
+            raise UnknownKeyError(f"several fields are named {key!r} in some case: {names}")
+        hint = similar_to(key, self.names) or f": it has {', '.join(self.names[:_MOST_SHOWN])}"
+        raise UnknownKeyError(f"a {type(self).__name__} has no field {key!r}{hint}")
+
+    if not TYPE_CHECKING:  # type checkers must report unknown attributes
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Raise an error that says how to get a field, if it has this name."""
+            __tracebackhide__ = True  # IPython does not show this frame
+            if name[0] != "_" and self.fields_named(name):
+                kind = type(self).__name__
+                raise UnknownNameError(f"{kind} has no attribute {name!r}: use schema[{name!r}]")
+            SchemaPart.__getattr__(
+                self, name
+            )  # `slots=True` makes another class than `super()` has
 
     def json(self) -> dict[str, Any]:
         """Return the protocol's JSON as a dictionary."""
@@ -444,6 +478,10 @@ class StructType(SchemaPart):
     def _repr_html_(self) -> str:
         """Return the HTML for a notebook: a tree of columns."""
         return self._card()
+
+
+_MOST_SHOWN: Final = 12
+"""The number of names in the error about a field that does not exist."""
 
 
 def _no_fields(called: str, fields: object, one: object) -> InvalidInputError:
