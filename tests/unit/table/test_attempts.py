@@ -33,6 +33,7 @@ ROWS["addr"] = [{"city": "Ulm", "zip": 1}] * 2
 ON = "target.id = source.id"
 SOURCE = pd.DataFrame({"id": [1], "name": ["x"]})
 NEW = pd.DataFrame({"id": [9], "name": ["x"]})
+LATE: Any = [{"id": 2, "amount": "late"}, {"id": 99, "amount": "x"}]
 
 
 def _any(found: Any) -> Any:
@@ -80,6 +81,40 @@ def test_a_cast_that_fails_has_its_column_and_value(
     begin = f"cannot run {operation} on {table.table_uri}: cannot compute column 'amount': "
     assert text.startswith(f"{begin}cannot cast '{value}' to double")
     assert text.endswith("try_cast returns NULL instead")
+
+
+@pytest.mark.parametrize(
+    ("call", "row"),
+    [
+        (
+            lambda t: t.update({"amount": "CAST(concat('x', id) AS DOUBLE)"}, predicate="id > 1"),
+            "{'id': 2, 'name': 'b', 'amount': 2.5, 'tags': [], 'addr': {'city': 'Ulm', 'zip': 1}}",
+        ),
+        (
+            lambda t: (
+                t.merge(LATE, "source.id = target.id")
+                .when_matched_update({"amount": "source.amount"})
+                .execute()
+            ),
+            "{'amount': 'late'} of the source",
+        ),
+        (
+            lambda t: (
+                t.merge(LATE, "source.id = target.id").when_not_matched_insert_all().execute()
+            ),
+            "{'amount': 'x', 'id': 99} of the source",
+        ),
+        (
+            lambda t: sql("INSERT INTO t (id, amount) VALUES (1, '2.5'), (2, 'x')", t=t),
+            "(2, 'x')",
+        ),
+    ],
+)
+def test_a_cast_that_fails_has_its_row(call: Callable[[DeltaTable], object], row: str) -> None:
+    table = make(ROWS)
+    with pytest.raises(InvalidInputError) as caught, unchanged(table):
+        call(table)
+    assert f", in the row {row}; try_cast" in str(caught.value)
 
 
 def test_a_generated_column_that_cannot_be_computed_is_named(tmp_path: Path) -> None:
@@ -334,8 +369,6 @@ def test_missing_schemas_and_tables_are_named_with_those_that_exist(tmp_path: Pa
     [
         (lambda t: t.detail().nme, "it is a dictionary, use ['name']"),
         (lambda t: t.protocol().features, "use reader_features and writer_features"),
-        (lambda t: t.schema()["id"], "use fields_named('id')[0]"),
-        (lambda t: t.schema()[0], "use fields[0]"),
         (lambda t: t.plot.files(), "use commits(), file_sizes()"),
         (
             lambda t: _any(connect({"t": t}).cursor()).fetch_df(),

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import pyarrow as pa
 
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from deltalog.schema import DataType
 
 Path = tuple[str, ...]
+_Rows = TypeVar("_Rows", "Array", pa.RecordBatch)
 
 logger: logging.Logger = logging.getLogger(__name__)
 
@@ -237,7 +238,9 @@ class Fit:
         try:
             return self._convert(array, spelled, target, name)
         except SchemaMismatchError as error:
-            row = _first_refused(array, lambda part: self._convert(part, spelled, target, name))
+            row = first_refused(
+                array, lambda part: self._convert(part, spelled, target, name), SchemaMismatchError
+            )
             if row is None or not self.counts_rows:
                 raise
             number = self._num_rows + row + 1
@@ -265,25 +268,32 @@ class Fit:
         return instants(array, self._zone)
 
 
-def _first_refused(array: Array, convert: Callable[[Array], object]) -> int | None:
+def first_refused(
+    rows: _Rows, convert: Callable[[_Rows], object], error: type[Exception]
+) -> int | None:
     """Return the first row that cannot be converted; None if no row can, whatever its value.
+
+    Args:
+        rows: an array or a batch.
+        convert: converts some of the rows.
+        error: what `convert` raises for rows that cannot be converted.
 
     Cost: about as many conversions as the logarithm of the number of rows.
     """
 
-    def fails(part: Array) -> bool:
+    def fails(part: _Rows) -> bool:
         try:
             convert(part)
-        except SchemaMismatchError:
+        except error:
             return True
         return False
 
-    if fails(array.slice(0, 0)):
+    if fails(rows.slice(0, 0)):
         return None
-    start, count = 0, len(array)
+    start, count = 0, len(rows)
     while count > 1:
         half = count // 2
-        if fails(array.slice(start, half)):
+        if fails(rows.slice(start, half)):
             count = half
         else:
             start, count = start + half, count - half

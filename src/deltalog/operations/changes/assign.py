@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import pyarrow as pa
 
 from deltalog._util.escaping import name_key
 from deltalog._util.kernels import Array, pc
 from deltalog.data.write.enforce import Enforcer
-from deltalog.data.write.fit import Fit
+from deltalog.data.write.fit import Fit, first_refused
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import (
     Column,
@@ -45,6 +45,7 @@ from deltalog.schema import (
     find_field,
     to_arrow_type,
 )
+from deltalog.schema.check import readable_rows
 from deltalog.schema.columns import walk_types
 from deltalog.schema.types import TIMESTAMP
 
@@ -81,13 +82,40 @@ class NewValue:
             found: Array = evaluate(self.expression, scope)
         except InvalidInputError as error:
             advice = "; try_cast returns NULL instead" if "cannot cast " in str(error) else ""
-            message = f"cannot compute column {self.name!r}: {error}{advice}"
+            row = self._refused_row(scope)
+            message = f"cannot compute column {self.name!r}: {error}{row}{advice}"
             note = f"in the new value of column {self.name!r}"
             raise error.with_message(message).with_note(note) from error
         if self.fit is None:
             return found
         (fitted,) = self.fit.apply(pa.record_batch({self.name: found})).values()
         return fitted
+
+    def _refused_row(self, scope: pa.RecordBatch) -> str:
+        """Return the first row without a value, for an error; empty if all rows have none."""
+        number = first_refused(
+            scope, lambda part: evaluate(self.expression, part), InvalidInputError
+        )
+        if number is None:
+            return ""
+        (row,) = readable_rows(scope.slice(number, 1))
+        # Columns whose old value is not needed are NULL in the scope, whatever the table has.
+        read = {path[0] for path in columns(self.expression)}
+        shown = {name: one for name, one in row.items() if one is not None or name in read}
+        if list(shown) == [f"c{place}" for place in range(len(shown))]:  # of a query
+            return f", in the row {_cut(tuple(shown.values()))}"
+        if list(shown) == ["source"]:  # of a merge
+            return f", in the row {_cut(shown['source'])} of the source"
+        return f", in the row {_cut(shown)}"
+
+
+_MOST_SHOWN: Final = 200
+"""The number of characters of a row that an error shows."""
+
+
+def _cut(row: object) -> str:
+    text = repr(row)
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
 
 
 @dataclass(frozen=True, slots=True)
