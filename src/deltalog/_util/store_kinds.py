@@ -195,6 +195,7 @@ _ROWS: Final = (
         says_denied="ClientAuthenticationError CredentialUnavailableError AuthenticationFailed"
         " AuthorizationFailure AuthorizationPermissionMismatch InvalidAuthenticationInfo",
         container="container",
+        hosts=r"[a-z0-9-]+\.(?:dfs|blob)\.(?:core\.windows\.net|fabric\.microsoft\.com)",
         own_options="account_name account_key container_name sas_token tenant_id",
         says_no_container="ContainerNotFound|FilesystemNotFound"
         "|[Tt]he specified container does not exist",

@@ -27,7 +27,7 @@ from deltalog._util.paths import (
     split_location,
     store_kind,
 )
-from deltalog._util.store_kinds import Address, StoreKind, kind_named, url_of_resource
+from deltalog._util.store_kinds import KINDS, Address, StoreKind, kind_named, url_of_resource
 from deltalog.errors import (
     AccessDeniedError,
     AlreadyExistsError,
@@ -127,6 +127,7 @@ _LIKE_URL: Final = re.compile(
     re.DOTALL,
 )
 """A scheme without a colon or slashes, or with a host after `://`, which local URLs lack."""
+_DRIVE: Final = re.compile(r"[A-Za-z]:[\\/]")
 
 
 class FsspecStore:
@@ -493,8 +494,14 @@ def _check_spelled(location: str) -> None:
     Otherwise a write would create a directory of this name.
     """
     found = _LIKE_URL.match(location)
-    if found is None or Path(location).exists():
+    is_drive = _DRIVE.match(location) is not None and os.name != "nt"
+    if not (found or is_drive) or Path(location).exists():
         return
+    if found is None:
+        raise InvalidInputError(
+            f"cannot open {location!r}: only Windows has drives; in WSL, the drive "
+            f"{location[0].upper()}: is /mnt/{location[0].lower()}"
+        )
     kind = kind_named(found["scheme"])
     if expected := url_of_resource(location):
         pass  # a name such as arn:aws:s3:::bucket/table
@@ -507,9 +514,31 @@ def _check_spelled(location: str) -> None:
     raise InvalidInputError(f"cannot open {location!r}: expected {expected}")
 
 
+_SERVICE: Final = re.compile(
+    r"(?:(?P<scheme>https?):/*(?P<host>[^/@]+)|(?P<port>[^/@]+:\d+))/*(?P<rest>[^@]*)"
+)
+"""The host of a service instead of a bucket, in a location without its scheme."""
+
+
 def _check_bucket(location: str, kind: StoreKind, authority: str, inner: str) -> None:
     """Raise if a URL has no bucket, or has the host of the service instead of a bucket."""
+    if kind.address is Address.BUCKET and (service := _SERVICE.fullmatch(f"{authority}/{inner}")):
+        url = f"{service['scheme'] or 'http'}://{service['host'] or service['port']}"
+        option = "endpoint_url" if kind.name == "s3" else "endpoint"
+        raise InvalidInputError(
+            f"cannot open {redact(location)!r}: the name of the bucket follows {kind.name}://; "
+            f"expected {kind.name}://{redact(service['rest']) or 'bucket/table'}, with "
+            f"storage_options={{{option!r}: {url!r}}}"
+        )
+    if kind.address is Address.URL:
+        _check_service(location, authority, inner)
+        return
     found = re.fullmatch(kind.hosts, authority) if kind.hosts else None
+    if found is not None and kind.address is Address.ACCOUNT:
+        raise InvalidInputError(
+            f"cannot open {redact(location)!r}: the container comes first, and the account follows "
+            f"@; expected {_in_account(authority, inner)}"
+        )
     if found is not None:
         expected = "/".join(part for part in (found["bucket"], inner) if part) or "bucket/table"
     elif kind.address is Address.BUCKET and ":///" in location and not inner:
@@ -520,6 +549,29 @@ def _check_bucket(location: str, kind: StoreKind, authority: str, inner: str) ->
         f"cannot open {redact(location)!r}: the name of the bucket follows {kind.name}://; "
         f"expected {kind.name}://{redact(expected)}"
     )
+
+
+def _check_service(location: str, host: str, inner: str) -> None:
+    """Raise if an HTTP URL has the host of an object store: HTTP cannot list directories."""
+    for kind in KINDS.values():
+        found = re.fullmatch(kind.hosts, host) if kind.hosts else None
+        if found is None:
+            continue
+        if kind.address is Address.ACCOUNT:
+            expected = _in_account(host, inner)
+        else:
+            bucket = found["bucket"]
+            expected = f"{kind.name}://{bucket}/{inner}" if bucket else f"{kind.name}://{inner}"
+        raise InvalidInputError(
+            f"cannot open {redact(location)!r}: a table in this service has no address with "
+            f"https://; expected {redact(expected)}"
+        )
+
+
+def _in_account(host: str, inner: str) -> str:
+    container, _, rest = redact(inner).partition("/")
+    host = host.replace(".blob.", ".dfs.", 1)
+    return f"abfss://{container or 'container'}@{host}/{rest or 'table'}"
 
 
 def _root_and_base(location: str, filesystem: Any) -> tuple[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -141,7 +142,22 @@ def test_a_relation_whose_connection_is_closed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("location", "hint"),
     [
-        ("s3:/bucket/t", "two slashes, as in s3://bucket/table"),
+        ("s3:/bucket/t", "two slashes, as in s3://bucket/t"),
+        ("abfss:/c@a.dfs.core.windows.net/t", "as in abfss://c@a.dfs.core.windows.net/t"),
+        ("s3://localhost:9000/b/t", r"expected s3://b/t, .*'http://localhost:9000'}"),
+        ("s3://https://minio/b/t", r"expected s3://b/t, with .*'endpoint_url': 'https://minio'}"),
+        ("gs://localhost:4443", r"expected gs://bucket/table, with .*'endpoint': 'http://local"),
+        ("abfss://a.dfs.core.windows.net/c/t", "expected abfss://c@a.dfs.core.windows.net/t"),
+        ("az://a.blob.core.windows.net", "abfss://container@a.dfs.core.windows.net/table"),
+        ("https://a.blob.core.windows.net/c/t", "expected abfss://c@a.dfs.core.windows.net/t"),
+        ("https://b.s3.eu-west-1.amazonaws.com/t", "expected s3://b/t"),
+        ("https://s3.amazonaws.com/b/t", "expected s3://b/t"),
+        ("https://storage.googleapis.com/b/t", "expected gs://b/t"),
+        ("minio://b/t", "API of S3 as s3://bucket/table"),
+        pytest.param(
+            *("D:\\data\\t", "the drive D: is /mnt/d"),
+            marks=pytest.mark.skipif(os.name == "nt", reason="Windows has drives"),
+        ),
         ("s3a:/bucket/t", "two slashes"),
         ("gs:/bucket/t", "two slashes"),
         ("r2://bucket/t", "aws_endpoint_url"),
@@ -156,6 +172,8 @@ def test_a_location_that_cannot_be_opened(
     monkeypatch.delenv("AZURE_STORAGE_CONNECTION_STRING", raising=False)
     with pytest.raises(InvalidInputError, match=hint):
         DeltaTable(location)
+    with pytest.raises(InvalidInputError, match=hint):
+        write_deltalake(location, [{"id": 1}])
 
 
 @pytest.mark.parametrize("value", [5, None, ["x"], "bob smith"])

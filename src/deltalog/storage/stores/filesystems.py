@@ -155,7 +155,7 @@ def make_filesystem(kind: StoreKind, arguments: Mapping[str, Any], location: str
     scheme, colon, rest = location.partition(":")
     if colon and kind.extra and kind_named(scheme) is kind and not rest.startswith("//"):
         raise InvalidInputError(
-            f"cannot open {location!r}: a URL has two slashes, as in {kind.name}://bucket/table"
+            f"cannot open {location!r}: a URL has two slashes, as in {scheme}://{rest.lstrip('/')}"
         )
     _check_complete(made, kind, arguments, location)
     files = files_class(kind)
@@ -178,7 +178,12 @@ def _package_of(kind: StoreKind) -> str:
     return f"pip install 'fsspec[{extra}]'" if extra else "install its fsspec package"
 
 
+_OF_S3: Final = (
+    "open a table in a service with the API of S3 as s3://bucket/table, with "
+    "storage_options={'aws_endpoint_url': 'https://host:port'}"
+)
 _ADVICE: Final = {
+    **dict.fromkeys(("minio", "b2", "wasabi", "ceph", "spaces", "do", "s3c"), _OF_S3),
     "r2": "open a table in R2 as s3://bucket/table, with "
     "storage_options={'aws_endpoint_url': 'https://<account>.r2.cloudflarestorage.com'}",
     "unity": "a table of Unity Catalog is uc://catalog.schema.table",
