@@ -52,6 +52,7 @@ OTHERWISE_MEANT = {
     ("storage/stores/obstore_files.py", "http"): "which endpoints a service has",
     ("storage/stores/obstore_files.py", "http://"): "which endpoints a service has",
     ("storage/stores/obstore_files.py", "https"): "which endpoints a service has",
+    ("storage/fsspec_store.py", "http://"): "which endpoints a service has",
     ("_util/readable.py", "file"): "a noun",
     ("log/replay.py", "file:"): A_LOCAL_URL,
     ("operations/clone.py", "file:"): A_LOCAL_URL,

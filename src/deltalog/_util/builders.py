@@ -1,7 +1,7 @@
-"""A warning about builders that were never run.
+"""Warnings: at the caller's line, and about builders that were never run.
 
-Without it, `table.merge(…).when_matched_update_all()` without `.execute()` would do nothing, in
-silence.
+Without the latter, `table.merge(…).when_matched_update_all()` without `.execute()` would do
+nothing, in silence.
 
 Protocol: none
 """
@@ -37,3 +37,16 @@ class RunsOnce(ABC):
             return
         if warning is not None:
             warnings.warn(warning, RuntimeWarning, stacklevel=2)
+
+
+def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn with the first frame outside of deltalog as the place of the warning."""
+    warnings.warn(message, category, stacklevel=_callers_level())
+
+
+def _callers_level() -> int:
+    """Return the `stacklevel` of the first frame outside of deltalog, for the caller's warning."""
+    level, frame = 1, sys._getframe(1)  # noqa: SLF001  # the function for this purpose
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("deltalog."):
+        level, frame = level + 1, frame.f_back
+    return level

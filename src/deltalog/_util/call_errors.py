@@ -11,12 +11,17 @@ Protocol: none
 from __future__ import annotations
 
 from os import PathLike
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn
+from types import FunctionType, MethodType
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn, TypeVar
 
 from deltalog.errors import frames_up_to_call, notebook_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+_Class = TypeVar("_Class", bound=type)
+_VALUES: Final = (int, float, str, list, tuple, dict, set)
+"""Types of results, with which a method that was not called cannot be equal."""
 
 
 class _EndsAtCall(BaseException):
@@ -157,3 +162,98 @@ def is_of_call(error: TypeError) -> bool:
     Otherwise, the function itself has raised it. Call this in the frame that catches the error.
     """
     return error.__traceback__ is None or error.__traceback__.tb_next is None
+
+
+# --- Methods that are used without a call: `table.schema.names`, `table.version == 3`. In other
+# libraries, some of them are attributes. Python's errors name a function or a method instead of the
+# mistake, and the comparison would be False.
+
+
+def called_first(*names: str) -> Callable[[_Class], _Class]:
+    """Decorate a class whose methods of these names raise clear errors if they are not called."""
+
+    def decorate(kind: _Class) -> _Class:
+        for name in names:
+            setattr(kind, name, _Method(vars(kind)[name]))
+        return kind
+
+    return decorate
+
+
+class _Method:
+    """A descriptor that returns the function itself to the class, and `_Uncalled` to objects."""
+
+    def __init__(self, function: FunctionType) -> None:
+        self.__wrapped__ = function
+        self.__doc__ = function.__doc__
+
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
+        function = self.__wrapped__
+        return function if instance is None else _Uncalled(function, instance)
+
+
+class _Uncalled:
+    # A bound method whose use as its own result raises an error that says to call it. Its docstring
+    # is that of the method.
+
+    __slots__ = ("__func__", "__self__")
+
+    def __init__(self, function: FunctionType, instance: object) -> None:
+        self.__func__ = function
+        self.__self__ = instance
+
+    @property
+    def __doc__(self) -> str | None:  # type: ignore[override]  # which is writable in typeshed
+        return self.__func__.__doc__
+
+    # For `inspect` and `help`, the object is the method that it stands for.
+    @property  # type: ignore[misc]  # as above
+    def __class__(self) -> type:
+        return MethodType
+
+    def __call__(self, /, *args: Any, **options: Any) -> Any:
+        __tracebackhide__ = True  # IPython does not show this frame
+        return self.__func__(self.__self__, *args, **options)
+
+    def __getattr__(self, name: str) -> Any:
+        """Return an attribute of the function; the error for others says to call it."""
+        __tracebackhide__ = True  # IPython does not show this frame
+        if name.startswith("_"):
+            return getattr(self.__func__, name)
+        raise UnknownNameError(self._said(f"has no attribute {name!r}", f".{name}"))
+
+    def _said(self, wrong: str, use: str = "") -> str:
+        name = self.__func__.__name__
+        owner = type(self.__self__).__name__
+        return f"{owner}.{name} is a method, which {wrong}: use {name}(){use}"
+
+    def __repr__(self) -> str:
+        return repr(MethodType(self.__func__, self.__self__))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return getattr, (self.__self__, self.__func__.__name__)
+
+    def __hash__(self) -> int:
+        return hash((self.__func__, id(self.__self__)))
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, _VALUES):
+            raise WrongCallError(self._said(f"equals no {type(other).__name__}"))
+        mine = self.__func__, self.__self__
+        found = getattr(other, "__func__", None), getattr(other, "__self__", None)
+        return mine[0] is found[0] and mine[1] is found[1]
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __getitem__(self, key: object) -> NoReturn:
+        __tracebackhide__ = True  # IPython does not show this frame
+        raise WrongCallError(self._said("has no items", f"[{key!r}]"))
+
+    def _no_value(self, *_: object) -> NoReturn:
+        __tracebackhide__ = True  # IPython does not show this frame
+        raise WrongCallError(self._said("is not a value"))
+
+    __len__ = __iter__ = __contains__ = __index__ = __int__ = _no_value
+    __add__ = __radd__ = __sub__ = __rsub__ = _no_value
+    __lt__ = __le__ = __gt__ = __ge__ = _no_value

@@ -71,6 +71,8 @@ class StoreKind:
         container: what the service calls the first part of a location.
         own_options: options without a prefix that only this kind has.
         says_no_container: a pattern of messages for a bucket or container that does not exist.
+        endpoint_option: the storage option for the URL of another service with the same API.
+        advised: the scheme in messages that advise a URL; by default, the name.
     """
 
     name: str
@@ -100,6 +102,8 @@ class StoreKind:
     container: str = "bucket"
     says_no_container: str = ""
     own_options: str = ""
+    endpoint_option: str = "endpoint"
+    advised: str = ""
 
     # Compare only the names, because kinds are compared for every path.
     def __eq__(self, other: object) -> bool:
@@ -152,6 +156,7 @@ _ROWS: Final = (
         "storage_options, or AWS_PROFILE for a profile of ~/.aws; for a public bucket, pass "
         "storage_options={'AWS_SKIP_SIGNATURE': 'true'}",
         says_undecided="ConditionalRequestConflict OperationAborted",
+        endpoint_option="endpoint_url",
         own_options="access_key_id secret_access_key session_token",
         says_no_container="NoSuchBucket|[Tt]he specified bucket does not exist",
         can_sign=True,
@@ -195,6 +200,7 @@ _ROWS: Final = (
         says_denied="ClientAuthenticationError CredentialUnavailableError AuthenticationFailed"
         " AuthorizationFailure AuthorizationPermissionMismatch InvalidAuthenticationInfo",
         container="container",
+        advised="abfss",
         hosts=r"[a-z0-9-]+\.(?:dfs|blob)\.(?:core\.windows\.net|fabric\.microsoft\.com)",
         own_options="account_name account_key container_name sas_token tenant_id",
         says_no_container="ContainerNotFound|FilesystemNotFound"

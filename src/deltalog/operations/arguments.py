@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from deltalog import expressions
 from deltalog._util.argument_types import shortened, show_by
-from deltalog._util.caller_warnings import warn_caller
+from deltalog._util.builders import warn_caller
 from deltalog._util.clock import Moment
 from deltalog._util.escaping import name_key
 from deltalog._util.readable import epoch_hint

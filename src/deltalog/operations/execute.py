@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from deltalog._util.caller_warnings import warn_caller
+from deltalog._util.builders import warn_caller
 from deltalog._util.cards import Progress, ProgressCount, shown
 from deltalog.errors import DeltaError
 from deltalog.log.snapshot import Snapshot

@@ -523,12 +523,12 @@ _SERVICE: Final = re.compile(
 def _check_bucket(location: str, kind: StoreKind, authority: str, inner: str) -> None:
     """Raise if a URL has no bucket, or has the host of the service instead of a bucket."""
     if kind.address is Address.BUCKET and (service := _SERVICE.fullmatch(f"{authority}/{inner}")):
-        url = f"{service['scheme'] or 'http'}://{service['host'] or service['port']}"
-        option = "endpoint_url" if kind.name == "s3" else "endpoint"
+        host = service["host"] or service["port"]
+        url = f"{service['scheme']}://{host}" if service["scheme"] else f"http://{host}"
         raise InvalidInputError(
             f"cannot open {redact(location)!r}: the name of the bucket follows {kind.name}://; "
             f"expected {kind.name}://{redact(service['rest']) or 'bucket/table'}, with "
-            f"storage_options={{{option!r}: {url!r}}}"
+            f"storage_options={{{kind.endpoint_option!r}: {url!r}}}"
         )
     if kind.address is Address.URL:
         _check_service(location, authority, inner)
@@ -537,7 +537,7 @@ def _check_bucket(location: str, kind: StoreKind, authority: str, inner: str) ->
     if found is not None and kind.address is Address.ACCOUNT:
         raise InvalidInputError(
             f"cannot open {redact(location)!r}: the container comes first, and the account follows "
-            f"@; expected {_in_account(authority, inner)}"
+            f"@; expected {_in_account(kind, authority, inner)}"
         )
     if found is not None:
         expected = "/".join(part for part in (found["bucket"], inner) if part) or "bucket/table"
@@ -558,7 +558,7 @@ def _check_service(location: str, host: str, inner: str) -> None:
         if found is None:
             continue
         if kind.address is Address.ACCOUNT:
-            expected = _in_account(host, inner)
+            expected = _in_account(kind, host, inner)
         else:
             bucket = found["bucket"]
             expected = f"{kind.name}://{bucket}/{inner}" if bucket else f"{kind.name}://{inner}"
@@ -568,10 +568,10 @@ def _check_service(location: str, host: str, inner: str) -> None:
         )
 
 
-def _in_account(host: str, inner: str) -> str:
+def _in_account(kind: StoreKind, host: str, inner: str) -> str:
     container, _, rest = redact(inner).partition("/")
     host = host.replace(".blob.", ".dfs.", 1)
-    return f"abfss://{container or 'container'}@{host}/{rest or 'table'}"
+    return f"{kind.advised}://{container or 'container'}@{host}/{rest or 'table'}"
 
 
 def _root_and_base(location: str, filesystem: Any) -> tuple[str, str]:

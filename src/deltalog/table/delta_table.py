@@ -10,7 +10,7 @@ from abc import ABCMeta
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
 
 from deltalog._util.argument_types import checks_types
-from deltalog._util.call_errors import UnknownNameError
+from deltalog._util.call_errors import UnknownNameError, called_first
 from deltalog._util.readable import counted
 from deltalog._util.similar_names import suggests_arguments
 from deltalog.catalogs import table_uri as locations
@@ -59,6 +59,7 @@ class _NamesOfTheClass(ABCMeta):
             raise UnknownNameError(arguments.explain_missing(name, dir(cls)))
 
 
+@called_first("metadata", "protocol", "history", "detail")
 @checks_types
 @suggests_arguments
 class DeltaTable(MaintainableTable, metaclass=_NamesOfTheClass):

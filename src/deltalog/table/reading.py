@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
 from deltalog._util.argument_types import checks_types, wrong_argument
+from deltalog._util.call_errors import called_first
 from deltalog._util.cards import Progress, shown
 from deltalog._util.readable import FILE, counted
 from deltalog._util.similar_names import NoSequence, suggests_arguments
@@ -48,6 +49,10 @@ if TYPE_CHECKING:
     Parameters = Sequence[object] | Mapping[str, object] | None
 
 
+@called_first(
+    *("version", "schema", "file_uris", "count", "head", "partitions"),
+    *("to_pandas", "to_polars", "to_arrow", "to_pyarrow_table", "to_pyarrow_dataset", "scan"),
+)
 @checks_types
 @suggests_arguments
 class ReadableTable(NoSequence):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import pickle
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -190,6 +191,39 @@ def test_uses_as_a_sequence(act: Callable[[Any], object], hint: str, table: Any)
     with pytest.raises(TypeError) as caught:
         act(table)
     assert hint in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("act", "hint"),
+    [
+        (lambda table: table.schema.names, "has no attribute 'names': use schema().names"),
+        (lambda table: table.metadata.id, "use metadata().id"),
+        (lambda table: table.to_pandas.head(), "use to_pandas().head"),
+        (lambda table: table.history[0], "has no items: use history()[0]"),
+        (lambda table: table.schema["id"], "use schema()['id']"),
+        (lambda table: table.version == 0, "equals no int: use version()"),
+        (lambda table: table.version + 1, "is not a value: use version()"),
+        (lambda table: table.version > 1, "is not a value: use version()"),
+        (lambda table: list(table.file_uris), "is not a value: use file_uris()"),
+        (lambda table: len(table.schema), "is not a value: use schema()"),
+    ],
+)
+def test_methods_that_are_not_called(act: Callable[[Any], object], hint: str, table: Any) -> None:
+    with pytest.raises((AttributeError, TypeError), match=r"DeltaTable\.\w+ is a method") as caught:
+        act(table)
+    assert str(caught.value).endswith(hint)
+
+
+def test_methods_remain_methods(table: Any) -> None:
+    assert inspect.ismethod(table.version)
+    assert inspect.isfunction(DeltaTable.version)
+    assert str(inspect.signature(table.version)) == "() -> 'int'"
+    assert inspect.getdoc(table.version) == inspect.getdoc(DeltaTable.version)
+    assert table.version == table.version
+    assert table.version != table.count
+    assert len({table.version, table.version, table.count}) == 2
+    assert pickle.loads(pickle.dumps(table.version))() == table.version()
+    assert bool(table.version)
 
 
 def test_tables_and_scans_are_true_and_scans_yield_batches(table: Any) -> None:
