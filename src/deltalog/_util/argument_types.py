@@ -286,6 +286,7 @@ def _named(name: str) -> Callable[[Any], bool]:
 
 
 _STRING: Final = _is(str)
+_is_field: Final = _named("Field")
 _NAME: Final[_Kind] = (_STRING, "a string")
 _PATH: Final[_Kind] = (_is_path, "a path, such as ('info', 'city')")
 _NAMES: Final[_Kind] = (_list_of(_STRING), "a list of strings, such as ['id', 'name']")
@@ -304,7 +305,10 @@ _ITERABLE: Final[_Kind] = (
 )
 _PARTS: Final[_Kind] = (_list_of(_STRING), "a tuple of names, such as ('sales', 'orders')")
 _TABLE: Final[_Kind] = (_is_path, _PARTS[1])
-_FIELD: Final[_Kind] = (_named("Field"), "a Field, such as Field('name', 'string')")
+_FIELD: Final[_Kind] = (
+    lambda value: _is_field(value) or hasattr(value, "__arrow_c_schema__"),
+    "a Field, such as Field('name', 'string')",
+)
 _FILES: Final[_Kind] = (_named("WrittenFiles"), "WrittenFiles, the result of write_files")
 _KINDS: Final[Mapping[str, tuple[_Kind, ...]]] = {
     "str": (_NAME,),
@@ -379,8 +383,13 @@ _MORE: Final = {
     ("connect", "tables"): "a dictionary, name to table, such as {'t': table}",
     ("DeltaTable.sql", "parameters"): "a dictionary of values for :name, such as {'name': 1}; "
     "deltalog.sql(query, parameters, t=table) also takes a list for ?",
-    ("DeltaTable.alter.add_constraint", "constraints"): "a dictionary, name to condition, such as "
-    "{'positive': 'amount > 0'}",
+    **dict.fromkeys(
+        (
+            ("DeltaTable.alter.add_constraint", "constraints"),
+            ("DeltaTable.create", "constraints"),
+        ),
+        "a dictionary, name to condition, such as {'positive': 'amount > 0'}",
+    ),
     ("DeltaTable.alter.add_columns", "fields"): "a Field, such as Field('name', 'string'), a list "
     "of them, a dictionary, such as {'size': 'long'}, or a string, such as 'size long, at date'",
     ("CatalogTransactions.branch", "tables"): "a list of names, such as ['schema.table']",
@@ -464,4 +473,9 @@ def _is_right(value: object, kinds: tuple[_Kind, ...]) -> bool:
 def _expected(kinds: tuple[_Kind, ...], value: object) -> str:
     if isinstance(value, str) and kinds[0] in {_PARTS, _TABLE}:
         return f"a tuple of names, here {tuple(value.split('.'))!r}"
+    if isinstance(value, Mapping) and any(what == _TO_STRINGS[1] for _, what in kinds):
+        for key, item in value.items():
+            if isinstance(key, str) and isinstance(item, bool | int | float):
+                text = str(item).lower() if isinstance(item, bool) else str(item)
+                return f"a dictionary of strings, such as {{{key!r}: {text!r}}}"
     return " or ".join(dict.fromkeys(what for _, what in kinds if what))

@@ -154,7 +154,11 @@ _MEANT: Final = {
     ),
     "location": "table_uri",
     "path": "table_uri",
-    **dict.fromkeys(("versions", "commits", "list_versions"), "history()"),
+    **dict.fromkeys(
+        ("versions", "commits", "list_versions", "describe_history", "get_history"),
+        "history()",
+    ),
+    **dict.fromkeys(("describe_detail", "details"), "detail(), or describe()"),
     **dict.fromkeys(("explain", "query_plan"), "scan(predicate=…).explain()"),
     **dict.fromkeys(
         ("partition_columns", "partition_by", "partitionColumns"), "metadata().partition_columns"

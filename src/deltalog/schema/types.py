@@ -548,8 +548,9 @@ def as_fields(called: str, name: str, given: Any) -> list[Field]:
     Args:
         called: the function that takes the fields, for errors.
         name: its argument, for errors.
-        given: a field; a list of fields or of pairs `(name, type)`; a dictionary, name to type; or
-            a string as in SQL, such as `id BIGINT NOT NULL, name STRING`.
+        given: a field or a schema, also of Arrow; a list of fields or of pairs `(name, type)`; a
+            dictionary, name to type; or a string as in SQL, such as `id BIGINT NOT NULL, name
+            STRING`.
 
     Raises:
         InvalidInputError: the value describes no fields.
@@ -558,8 +559,12 @@ def as_fields(called: str, name: str, given: Any) -> list[Field]:
         return [given]
     if isinstance(given, str):
         return _fields_in_sql(called, name, given)
+    if isinstance(given, StructType):
+        return list(given.fields)
+    if hasattr(given, "__arrow_c_schema__"):
+        return _fields_of_arrow(called, name, given)
     items: Any = given.items() if isinstance(given, Mapping) else given
-    if not isinstance(items, Iterable) or hasattr(given, "__arrow_c_schema__"):
+    if not isinstance(items, Iterable):
         raise wrong_argument(called, name, given, _EXPECTED_FIELDS)
     return [_as_field(called, name, given, one) for one in items]
 
@@ -570,10 +575,21 @@ _EXPECTED_FIELDS: Final = (
 )
 
 
+def _fields_of_arrow(called: str, name: str, given: Any) -> list[Field]:
+    """Return the fields of a field or a schema of Arrow; other objects of Arrow have none."""
+    if type(given).__name__ == "Field":
+        return [Field.from_arrow(given)]
+    if type(given).__name__ == "Schema":
+        return list(StructType.from_arrow(given).fields)
+    raise wrong_argument(called, name, given, _EXPECTED_FIELDS)
+
+
 def _as_field(called: str, argument: str, given: Any, item: Any) -> Field:
     match item:
         case Field():
             return item
+        case _ if hasattr(item, "__arrow_c_schema__"):
+            return _fields_of_arrow(called, argument, item)[0]
         case (str() as name, kind) if isinstance(item, tuple):
             return Field(name, kind)
         case str():
@@ -662,7 +678,8 @@ def _type_of_field(name: str, kind: DataType | str) -> DataType:
         from deltalog.schema.primitives.table import named_elsewhere  # noqa: PLC0415  # as above
 
         is_name = isinstance(kind, str) and kind.isidentifier()
-        if primitive_named(name) and is_name and not named_elsewhere(str(kind).lower()):
+        is_type = primitive_named(name) or primitive_in_sql(name.lower())
+        if is_type and is_name and not named_elsewhere(str(kind).lower()):
             raise InvalidInputError(
                 f"cannot make a type of {kind!r}: the name comes first: Field({kind!r}, {name!r})"
             ) from None

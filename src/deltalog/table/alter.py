@@ -41,7 +41,10 @@ _MEANT: Final = {
     **dict.fromkeys(("cast", "set_type"), "set_column_type(name, type)"),
     **dict.fromkeys(("add_key_index", "create_index", "set_primary_key"), "set_key_index(columns)"),
     **dict.fromkeys(
-        ("alter_column", "change_column", "update_column", "modify_column", "widen"),
+        (
+            *("alter_column", "change_column", "update_column", "modify_column", "widen"),
+            *("change_type", "change_column_type", "alter_column_type", "set_data_type"),
+        ),
         "set_column_type(name, type)",
     ),
     **dict.fromkeys(("set_comment", "comment_on", "comment"), "set_table_description(text)"),
@@ -120,9 +123,9 @@ class TableAlterer(SimilarNames):
         """Add nullable columns; existing rows have NULL in them.
 
         Args:
-            fields: a field or a list of fields; a dictionary, name to type; or a string as in SQL,
-                such as `size BIGINT, note STRING`. For a struct that already exists, its missing
-                fields are added.
+            fields: a field or a schema, also of Arrow; a list of fields; a dictionary, name to
+                type; or a string as in SQL, such as `size BIGINT, note STRING`. For a struct that
+                already exists, its missing fields are added.
             parent: path of the struct to which the fields are added; empty means the table.
             where: position of the new columns: `first`, `last` or `("after", name)`.
 

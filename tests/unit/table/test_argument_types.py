@@ -339,10 +339,8 @@ def test_every_method_with_arguments_is_tried(kind: type) -> None:
         (lambda t: t.appender(wait_ms="2s"), "cannot call DeltaTable.appender with wait_ms='2s'"),
         (lambda t: t.set_domain_metadata(5, "a"), "domain=5: expected a string"),
         (lambda t: t.scan(columns=pl.col("id")), "a list of strings, such as ['id', 'name']"),
-        (
-            lambda t: t.alter.add_columns(pa.field("a", pa.int64())),
-            "such as Field('name', 'string')",
-        ),
+        (lambda t: t.alter.add_columns(5), "such as Field('name', 'string')"),
+        (lambda t: t.alter.add_columns(pa.int64()), "such as [Field('id', 'long')]"),
         (lambda t: t.to_duckdb("db.duckdb"), "such as duckdb.connect("),
         (lambda t: t.alter.set_table_properties({5: "x"}), "expected a dictionary of strings"),
         (lambda t: t.scan(predicate=col("id") == pd.Series([1, 2])), "is_in(values)"),
@@ -413,6 +411,34 @@ def test_annotations(annotation: str, right: Sequence[Any], wrong: Sequence[Any]
     for value in wrong:
         with pytest.raises(InvalidInputError, match="cannot call f with argument="):
             check_type("f", "argument", value, annotation)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(True, "'true'"), (10, "'10'"), (1.5, "'1.5'")],
+)
+def test_a_property_that_is_no_string_is_shown_as_one(value: Any, text: str) -> None:
+    given: Any = {"delta.x": value}
+    expected = rf"expected a dictionary of strings, such as {{'delta.x': {text}}}$"
+    with pytest.raises(InvalidInputError, match=expected):
+        make(ROWS).alter.set_table_properties(given)
+    with pytest.raises(InvalidInputError, match=expected):
+        write_deltalake("memory://none", ROWS, configuration=given)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        pa.field("x", pa.int32()),
+        [pa.field("x", pa.int32())],
+        pa.schema([("x", pa.int32())]),
+        Schema([Field("x", "integer")]),
+    ],
+)
+def test_columns_are_added_by_fields_of_arrow_and_by_schemas(fields: Any) -> None:
+    table = make(ROWS)
+    table.alter.add_columns(fields)
+    assert table.schema().fields[-1] == Field("x", "integer")
 
 
 def test_iterators_are_not_read_by_the_check() -> None:

@@ -124,8 +124,10 @@ def test_an_empty_version_0_has_no_table_until_there_is_a_protocol() -> None:
     DeltaTable.create(store, SCHEMA)
     first = store.files[commit_path(0)]
     store.files = {commit_path(0): b""}
-    with pytest.raises(NoProtocolError):
+    with pytest.raises(NoProtocolError) as caught:
         DeltaTable(store)
+    advice = f"restore the first commit, {commit_path(0)}, which is empty, from a backup"
+    assert str(caught.value).endswith(advice)
     store.files[commit_path(1)] = first
     write_deltalake(store, row(2), mode="append")
     assert (rows(store), DeltaTable(store).version()) == ([2], 2)

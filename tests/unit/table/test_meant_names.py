@@ -240,7 +240,7 @@ def test_meant_names_are_missing() -> None:
         ("connect().createDataFrame", r"use register\(name, rows\)$"),
         ("connect().df", r"use sql\(statement\)\.to_pandas\(\)$"),
         ("t.schema().dtypes", "use fields, of which each has a type$"),
-        ("t.schema().field", r"use fields_named\(name\)\[0\]$"),
+        ("t.schema().field", r"use schema\[name\]$"),
         ("t.schema().fields[0].dtype", "use type$"),
         ("t.schema().fields[0].with_type", r"use dataclasses\.replace\("),
         ("t.scan().clone", r"use to_polars\(\) or to_pandas\(\)"),

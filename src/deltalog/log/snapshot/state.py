@@ -198,7 +198,15 @@ class LogState:
         _ = self.commits  # the missing action may be the invalid one
         action = "protocol" if kind is NoProtocolError else "metaData"
         what = f"version {self.segment.version} of {self.store.root}"
-        return kind(f"cannot open {what}: there is no {action} action in its log")
+        text = f"cannot open {what}: there is no {action} action in its log"
+        if self.checkpoint is not None:
+            name = self.checkpoint.files.name
+            return kind(f"{text}; restore the checkpoint {name} from a backup")
+        first = next(reversed(self._unparsed_newest_first()), None)
+        if first is None:
+            return kind(text)
+        empty = "" if first.info.size_bytes else ", which is empty"
+        return kind(f"{text}; restore the first commit, {first.info.path}{empty}, from a backup")
 
     @cached_property
     def commits(self) -> CommitTable:

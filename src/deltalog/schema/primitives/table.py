@@ -355,6 +355,10 @@ def unknown_type(value: object, nested: str | None = None) -> InvalidInputError:
     )
 
 
+_SIMILAR: Final = 0.7
+"""The minimum similarity of a type that is suggested; `id` and `void` have 0.67."""
+
+
 def _meant(value: object) -> str | None:
     if isinstance(value, type) and value in _OF_PYTHON:
         return _OF_PYTHON[value]
@@ -362,7 +366,9 @@ def _meant(value: object) -> str | None:
         found = as_arrow(value)
         return None if found is None else _of_arrow(found)
     name = value.strip().lower()
-    return named_elsewhere(name) or next(iter(get_close_matches(name, PRIMITIVES, n=1)), None)
+    return named_elsewhere(name) or next(
+        iter(get_close_matches(name, PRIMITIVES, n=1, cutoff=_SIMILAR)), None
+    )
 
 
 def named_elsewhere(name: str) -> str | None:

@@ -191,6 +191,11 @@ def test_a_nested_type_of_another_language_is_the_call_that_makes_it(value: Any,
 def test_name_and_type_in_the_wrong_order() -> None:
     with pytest.raises(InvalidInputError, match=r"name comes first: Field\('id', 'long'\)$"):
         Field("long", "id")
+    with pytest.raises(InvalidInputError, match=r"name comes first: Field\('id', 'BIGINT'\)$"):
+        Field("BIGINT", "id")
+    with pytest.raises(InvalidInputError) as caught:
+        Field("a", "id")
+    assert "did you mean" not in str(caught.value)  # void is not similar enough
     assert Field("date", "bigint").type == LONG
     with pytest.raises(InvalidInputError, match=r"did you mean 'long'\?$"):
         Field("date", "int64")
