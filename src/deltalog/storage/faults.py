@@ -88,8 +88,8 @@ def _advice(error: Exception) -> str:
             "; the endpoint in storage_options is https://, but its port does not use TLS: write "
             "http://"
         )
-    if says(error, _NO_CONNECTION):
-        return "; check the endpoint in storage_options, and the network"
+    if found := next((text for name, text in _ADVICE.items() if says(error, [name])), None):
+        return found
     if any(isinstance(one, socket.gaierror) for one in _chain(error)):
         return "; check the host in the location, and the network"
     if "Invalid endpoint" in str(error):
@@ -149,10 +149,16 @@ _TEMPORARY: Final = re.compile(r": '[^']*\.[0-9a-f]{32}\.tmp'(?: -> '[^']*')?")
 
 _NO_TLS: Final = re.compile("WRONG_VERSION_NUMBER|wrong version number|InvalidContentType")
 """How clients describe an answer that is not TLS."""
-_NO_CONNECTION: Final = frozenset(
-    {"EndpointConnectionError", "ClientConnectorDNSError", "ClientConnectorError"}
-)
-"""Names of errors of clients that could not connect to a service."""
+_ADVICE: Final = {
+    **dict.fromkeys(
+        ("EndpointConnectionError", "ClientConnectorDNSError", "ClientConnectorError"),
+        "; check the endpoint in storage_options, and the network",
+    ),
+    "ProfileNotFound": "; profiles are in ~/.aws/config and ~/.aws/credentials, and `aws configure "
+    "list-profiles` lists them",
+    "InvalidRegionError": "; a region is such as eu-west-1",
+}
+"""Name of a client's error → what to do."""
 
 
 def cleanup_level(error: DeltaError) -> int:

@@ -16,6 +16,7 @@ from pathlib import Path, PurePath
 from typing import Any, BinaryIO, Final, TypeVar
 from urllib.parse import quote
 
+from deltalog._util.argument_types import kind_of
 from deltalog._util.paths import (
     FileInfo,
     absolute_numbers,
@@ -422,7 +423,7 @@ class FsspecStore:
         # Cache the locations. This method runs for each file, and a function that returns options
         # may be slow.
         if self._trusted is None:
-            options = self._options() if callable(self._options) else self._options
+            options = self._current_options()
             self._trusted = trusted_locations(options)
         return any(not is_absolute(canonical_path(path, place)) for place in self._trusted)
 
@@ -441,6 +442,17 @@ class FsspecStore:
         if kind.address is Address.UNKNOWN and kind == self._kind and self._given is not None:
             return str(self._given._strip_protocol(path))  # noqa: SLF001  # not public
         return own_path(kind, authority, inner)
+
+    def _current_options(self) -> Mapping[str, Any]:
+        if not callable(self._options):
+            return self._options
+        found = self._options()
+        if not isinstance(found, Mapping):
+            raise InvalidInputError(
+                f"cannot use storage_options: expected that {self._options!r} returns a dictionary "
+                f"of options, found {kind_of(found)}"
+            )
+        return found
 
     def _open_files(self, place: Place) -> Files:
         if self._process != os.getpid():
@@ -466,7 +478,7 @@ class FsspecStore:
             raise UnsafePathError(
                 f"a table at {self._root!r} names files of scheme {kind.name!r}, which is refused"
             )
-        options = self._options() if callable(self._options) else self._options
+        options = self._current_options()
         self._secrets = secrets_of(options)
         location = self._location if own and not account else f"{kind.name}://_@{account}/"
         arguments = filesystem_options(kind, options, location, own=own)
@@ -514,6 +526,7 @@ def _check_spelled(location: str) -> None:
     raise InvalidInputError(f"cannot open {location!r}: expected {expected}")
 
 
+_CHAINED: Final = re.compile(r"[a-z][a-z0-9+.-]*(?:://[^:]*)?::[a-z][a-z0-9+.-]*://")
 _SERVICE: Final = re.compile(
     r"(?:(?P<scheme>https?):/*(?P<host>[^/@]+)|(?P<port>[^/@]+:\d+))/*(?P<rest>[^@]*)"
 )
@@ -578,6 +591,11 @@ def _root_and_base(location: str, filesystem: Any) -> tuple[str, str]:
     """Return the location for messages and logs, and the path inside the file system."""
     if not location:
         raise InvalidInputError("expected a table's location, found an empty string")
+    if _CHAINED.match(location) and filesystem is None:
+        raise InvalidInputError(
+            f"cannot open {redact(location)!r}: chained URLs of fsspec are not supported; pass the "
+            "path inside, with filesystem=fsspec.url_to_fs(url)[0]"
+        )
     if filesystem is not None and not isinstance(filesystem, LocalFiles):
         base = filesystem._strip_protocol(location).rstrip("/")  # noqa: SLF001  # not public
         return filesystem.unstrip_protocol(base), base

@@ -176,11 +176,12 @@ def check_spelling(name: str, short: str, names: Iterable[str]) -> None:
         names: the known names without prefixes.
 
     Raises:
-        InvalidInputError: the name differs from a known name by one typing error.
+        InvalidInputError: the name differs from a known name by one typing error, or lacks its end.
     """
     known = list(names)
     close = [one for one in known if _is_slip(one, short)]
     close += get_close_matches(short, known, n=1, cutoff=_NEARLY)
+    close += [one for one in known if one.startswith(f"{short}_")]  # such as `access_key`
     if close:
         meant = name[: len(name) - len(short)] + (close[0].upper() if name.isupper() else close[0])
         raise InvalidInputError(f"there is no storage option {name!r}: did you mean {meant!r}?")

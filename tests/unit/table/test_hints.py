@@ -153,6 +153,7 @@ def test_a_relation_whose_connection_is_closed(tmp_path: Path) -> None:
         ("https://b.s3.eu-west-1.amazonaws.com/t", "expected s3://b/t"),
         ("https://s3.amazonaws.com/b/t", "expected s3://b/t"),
         ("https://storage.googleapis.com/b/t", "expected gs://b/t"),
+        ("simplecache::s3://b/t", "chained URLs of fsspec are not supported"),
         ("minio://b/t", "API of S3 as s3://bucket/table"),
         pytest.param(
             *("D:\\data\\t", "the drive D: is /mnt/d"),
@@ -174,6 +175,20 @@ def test_a_location_that_cannot_be_opened(
         DeltaTable(location)
     with pytest.raises(InvalidInputError, match=hint):
         write_deltalake(location, [{"id": 1}])
+
+
+@pytest.mark.parametrize(
+    ("location", "options", "hint"),
+    [
+        ("s3://b/t", {"aws_access_key": "x"}, "did you mean 'aws_access_key_id'"),
+        ("s3://b/t", {"AWS_SECRET": "x"}, "did you mean 'AWS_SECRET_ACCESS_KEY'"),
+        ("s3://b/t", lambda: None, "returns a dictionary of options, found a NoneType"),
+        ("gs://b/t", {"token": "/none.json"}, "cannot read the credentials of Google in"),
+    ],
+)
+def test_storage_options_that_would_have_no_effect(location: str, options: Any, hint: str) -> None:
+    with pytest.raises(InvalidInputError, match=hint):
+        DeltaTable(location, storage_options=options)
 
 
 @pytest.mark.parametrize("value", [5, None, ["x"], "bob smith"])

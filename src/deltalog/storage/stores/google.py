@@ -57,6 +57,9 @@ class GoogleFiles(FsspecFiles):
         if (lent := arguments.pop("!oauth_token", None)) is not None:
             # Pass an object, because gcsfs would regard a string as the path of a file.
             arguments["token"] = import_module("google.oauth2.credentials").Credentials(token=lent)
+        given = arguments.get("token")
+        if isinstance(given, str) and given.endswith(".json"):
+            _checked_file(given)  # gcsfs would send the path of a missing file as a token
         if truth("skip_signature", arguments.pop("!anonymous", False)):
             arguments["token"] = "anon"  # noqa: S105  # gcsfs: no credentials
         if "token" not in arguments and (path := os.environ.get(_VARIABLE)):
