@@ -23,7 +23,13 @@ from deltalog.data.scan.plan import descriptor_of
 from deltalog.data.scan.transform import load_bitmap
 from deltalog.data.write.deletion_vectors import store_vectors
 from deltalog.data.write.open_files import random_prefix
-from deltalog.errors import DeltaError, InvalidInputError, MalformedLogError, SchemaMismatchError
+from deltalog.errors import (
+    DataFileUnreadableError,
+    DeltaError,
+    InvalidInputError,
+    MalformedLogError,
+    SchemaMismatchError,
+)
 from deltalog.protocol.actions.arrow import DELETION_VECTOR_TYPE
 from deltalog.protocol.actions.codec import deletion_vector_to_json
 from deltalog.protocol.deletion_vectors import DeletionBitmap, location, parse_inline
@@ -132,7 +138,12 @@ def read_footers(store: Store, files: Sequence[FileInfo]) -> tuple[StructType, l
     """
 
     def read(info: FileInfo) -> tuple[str, int]:
-        footer = read_footer(store, info.path, size_bytes=info.size_bytes)
+        try:
+            footer = read_footer(store, info.path, size_bytes=info.size_bytes)
+        except DataFileUnreadableError as error:
+            # There is no table yet, from which `repair()` could remove the file.
+            text = str(error).removesuffix(f"; {DataFileUnreadableError.ADVICE}")
+            raise error.with_message(f"{text}; restore it, or remove it first") from error
         return _schema_text(footer), footer.num_rows
 
     footers = map_in_pool(read, files)

@@ -12,9 +12,10 @@ import polars as pl
 import pytest
 
 import deltalog
-from deltalog import DeltaTable, Field, write_deltalake
+from deltalog import DeltaTable, Field, convert_to_deltalake, write_deltalake
 from deltalog.errors import (
     DataFileMissingError,
+    DataFileUnreadableError,
     InvalidInputError,
     SchemaMismatchError,
     TableNotFoundError,
@@ -175,6 +176,21 @@ def test_a_location_that_cannot_be_opened(
         DeltaTable(location)
     with pytest.raises(InvalidInputError, match=hint):
         write_deltalake(location, [{"id": 1}])
+
+
+@pytest.mark.parametrize("rows", [[(1, "x")], [[1, "x"]]])
+def test_rows_of_a_cursor_lack_names(tmp_path: Path, rows: Any) -> None:
+    with pytest.raises(InvalidInputError, match=r"dict\(zip\(names, row\)\) for row in rows"):
+        write_deltalake(tmp_path / "t", rows)
+
+
+def test_a_damaged_file_cannot_be_converted(tmp_path: Path) -> None:
+    (tmp_path / "a.parquet").write_bytes(b"x")
+    with pytest.raises(
+        DataFileUnreadableError, match="; restore it, or remove it first$"
+    ) as caught:
+        convert_to_deltalake(tmp_path)
+    assert "repair()" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -447,6 +447,8 @@ def advice_for(data: Any) -> str:
         )
     if module == "deltalake" and name == "DeltaTable":
         return "; deltalog.DeltaTable(table.table_uri) opens a table of deltalake"
+    if isinstance(data, tuple | list):  # a row of a cursor, or of csv.reader
+        return "; name the values of a row, as in [dict(zip(names, row)) for row in rows]"
     if name.endswith("GroupBy"):
         return "; aggregate the groups first, as with .agg(…)"
     if name == "DuckDBPyConnection":
