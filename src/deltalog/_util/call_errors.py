@@ -257,3 +257,6 @@ class _Uncalled:
     __len__ = __iter__ = __contains__ = __index__ = __int__ = _no_value
     __add__ = __radd__ = __sub__ = __rsub__ = _no_value
     __lt__ = __le__ = __gt__ = __ge__ = _no_value
+
+
+_Uncalled.__name__ = _Uncalled.__qualname__ = "method"  # in errors about an argument

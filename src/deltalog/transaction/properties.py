@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 import pyarrow as pa
 
-from deltalog._util.argument_types import kind_of, wrong_argument
+from deltalog._util.argument_types import kind_of, shortened, wrong_argument
 from deltalog._util.similar_names import suggests_arguments
 from deltalog.errors import InvalidInputError
 
@@ -215,11 +215,26 @@ class CommitOptions:
             if not isinstance(value, kind | None):
                 raise InvalidInputError(
                     f"{name}: expected {kind.__name__}(…), found {kind_of(value)}"
+                    f"{_meant_by(value, kind)}"
                 )
         if self.on_conflict not in {"retry", "raise"}:
             raise InvalidInputError(
                 f"on_conflict: expected 'retry' or 'raise', found {self.on_conflict!r}"
             )
+
+
+def _meant_by(value: object, kind: type[Any]) -> str:
+    """Return the call that a dictionary stands for: of fields, or of custom metadata."""
+    if not isinstance(value, Mapping):
+        return ""
+    names = {field.name for field in fields(kind)}
+    if names.issuperset(value):
+        inside = ", ".join(f"{name}={shortened(item)}" for name, item in value.items())
+    elif kind is CommitProperties:
+        inside = f"custom_metadata={shortened(dict(value))}"
+    else:
+        inside = "…"
+    return f"; write {kind.__name__}({inside})"
 
 
 USUAL: Final = CommitOptions()

@@ -186,11 +186,9 @@ def test_rows_of_a_cursor_lack_names(tmp_path: Path, rows: Any) -> None:
 
 def test_a_damaged_file_cannot_be_converted(tmp_path: Path) -> None:
     (tmp_path / "a.parquet").write_bytes(b"x")
-    with pytest.raises(
-        DataFileUnreadableError, match="; restore it, or remove it first$"
-    ) as caught:
+    with pytest.raises(DataFileUnreadableError) as caught:
         convert_to_deltalake(tmp_path)
-    assert "repair()" not in str(caught.value)
+    assert str(caught.value).endswith("8 bytes); restore it, or remove it first")
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,15 @@ def test_what_would_fail_in_the_middle_of_a_commit(given: dict[str, Any], messag
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"properties": {"a": "b"}}, r"commit_properties: expected CommitProperties.* dict"),
+        (
+            {"properties": {"a": "b"}},
+            r"a dict; write CommitProperties\(custom_metadata={'a': 'b'}\)$",
+        ),
+        ({"properties": {"max_retries": 1}}, r"a dict; write CommitProperties\(max_retries=1\)$"),
+        (
+            {"hooks": {"create_checkpoint": False}},
+            r"write PostCommitHookProperties\(create_checkpoint=False\)$",
+        ),
         ({"hooks": {}}, "post_commithook_properties: expected PostCommitHookProperties"),
         ({"properties": PostCommitHookProperties()}, "found a PostCommitHookProperties"),
         ({"on_conflict": "ignore"}, "'retry' or 'raise', found 'ignore'"),
