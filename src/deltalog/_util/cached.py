@@ -12,7 +12,7 @@ from inspect import getattr_static
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self, TypeVar, overload
 
-from deltalog._util.call_errors import WrongCallError
+from deltalog._util.call_errors import UnknownNameError, WrongCallError
 from deltalog.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -100,6 +100,13 @@ class FrozenList(tuple[_T, ...]):
                     raise WrongCallError(*error.args) from None
             hint = f": use schema[{key!r}]" if any(hasattr(one, "nullable") for one in self) else ""
             raise WrongCallError(f"a list has no item {key!r}, only items by number{hint}")
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Raise an error for methods that change a list."""
+            kind = "a list that describes one version of a table"
+            if hasattr(list, name):
+                raise UnknownNameError(f"{kind} has no method {name!r}: change list(…) of it")
+            raise UnknownNameError(f"{kind} has no attribute {name!r}")
 
         def __call__(self, *_: object, **__: object) -> NoReturn:
             """Raise an error for `schema.fields()`, as PySpark's and Polars' methods are called."""

@@ -229,6 +229,11 @@ _OF_METHODS: Final = {
         (("scan_delta", one) for one in ("use_pyarrow", "pyarrow_options")),
         "polars.scan_pyarrow_dataset(table.to_pyarrow_dataset())",
     ),
+    **dict.fromkeys(
+        (("to_pandas", one) for one in ("chunksize", "chunk_size", "batch_size", "iterator")),
+        "scan(), which yields batches",
+    ),
+    ("to_pandas", "index_col"): "to_pandas().set_index(…)",
     ("count", "distinct"): 'sql("SELECT count(DISTINCT id) FROM this")',
     ("scan", "include_file_paths"): "columns=[…, '_metadata.file_path']",
     **dict.fromkeys(

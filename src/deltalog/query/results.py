@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import pyarrow as pa
 
-from deltalog._util.call_errors import WrongCallError
+from deltalog._util.call_errors import WrongCallError, called_first
 from deltalog._util.cards import card, cell_of_row, details_of, grid, plain
 from deltalog._util.escaping import printable, printable_lines
 from deltalog._util.readable import counted, details, outcome
@@ -69,6 +69,9 @@ _MEANT: Final = {
 """What the results of other libraries have under these names."""
 
 
+@called_first(
+    *("to_reader", "to_table", "to_arrow", "to_pandas", "to_polars", "to_duckdb", "to_pylist")
+)
 @suggests_arguments
 class SqlResult(SimilarNames, NoSequence, OpenableRows):
     """The rows of a statement, and the numbers of rows and files that it changed.

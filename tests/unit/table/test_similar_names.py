@@ -206,11 +206,35 @@ def test_uses_as_a_sequence(act: Callable[[Any], object], hint: str, table: Any)
         (lambda table: table.version > 1, "is not a value: use version()"),
         (lambda table: list(table.file_uris), "is not a value: use file_uris()"),
         (lambda table: len(table.schema), "is not a value: use schema()"),
+        (lambda table: table.scan().to_pandas.head(), "use to_pandas().head"),
+        (lambda table: table.scan().count + 1, "is not a value: use count()"),
+        (lambda table: table.load_cdf().to_table.num_rows, "use to_table().num_rows"),
+        (lambda table: table.sql("SELECT 1").to_pylist[0], "use to_pylist()[0]"),
     ],
 )
 def test_methods_that_are_not_called(act: Callable[[Any], object], hint: str, table: Any) -> None:
-    with pytest.raises((AttributeError, TypeError), match=r"DeltaTable\.\w+ is a method") as caught:
+    with pytest.raises((AttributeError, TypeError), match=r"\.\w+ is a method, which") as caught:
         act(table)
+    assert str(caught.value).endswith(hint)
+
+
+@pytest.mark.parametrize(
+    ("act", "hint"),
+    [
+        (lambda table: table.metadata().partition_columns.append("a"), "change list(…) of it"),
+        (lambda table: table.metadata().partition_columns.nope, "has no attribute 'nope'"),
+        (lambda table: table.protocol()["minReaderVersion"], "use .min_reader_version"),
+        (lambda table: table.partitions().id, "use a dictionary of it: [0]['id']"),
+        (lambda table: table.to_pandas(chunksize=1), "use scan(), which yields batches"),
+        (lambda table: table.to_pandas(index_col="id"), "use to_pandas().set_index(…)"),
+    ],
+)
+def test_values_that_describe_a_version(
+    act: Callable[[Any], object], hint: str, tmp_path: Path
+) -> None:
+    write_deltalake(tmp_path / "p", [{"id": 1, "name": "a"}], partition_by="id")
+    with pytest.raises((AttributeError, TypeError)) as caught:
+        act(DeltaTable(tmp_path / "p"))
     assert str(caught.value).endswith(hint)
 
 

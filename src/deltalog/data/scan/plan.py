@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from deltalog._util.argument_types import checks_types
 from deltalog._util.cached import cached_property
+from deltalog._util.call_errors import called_first
 from deltalog._util.cards import (
     CardPiece,
     OnProgress,
@@ -104,6 +105,7 @@ _MEANT: Final = {
 """What to use instead of names of other libraries, in addition to those of all rows."""
 
 
+@called_first("to_table", "count", "explain")
 @checks_types
 @suggests_arguments
 @dataclass(frozen=True)

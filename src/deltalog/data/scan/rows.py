@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from deltalog._util.argument_types import wrong_argument
 from deltalog._util.cached import cached_property, name_methods_after
+from deltalog._util.call_errors import called_first
 from deltalog._util.similar_names import (
     NoSequence,
     SimilarNames,
@@ -67,6 +68,7 @@ _MEANT: Final = {
 """What to use instead of names of other libraries."""
 
 
+@called_first("to_reader", "to_table", "to_arrow", "to_pandas", "to_polars", "to_duckdb")
 @suggests_arguments
 class Rows(SimilarNames, NoSequence):
     """Base class of results that can be read any number of times.

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from deltalog._util.cached import FrozenDict, frozen
+from deltalog._util.call_errors import WrongCallError
 from deltalog._util.json import dumps
 from deltalog._util.similar_names import NoItems, SimilarNames
 from deltalog.errors import InvalidInputError
@@ -58,8 +59,11 @@ class Protocol(SimilarNames):
         """Iterate over the members in deltalake's order."""
         return iter(self._members())
 
-    def __getitem__(self, place: int) -> Any:
+    def __getitem__(self, place: Any) -> Any:
         """Return the member at an index, in deltalake's order."""
+        if isinstance(place, str):
+            hint = self._meant.get(place, place)
+            raise WrongCallError(f"a Protocol has no item {place!r}: use .{hint}")
         return self._members()[place]
 
     def __len__(self) -> int:

@@ -109,6 +109,15 @@ class ShownList(list[ItemT]):
         super().__init__(items)
         self._title, self._names, self._row_of = title, names, row_of
 
+    if not TYPE_CHECKING:  # type checkers must report unknown attributes
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Raise an error that says to use an item, if the items have such a key."""
+            __tracebackhide__ = True  # IPython does not show this frame
+            is_key = bool(self) and isinstance(self[0], dict) and name in self[0]
+            hint = f": use a dictionary of it: [0][{name!r}]" if is_key else ""
+            raise UnknownNameError(f"a list has no attribute {name!r}{hint}")
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Return a recipe for pickle, which omits the card."""
         return list, (list(self),)
