@@ -118,6 +118,7 @@ _MEANT: Final = {
     **dict.fromkeys(("group_by", "groupby", "groupBy", "agg", "join"), "sql(query)"),
     **dict.fromkeys(("to_parquet", "write_parquet"), "to_polars().write_parquet(path)"),
     **dict.fromkeys(("create_branch", "createBranch", "tag", "create_tag"), "branch(name)"),
+    "get_domain_metadata": "domain_metadata()",
     "get_active_partitions": "partitions()",
     **dict.fromkeys(("checkout", "switch", "get_branch"), "branch(name, exist_ok=True)"),
     **dict.fromkeys(("merge_branch", "publish_branch", "fast_forward"), "publish(checks)"),

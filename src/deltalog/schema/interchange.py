@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from deltalog._util.argument_types import kind_of, with_article
+from deltalog._util.argument_types import kind_of, with_article, wrong_argument
 from deltalog._util.cached import name_methods_after
 from deltalog._util.similar_names import SimilarNames
 from deltalog.errors import InvalidInputError
@@ -40,6 +40,7 @@ _MEANT: Final = {
     **dict.fromkeys(("to_pyarrow", "to_pandas", "to_polars", "arrow", "as_arrow"), "to_arrow()"),
     **dict.fromkeys(("from_pyarrow", "of_arrow"), "from_arrow(schema)"),
     **dict.fromkeys(("to_dict", "as_dict", "jsonValue"), "json()"),
+    "select": "Schema([schema[name] for name in names])",
     "simpleString": "str(schema)",
     "toDDL": "', '.join(f'{field.name} {field.type}' for field in schema)",
     **dict.fromkeys(("printSchema", "show"), "print(schema)"),
@@ -85,6 +86,10 @@ class SchemaPart(SimilarNames):
             InvalidMetadataError: the string is not the JSON of a type or field.
             InvalidInputError: the string is the JSON of another class.
         """
+        given: object = text
+        if not isinstance(given, str | bytes):
+            expected = "a string of JSON, such as json.dumps(…) of a dictionary"
+            raise wrong_argument(f"{cls.__name__}.from_json", "text", given, expected)
         return cls._read("json", text)
 
     def to_arrow(self, as_large_types: bool = False) -> Any:  # noqa: FBT001, FBT002  # deltalake's signature

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from deltalog import Field, Schema
+from deltalog.errors import InvalidInputError
 from deltalog.protocol.features.declarations import default_expressions, generation_expressions
 from deltalog.protocol.features.identity_columns import identity_columns
 
@@ -59,6 +60,11 @@ def test_a_struct_returns_fields_by_name_and_number() -> None:
         (lambda one: one["id"]["type"], TypeError, "Field has no item 'type': use .type"),
         (lambda one: one.id, AttributeError, "use schema['id']"),
         (lambda one: one.field("id"), AttributeError, "use schema[name]"),
+        (
+            lambda one: one.select(["id"]),
+            AttributeError,
+            "Schema([schema[name] for name in names])",
+        ),
         (lambda one: one.simpleString(), AttributeError, "use str(schema)"),
     ],
 )
@@ -68,6 +74,12 @@ def test_habits_of_other_schemas_name_ours(
     with pytest.raises(error) as caught:
         use(_NAMED)
     assert hint in str(caught.value)
+
+
+@pytest.mark.parametrize("given", [{"type": "struct", "fields": []}, _NAMED, None])
+def test_json_is_a_string(given: Any) -> None:
+    with pytest.raises(InvalidInputError, match=r"from_json with text=.*json\.dumps\(…\)"):
+        Schema.from_json(given)
 
 
 def test_a_name_that_several_fields_have_in_some_case_is_refused() -> None:
