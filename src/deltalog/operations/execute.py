@@ -179,8 +179,10 @@ def make_table(
     from deltalog.log.snapshot import locations  # noqa: PLC0415  # new tables
 
     locations.check_new_location(context.store)
-    if not takes_files and (warning := locations.files_beside(context.store)):
-        warn_caller(warning)
+    if not takes_files:
+        warning = locations.files_beside(context.store, context.clock.now_ms())
+        if warning is not None:
+            warn_caller(warning)
     transaction = PendingTransaction(
         context,
         None,

@@ -55,7 +55,6 @@ def test_a_table_elsewhere_does_not_read_local_files(form: str, tmp_path: Path) 
     assert table.version() == 0
 
 
-@pytest.mark.filterwarnings("ignore:the new table at")  # of the table before
 def test_the_caller_may_trust_a_place_and_no_other(tmp_path: Path) -> None:
     path = private(tmp_path)
     location = f"memory:///{uuid.uuid4()}"

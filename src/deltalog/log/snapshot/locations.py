@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
-from deltalog._util.paths import LOG_DIRECTORY
+from deltalog._util.paths import LOG_DIRECTORY, FileInfo
 from deltalog.errors import DeltaError, InvalidInputError, TableNotFoundError
 from deltalog.log.names import BEGINNINGS, LAST_CHECKPOINT_PATH, parse_log_name
 from deltalog.protocol.partition_values import NULL_DIRECTORY
@@ -20,7 +20,7 @@ from deltalog.storage.faults import absent_container
 from deltalog.storage.store import LevelStore, Store, is_local, is_peeking, native_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 # Directories inside a table that no other table may use, besides partition directories.
 _INTERNAL: Final = {LOG_DIRECTORY, "_change_data"}
@@ -84,14 +84,19 @@ def _check_no_file(store: Store) -> None:
             )
 
 
-def files_beside(store: Store) -> str | None:
+def files_beside(store: Store, now_ms: int) -> str | None:
     """Return the warning about Parquet files where a new table is created; None without any.
 
-    In a remote store, files in partition directories are not found.
+    New files with names as of Delta writers do not count, because another writer may be creating
+    the same table. In a remote store, files in partition directories are not found.
 
-    Cost: one short listing.
+    Args:
+        store: store of the new table.
+        now_ms: the time.
+
+    Cost: one short listing; on a local disk, also one for each partition column.
     """
-    name = _parquet_in(store)
+    name = _parquet_in(store, now_ms - _RUNNING_MS)
     if name is None:
         return None
     return (
@@ -102,34 +107,38 @@ def files_beside(store: Store) -> str | None:
     )
 
 
-def _parquet_in(store: Store) -> str | None:
-    """Return the name of a Parquet file in the location, or of its partition directory."""
-    if is_local(store):
-        files, directories = _level(store, "")
-    else:
-        files, directories = _short_level(store), []
-    found = next((name for name in files if _is_data_file(name)), None)
-    if found is None and _holds_parquet(store, (), directories):
-        return next(name for name in directories if "=" in name)
-    return found
+_RUNNING_MS: Final = 60 * 60 * 1000
+_OF_WRITERS: Final = re.compile(r"part-\d{5}-[0-9a-f]{8}-[0-9a-f-]+.*\.parquet")
+_MOST_LISTED: Final = 1000
+"""The number of names that one request lists."""
 
 
-def _short_level(store: Store) -> list[str]:
-    """Return names of files in the root; none if there are too many for one request."""
+def _parquet_in(store: Store, since_ms: int) -> str | None:
+    """Return the path of a Parquet file in the location, or in its first partition directories."""
     with suppress(DeltaError):
-        found = store.list_short("", _MOST_LISTED) if is_peeking(store) else None
-        return [_name(file.path) for file in found or ()]
-    return []
+        if not is_local(store):
+            found = store.list_short("", _MOST_LISTED) if is_peeking(store) else None
+            return _first_parquet(found or (), since_ms)
+        directory: str | None = ""
+        while directory is not None and isinstance(store, LevelStore):
+            files, directories = store.list_level(directory)
+            if (name := _first_parquet(files, since_ms)) is not None:
+                return name
+            directory = next((path for path in directories if "=" in _name(path)), None)
+    return None
 
 
-def _is_data_file(name: str) -> bool:
-    """Return whether a file is one of Parquet; others ignore names with a first `_` or `.`."""
-    return name.endswith(_PARQUET) and not name.startswith(("_", "."))
+def _first_parquet(files: Iterable[FileInfo], since_ms: int) -> str | None:
+    for file in files:
+        name = _name(file.path)
+        if name.startswith(("_", ".")) or not name.endswith(_PARQUET):  # others ignore them, too
+            continue
+        if file.modified_ms < since_ms or not _OF_WRITERS.fullmatch(name):
+            return file.path
+    return None
 
 
 _SHOWN: Final = 3
-_MOST_LISTED: Final = 1000
-"""The number of names that one request lists."""
 _YEAR: Final = len("2024")
 _VARIABLE: Final = re.compile(r"\$\{?[A-Za-z_]\w*\}?|%[A-Za-z_]\w*%")
 _WILDCARD: Final = re.compile(r"[*?\[{]")
