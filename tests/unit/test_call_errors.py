@@ -52,7 +52,8 @@ CALLS: dict[str, Callable[[DeltaTable], object]] = {
     "the length of a table": lambda table: len(_attribute(table, "scan")()),
     "an item of a table": lambda table: _attribute(table, "__getitem__")("a"),
     "an item of an expression": lambda _: _attribute(col("a"), "__getitem__")(0),
-    "an item of a schema": lambda table: _attribute(table.schema(), "__getitem__")(0),
+    "an item of a schema": lambda table: _attribute(table.schema(), "__getitem__")("nope"),
+    "a method that is not called": lambda table: _attribute(_attribute(table, "schema"), "names"),
     "a table as a sequence": lambda table: list(_attribute(table, "__iter__")()),
 }
 
@@ -65,13 +66,13 @@ def table(tmp_path: Path) -> DeltaTable:
 
 @pytest.mark.parametrize("call", CALLS)
 def test_a_notebook_shows_the_call_and_no_frame_of_deltalog(table: DeltaTable, call: str) -> None:
-    with pytest.raises((AttributeError, TypeError)) as mistake:
+    with pytest.raises((AttributeError, KeyError, TypeError)) as mistake:
         CALLS[call](table)
     error: Any = mistake.value
     shown = "".join(error._render_traceback_())
     assert Path(__file__).name in shown
     assert "src/deltalog" not in shown
-    plain = AttributeError if isinstance(error, AttributeError) else TypeError
+    plain = next(kind for kind in (AttributeError, KeyError, TypeError) if isinstance(error, kind))
     assert shown.endswith(f"\n{plain.__name__}: {error}\n")
     assert traceback.format_exception_only(error) == [f"{plain.__name__}: {error}\n"]
 
