@@ -528,7 +528,7 @@ def _check_spelled(location: str) -> None:
 
 _CHAINED: Final = re.compile(r"[a-z][a-z0-9+.-]*(?:://[^:]*)?::[a-z][a-z0-9+.-]*://")
 _SERVICE: Final = re.compile(
-    r"(?:(?P<scheme>https?):/*(?P<host>[^/@]+)|(?P<port>[^/@]+:\d+))/*(?P<rest>[^@]*)"
+    r"(?:(?P<scheme>https?):/*(?P<host>[^/@]+)|(?P<port>[^/@:]+:\d+)(?=/|$))/*(?P<rest>[^@]*)"
 )
 """The host of a service instead of a bucket, in a location without its scheme."""
 
