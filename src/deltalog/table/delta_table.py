@@ -56,7 +56,7 @@ class _NamesOfTheClass(ABCMeta):
         def __getattr__(cls, name: str) -> NoReturn:
             """Raise the error of an object with the same unknown attribute."""
             __tracebackhide__ = True  # IPython does not show this frame
-            raise UnknownNameError(arguments.explain_missing(name, dir(cls)))
+            raise UnknownNameError(_explain_missing(name, dir(cls)))
 
 
 @called_first("metadata", "protocol", "history", "detail")
@@ -334,4 +334,10 @@ class DeltaTable(MaintainableTable, metaclass=_NamesOfTheClass):
         def __getattr__(self, name: str) -> NoReturn:
             """Raise an error that suggests deltalake's new name, or a similar name."""
             __tracebackhide__ = True  # IPython does not show this frame
-            raise UnknownNameError(arguments.explain_missing(name, dir(type(self))))
+            raise UnknownNameError(_explain_missing(name, dir(type(self))))
+
+
+def _explain_missing(name: str, names: list[str]) -> str:
+    from deltalog.operations.names_elsewhere import explain_missing  # for errors
+
+    return explain_missing(name, names)

@@ -10,7 +10,7 @@ import pytest
 from deltalog._util.clock import Moment
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import col
-from deltalog.operations import arguments
+from deltalog.operations import arguments, names_elsewhere
 from deltalog.schema import Field, StructType
 
 SCHEMA = StructType([Field("id", "long"), Field("p", "string")])
@@ -114,7 +114,7 @@ def test_types_that_are_asked_for_are_of_columns_that_are_there() -> None:
 )
 def test_missing_names_are_explained(name: str, expected: str) -> None:
     with pytest.raises(AttributeError, match=expected):
-        raise AttributeError(arguments.explain_missing(name, ["vacuum", "history"]))
+        raise AttributeError(names_elsewhere.explain_missing(name, ["vacuum", "history"]))
 
 
 def test_options_are_refused_by_name() -> None:

@@ -20,7 +20,7 @@ from deltalog.errors import (
     SchemaMismatchError,
     TableNotFoundError,
 )
-from deltalog.operations import arguments
+from deltalog.operations import names_elsewhere
 from deltalog.table.catalog_branches import CatalogBranch
 from deltalog.table.catalog_transaction import CatalogTransactions
 
@@ -52,7 +52,7 @@ def test_a_missing_attribute_suggests_public_names(table: DeltaTable, name: str,
 
 
 def test_suggestions_exist(table: DeltaTable) -> None:
-    for name, meant in arguments._MEANT.items():
+    for name, meant in names_elsewhere._MEANT.items():
         assert not hasattr(type(table), name), name
         owner: Any = table
         for part in meant.removeprefix("deltalog.").partition("(")[0].split("."):

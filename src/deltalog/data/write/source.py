@@ -447,8 +447,6 @@ def advice_for(data: Any) -> str:
         )
     if module == "deltalake" and name == "DeltaTable":
         return "; deltalog.DeltaTable(table.table_uri) opens a table of deltalake"
-    if isinstance(data, tuple | list):  # a row of a cursor, or of csv.reader
-        return "; name the values of a row, as in [dict(zip(names, row)) for row in rows]"
     if name.endswith("GroupBy"):
         return "; aggregate the groups first, as with .agg(…)"
     if name == "DuckDBPyConnection":
@@ -470,8 +468,8 @@ def _advice_for_row(data: Any) -> str:
     for attribute, call in _AS_DICT.items():
         if hasattr(data, attribute):
             return f"; convert the rows to dicts, as in [{call} for row in rows]"
-    if isinstance(data, tuple | list):
-        return "; name the values, as in [dict(zip(names, row)) for row in rows]"
+    if isinstance(data, tuple | list):  # a row of a cursor, or of csv.reader
+        return "; name the values of a row, as in [dict(zip(names, row)) for row in rows]"
     if isinstance(data, bool | int | float):
         return "; name the column, as in {'id': values}"
     return ""
