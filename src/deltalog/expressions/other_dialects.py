@@ -105,11 +105,35 @@ OTHER_DIALECTS: Final[dict[str, str]] = {
     "rand": "no function: only a query can use it, because its result differs for each row",
     "random": "rand()",
     **dict.fromkeys(("gen_random_uuid", "newid"), "uuid()"),
+    "some": "bool_or(condition)",
     **dict.fromkeys(
-        ("current_user", "current_database", "version"), "no function: pass it as a parameter"
+        (
+            "current_user",
+            "session_user",
+            "user",
+            "current_role",
+            "current_database",
+            "current_schema",
+            "current_catalog",
+            "version",
+        ),
+        "no function: pass it as a parameter",
     ),
+    **dict.fromkeys(("current_time", "localtime"), "no function: a table has no times of day"),
 }
 """Functions of other SQL dialects → those of Spark, or how to do without."""
+
+
+_WORDS: Final = frozenset(
+    {"today", "sysdate", "getdate", "user", "current_user", "session_user", "current_role",
+     "current_schema", "current_catalog", "current_database", "current_time", "localtime"}
+)  # fmt: skip
+"""Functions that other dialects call without brackets."""
+
+
+def instead_of_word(word: str) -> str:
+    """Return what to write instead of a function without brackets; empty if it is unknown."""
+    return instead_of(word) if word in _WORDS else ""
 
 
 def instead_of(name: str) -> str:

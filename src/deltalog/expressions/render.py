@@ -83,7 +83,7 @@ _RESERVED: Final = frozenset(
         "and", "or", "not", "in", "is", "null", "true", "false", "like", "ilike", "rlike",
         "regexp", "between", "case", "when", "then", "else", "end", "cast", "try_cast", "escape",
         "interval", "div", "from", "distinct", "current_date", "current_timestamp", "extract",
-        "select", "exists", "collate",
+        "select", "exists", "collate", "localtimestamp",
     }
 )  # fmt: skip
 

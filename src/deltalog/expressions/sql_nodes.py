@@ -339,8 +339,9 @@ class _NodeConverter:
         if name == "struct":
             return self.row(node)
         arguments = [self.read(argument) for argument in node.expressions]
-        # The unit in DATEADD(DAY, …) has no quotes, so sqlglot parses it as a column.
-        if name in _UNIT_FIRST and len(arguments) > 1:
+        # The unit in DATEADD(DAY, …) has no quotes, so sqlglot parses it as a column. With two
+        # arguments, DATEDIFF(day, other) has no unit.
+        if name in _UNIT_FIRST and len(arguments) > 2:
             first = node.expressions[0]
             is_word = isinstance(first, exp.Column) and not first.this.args["quoted"]
             unit = sql_constants.unit_of(first.name) if is_word else None

@@ -365,7 +365,10 @@ def regexp_extract(text: Datum, pattern: Datum, group: Datum | None = None) -> D
     try:
         found = compute.replace_substring_regex(text, whole, rf"\{place + 1}")
     except pa.ArrowInvalid as error:
-        raise InvalidInputError(f"cannot extract by {shape!r}: {error}") from error
+        raise InvalidInputError(
+            f"cannot extract by {shape!r}: the pattern has no group {place} in brackets; group 0 "
+            "is the whole match"
+        ) from error
     return compute.if_else(is_found, found, "")
 
 

@@ -658,9 +658,29 @@ def result_name(node: Expr, source: TextOfParts) -> str:
         node: the expression as parsed.
         source: the text of the query.
     """
+    if column := _cast_column(node, source):
+        return column
     span = span_of(node)
     text = node.sql(dialect="spark") if span is None else source.text[span[0] : span[1]]
     return _known_name(node, source) or text
+
+
+def _cast_column(node: Expr, source: TextOfParts) -> str:
+    """Return the name of a column that is only cast, as in `CAST(t.id AS STRING)`; else ""."""
+    node = node.unnest()
+    span = span_of(node)
+    written = "" if span is None else source.text[span[0] : span[1]]
+    is_call = name_key(written.partition("(")[0].strip()) in _CASTS
+    is_cast = isinstance(node, exp.Cast) and (is_call or _CAST.search(written) is not None)
+    given = [node.this] if is_cast else [*children_of(node)] if is_call else []
+    column = given[0].unnest() if len(given) == 1 else None
+    if not isinstance(column, exp.Column) or column.args.get("db"):
+        return ""
+    select: Any = node.parent_select
+    tables = [] if select is None else [select.args.get("from_"), *select.args.get("joins", ())]
+    known = {name_key(one.this.alias_or_name) for one in tables if one is not None}
+    # A qualifier that is not a table is a struct, for which Spark names the whole expression.
+    return "" if column.table and name_key(column.table) not in known else column.name
 
 
 def _known_name(node: Expr, source: TextOfParts) -> str | None:
@@ -805,6 +825,48 @@ def _case(node: nodes.Case, inner: Callable[[Expression], str], _: Any) -> str:
     return f"CASE {' '.join(parts)} END"
 
 
+def _like(node: nodes.Like, inner: Callable[[Expression], str], _: Any) -> str:
+    operand, pattern = inner(node.operand), inner(node.pattern)
+    if node.ignore_case:
+        return f"ilike({operand}, {pattern})"
+    escape = "" if node.escape == "\\" else f" ESCAPE '{node.escape}'"
+    return f"{operand} LIKE {pattern}{escape}"
+
+
+# The names that Spark gives to functions in names of columns.
+_CASTS: Final = frozenset(
+    {"bigint", "binary", "boolean", "date", "decimal", "double", "float", "int", "smallint",
+     "string", "timestamp", "tinyint"}
+)  # fmt: skip
+_CAST: Final = re.compile(r"(?i)\A(?:try_)?cast\s*\(|::")
+_TESTS: Final = {"isnull": "IS NULL", "isnotnull": "IS NOT NULL"}
+_UPPER: Final = frozenset(
+    {"acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "cosh", "degrees", "e",
+     "exp", "expm1", "hypot", "log10", "log1p", "log2", "pi", "power", "radians",
+     "signum", "sinh", "sqrt", "tanh"}
+)  # fmt: skip
+_RENAMED: Final = {
+    ("ceil", 1): "CEIL",
+    ("floor", 1): "FLOOR",
+    ("log", 2): "LOG",
+    ("curdate", 0): "current_date",
+    ("dateadd", 2): "date_add",
+    ("dateadd", 3): "timestampadd",
+    ("datediff", 3): "timestampdiff",
+}
+"""Function and number of arguments → the function that Spark calls instead."""
+_DEFAULTS: Final = {
+    **dict.fromkeys((("round", 1), ("bround", 1)), "0"),
+    **dict.fromkeys((("substring", 2), ("substr", 2)), "2147483647"),
+    **dict.fromkeys((("lpad", 2), ("rpad", 2)), " "),
+    **dict.fromkeys((("sort_array", 1), ("months_between", 2)), "true"),
+    **dict.fromkeys((("regexp_replace", 3), ("regexp_extract", 2), ("locate", 2)), "1"),
+    ("split", 2): "-1",
+    **dict.fromkeys((("unix_timestamp", 1), ("from_unixtime", 1)), "yyyy-MM-dd HH:mm:ss"),
+}
+"""Function and number of arguments → the argument that Spark adds."""
+
+
 def _call(node: nodes.Call, inner: Callable[[Expression], str], _: Any) -> str:
     if node.function == "negative":
         return f"(- {inner(node.arguments[0])})"
@@ -814,9 +876,17 @@ def _call(node: nodes.Call, inner: Callable[[Expression], str], _: Any) -> str:
         return f"(IF({', '.join(map(inner, node.arguments))}))"
     if node.function == "rlike":
         return f"RLIKE({', '.join(map(inner, node.arguments))})"
-    if node.function in {"|", "&", "^", "div"}:
-        return f"({inner(node.arguments[0])} {node.function} {inner(node.arguments[1])})"
-    return f"{node.function}({', '.join(map(inner, node.arguments))})"
+    given = [*map(inner, node.arguments)]
+    if node.function in {"|", "&", "^", "div"} and len(given) == 2:
+        return f"({given[0]} {node.function} {given[1]})"
+    if node.function == "~":
+        return f"~{given[0]}"
+    if node.function in _TESTS:
+        return f"({given[0]} {_TESTS[node.function]})"
+    if defaults := _DEFAULTS.get((node.function, len(given))):
+        given += [defaults]
+    function = _RENAMED.get((node.function, len(given)), node.function)
+    return f"{function.upper() if function in _UPPER else function}({', '.join(given)})"
 
 
 _NAMES: Final[dict[type[Expression], Callable[..., str]]] = {
@@ -828,7 +898,7 @@ _NAMES: Final[dict[type[Expression], Callable[..., str]]] = {
     nodes.Not: _not,
     nodes.IsNull: lambda node, inner, _: f"({inner(node.operand)} IS NULL)",
     nodes.In: _in,
-    nodes.Like: lambda node, inner, _: f"{inner(node.operand)} LIKE {inner(node.pattern)}",
+    nodes.Like: _like,
     nodes.Arithmetic: lambda node, inner, _: (
         f"({inner(node.left)} {node.operator} {inner(node.right)})"
     ),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deltalog._util.escaping import name_key
 from deltalog.errors import DeltaError
+from deltalog.expressions.other_dialects import instead_of_word
 from deltalog.query.columns import column_names, index_names
 from deltalog.query.duckdb_expressions import BY_ZERO
 from deltalog.query.duckdb_files import NativeRows
@@ -320,11 +321,14 @@ def _binder_problem(text: str, watched: Mapping[str, Any]) -> str:
                 f"there is no column {unknown_name!r}: it is in the index of a data frame, which "
                 "SQL does not read; pass frame.reset_index()"
             )
-        near = get_close_matches(name_key(unknown_name), names, n=1)
+        # A table that has the column is not the one that the qualifier means.
+        others = [key for key in names if key != name_key(unknown_name)]
+        near = get_close_matches(name_key(unknown_name), others, n=1)
         shown = [*map(repr, names.values())][:_MOST_NAMES]
         more = ", …" if len(names) > len(shown) else ""
         hint = f"did you mean {names[near[0]]!r}?" if near else f"known: {', '.join(shown)}{more}"
-        return f"there is no column {unknown_name!r}{f'; {hint}' if names else ''}"
+        instead = instead_of_word(name_key(unknown_name))
+        return f"there is no column {unknown_name!r}{f'; {hint}' if names else ''}{instead}"
     if missing := _UNKNOWN_TABLE.match(text):
         tables = (missing[2] or "").replace('"', "'")
         known = f"; the query has {tables}" if tables else ""

@@ -25,6 +25,7 @@ from deltalog.expressions import Literal, columns, nodes, parse_sql, resolve, ty
 from deltalog.expressions.coercion import FINE_MOMENTS, common_type, has_same_structure
 from deltalog.expressions.sql_session import SqlSession
 from deltalog.expressions.trees import walk
+from deltalog.query.bare_calls import bare_calls
 from deltalog.query.lexer import as_written
 from deltalog.query.query_trees import OF_DOUBLES, ResultType
 from deltalog.schema import DataType, Field, MapType, PrimitiveType, StructType
@@ -646,6 +647,8 @@ class TableRead:
         looked_into: the names, in lower case, of columns that the query compares, sorts or computes
             with, instead of only returning their values; None means all names.
         named: all names in the query, in lower case; None means that any column may be used.
+        renamed: the alias that names all columns of the table by their places, and the number of
+            its names; None if there is no such alias.
     """
 
     where: str | None = None
@@ -653,6 +656,7 @@ class TableRead:
     columns: tuple[str, ...] | None = None
     looked_into: frozenset[str] | None = frozenset()
     named: frozenset[str] | None = None
+    renamed: tuple[str, int] | None = None
 
     def predicate(
         self, parameters: Mapping[str, object], names: Collection[str]
@@ -666,7 +670,7 @@ class TableRead:
         if self.where is None:
             return None
         try:
-            found = parse_sql(self.where, parameters=parameters)
+            found = parse_sql(self.where, parameters=parameters, columns=names)
         except InvalidInputError:
             return None  # only DuckDB can evaluate the condition
         own = {name_key(name) for name in names}
@@ -679,6 +683,9 @@ EVERYTHING: Final = TableRead()
 def read_of(node: exp.Table) -> TableRead:
     """Return the rows and columns of a table that the query needs. `node` names the table."""
     select = node.parent_select
+    if names := node.alias_column_names:
+        # The names in the query are not those of the table.
+        return TableRead(renamed=(node.alias, len(names)))
     if select is None or not isinstance(node.parent, exp.From | exp.Join):
         return EVERYTHING
     joins = select.args.get("joins") or []
@@ -716,7 +723,7 @@ def names_looked_into(tree: Expr, nodes: Sequence[Expr]) -> frozenset[str] | Non
         for one in nodes
     ):
         return None  # the query compares whole rows, or columns that it does not name
-    if _names_rows(nodes):
+    if _names_rows(nodes) or any(map(_renames, nodes)):
         return None
     for one in nodes:
         if not isinstance(one, exp.Ordered | exp.Group | exp.Star):
@@ -744,18 +751,22 @@ def names_in(nodes: Sequence[Expr]) -> frozenset[str] | None:
     """Return all names in a query, in lower case; None means that any column may be used.
 
     `nodes` contains all nodes of the query. The result is None for a star, for a table's name in
-    place of a column, and for NATURAL joins and PIVOT, which use columns without naming them.
+    place of a column, for an alias that renames a table's columns by their places, and for NATURAL
+    joins and PIVOT, which use columns without naming them.
     """
     if any(
         (isinstance(one, exp.Star) and not isinstance(one.parent, exp.Count))
         or (isinstance(one, exp.Join) and one.args.get("method"))
         or isinstance(one, exp.Pivot)
+        or _renames(one)
         for one in nodes
     ):
         return None
     if _names_rows(nodes):
         return None
-    return frozenset(name_key(one.name) for one in nodes if isinstance(one, exp.Identifier))
+    names = {name_key(one.name) for one in nodes if isinstance(one, exp.Identifier)}
+    # A word such as CURRENT_DATE is a column if a table has one of this name.
+    return frozenset(names.union(bare_calls(nodes)))
 
 
 def _names_rows(nodes: Sequence[Expr]) -> bool:
@@ -767,6 +778,11 @@ def _names_rows(nodes: Sequence[Expr]) -> bool:
     }
     named = (name_key(one.name) for one in nodes if isinstance(one, exp.Column) and not one.table)
     return not tables.isdisjoint(named)
+
+
+def _renames(node: Expr) -> bool:
+    """Return whether a node is a table with an alias for its columns."""
+    return isinstance(node, exp.Table) and bool(node.alias_column_names)
 
 
 def _bare(node: Expr) -> Expr:

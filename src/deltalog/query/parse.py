@@ -20,6 +20,7 @@ from sqlglot.errors import ParseError, SqlglotError
 from deltalog.errors import InvalidInputError
 from deltalog.expressions.render import quote_name
 from deltalog.expressions.spark_tokens import without_comments
+from deltalog.query.bare_calls import is_only_column
 from deltalog.query.lexer import (
     NAMES,
     PipeParser,
@@ -59,6 +60,10 @@ _DOUBLED: Final = frozenset("'\"")
 _ESCAPE: Final = re.compile(r"\\.|''|\"\"", re.DOTALL)
 TOO_DEEP: Final = "it is nested too deeply"
 _NO_VERSION: Final = "expected a version or timestamp after AS OF, such as 3 or '2025-01-31'"
+_CLAUSES: Final = (
+    ("GROUP", "BY"), ("ORDER", "BY"), ("WHERE",), ("HAVING",), ("LIMIT",), ("UNION",), ("QUALIFY",),
+)  # fmt: skip
+_BESIDE_NAMES: Final = (",", ")", "FROM", "AS", ".")
 _COMMA_FROM: Final = re.compile(r"[\s)]*,\s*(?P<word>FROM)\b", re.IGNORECASE)
 _AS_OF: Final = re.compile(r"\bAS\s+OF\b", re.IGNORECASE)
 _NO_WINDOW: Final = "expected a window after OVER, such as (ORDER BY id), or the name of one"
@@ -330,13 +335,14 @@ def _in_words_of_sqlglot(text: str) -> TextOfParts:
     """Rewrite syntax that sqlglot does not support or misreads.
 
     `@` and SYSTEM_VERSION become `VERSION AS OF`. `t FOR BRANCH b` becomes the name `t@b`.
-    `TABLE t` becomes `SELECT * FROM t`.
+    `TABLE t` becomes `SELECT * FROM t`, and `user` a column in backticks.
     """
     try:
         words = split(text)
     except InvalidInputError as error:
         raise SyntaxProblem(0, str(error)) from error
     parts = TextParts(text)
+    _check_commas(words)
     for number, word in enumerate(words[:-1]):
         before, following = words[number - 1], words[number + 1]
         if word.says("@") and number and before.end == word.start:
@@ -349,6 +355,8 @@ def _in_words_of_sqlglot(text: str) -> TextOfParts:
             quote, inner = word.text[0], _with_escapes(word.text)
             if inner != word.text[1:-1]:
                 parts.replace(word.start, word.end, f"{quote}{inner}{quote}")
+        elif is_only_column(words, number):
+            parts.replace(word.start, word.end, f"`{word.text}`")
         elif word.says("SYSTEM_VERSION") and following.says("AS"):
             parts.replace(word.start, word.end, "VERSION")
         elif (
@@ -358,6 +366,23 @@ def _in_words_of_sqlglot(text: str) -> TextOfParts:
         ):
             parts.replace(word.start, word.end, "SELECT * FROM")
     return parts.done(len(text))
+
+
+def _check_commas(words: Sequence[Word]) -> None:
+    """Refuse a comma after the last part of a list; sqlglot and DuckDB would ignore it."""
+    for before, word, following in zip(words, words[1:], [*words[2:], words[-1]], strict=False):
+        if not before.says(","):
+            continue
+        found = "the end" if word.kind == "end" else word.text.upper()
+        is_end = word.kind == "end" or word.says(")") or word.says("]")
+        is_clause = any(
+            word.says(first) and all(map(following.says, rest)) for first, *rest in _CLAUSES
+        )
+        is_name = following.kind == "end" or any(map(following.says, _BESIDE_NAMES))
+        if is_end or (is_clause and not is_name):
+            raise SyntaxProblem(
+                before.start, f"expected another part of the list after the comma, found {found}"
+            )
 
 
 def _version_clause(word: Word) -> str:

@@ -29,7 +29,7 @@ from deltalog.expressions.implicit import fine_literal
 from deltalog.expressions.literals import plain_value, values_of
 from deltalog.expressions.sql_session import SqlSession
 from deltalog.protocol.features.registry import Support, is_supported
-from deltalog.query.columns import arrow_schema
+from deltalog.query.columns import arrow_schema, column_names
 from deltalog.query.computed import ARGUMENTS, MARKS, ROW_OF_SIDE, Aggregated, Computed, Part, Side
 from deltalog.query.duckdb import (
     Database,
@@ -181,6 +181,8 @@ def query_translated(
     """
     for clause, name in found.counts:
         _check_count(clause, parameters.get(name), shown)
+    for name, rows in tables.items():
+        _check_renamed(found.reads[name].renamed, rows, shown)
     fine = any(is_of_table(rows) and has_nanos(rows) for rows in tables.values())
     run = _Run(
         database,
@@ -200,6 +202,16 @@ def query_translated(
     if run.gives_spans or any(map(has_spans, tables.values())):
         reader = with_spans(reader, shown)
     return as_spelled(with_months(reader, shown), found.names)
+
+
+def _check_renamed(renamed: tuple[str, int] | None, rows: Any, shown: str) -> None:
+    """Refuse an alias with fewer names than columns; DuckDB renames the first columns."""
+    if renamed is None or renamed[1] == len(names := column_names(rows)):
+        return
+    raise InvalidInputError(
+        f"cannot run {as_written(shown)!r}: the alias {renamed[0]!r} names {renamed[1]} column(s), "
+        f"but its rows have {len(names)}: {', '.join(names)}"
+    )
 
 
 def _check_count(clause: str, value: object, shown: str) -> None:

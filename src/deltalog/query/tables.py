@@ -15,7 +15,9 @@ from deltalog._util.escaping import name_key
 from deltalog.data.scan.native import DUCKDB, plan_native
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import columns, parse_sql
+from deltalog.expressions.other_dialects import instead_of_word
 from deltalog.expressions.sql_session import UTC_NAMES
+from deltalog.query.bare_calls import ONLY_COLUMNS, as_columns
 from deltalog.query.columns import arrow_schema, column_names
 from deltalog.query.duckdb import (
     Database,
@@ -27,7 +29,7 @@ from deltalog.query.duckdb import (
 )
 from deltalog.query.duckdb_files import NativeRows, native_rows
 from deltalog.query.lexer import check_named, error_at
-from deltalog.query.parse import read_query
+from deltalog.query.parse import read_query, start_of
 from deltalog.query.running import query_translated
 from deltalog.query.translate import Selection, TableChangesCall, TranslatedQuery, bound, translated
 from deltalog.schema.arrow import with_query_type
@@ -180,7 +182,9 @@ def select(
         return None
     where = selection.where
     try:
-        condition = None if where is None else parse_sql(where, parameters=parameters)
+        condition = (
+            None if where is None else parse_sql(where, parameters=parameters, columns=known)
+        )
         if condition is not None and not all(
             name_key(path[0]) in known for path in columns(condition)
         ):
@@ -368,17 +372,48 @@ def spelled_as_tables(
     """Return a translated query whose column names are spelled as in its tables.
 
     A name is not changed if a column has exactly this name, if several columns have it in another
-    case, or if the query defines it. Result columns have the names in the query.
+    case, or if the query defines it. Result columns have the names in the query. A word such as
+    CURRENT_DATE is a column if a table has one of this name.
 
     Args:
         text: the query.
         found: the translation of the query.
         tables: a name in `found` → an Arrow dataset, table or reader.
+
+    Raises:
+        InvalidInputError: no table has a column such as `user`, which is a function of DuckDB.
     """
-    if text.isascii() and all(name.isascii() for name in _names_of(tables.values())):
+    names = frozenset(_names_of(tables.values()))
+    _check_words(text, names)
+    if (named := as_columns(text, names)) != text:
+        text, found = named, translated(named)
+    if text.isascii() and all(map(str.isascii, names)):
         return found
-    spelled = _spelled(text, frozenset(_names_of(tables.values())))
+    spelled = _spelled(text, names)
     return found if spelled == text else replace(translated(spelled), names=found.names)
+
+
+def _check_words(text: str, names: frozenset[str]) -> None:
+    """Refuse a column such as `user` that no table has; DuckDB would return its own user."""
+    query = read_query(text)
+    columns = [
+        one
+        for one in query.tree.find_all(exp.Column)
+        if name_key(one.name) in ONLY_COLUMNS and len(one.parts) == 1
+    ]
+    if not columns:
+        return
+    others = query.tree.find_all(exp.Identifier)
+    known = {name_key(one.name) for one in others if not isinstance(one.parent, _READS)}
+    known.update(map(name_key, names))
+    for one in columns:
+        if (key := name_key(one.name)) not in known:
+            raise error_at(
+                text,
+                query.source.origin(start_of(one)),
+                f"there is no column {one.name!r}, and no function {key}{instead_of_word(key)}",
+                attempt="run",
+            )
 
 
 def _names_of(tables: Iterable[Any]) -> Iterator[str]:

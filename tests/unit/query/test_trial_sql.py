@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -123,3 +124,62 @@ def test_a_table_without_a_schema_in_a_catalog(tmp_path: Path) -> None:
 def test_a_window_without_brackets_is_refused(table: DeltaTable, function: str) -> None:
     with pytest.raises(InvalidInputError, match=re.escape("OVER")):
         deltalog.sql(f"SELECT name, {function} OVER FROM t", t=table)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT 1,",
+        "SELECT id FROM t,",
+        "SELECT id FROM t, WHERE id = 1",
+        "SELECT id FROM t GROUP BY id,",
+        "SELECT id FROM t GROUP BY id, HAVING count(*) > 1",
+        "SELECT id FROM t GROUP BY id, ORDER BY id",
+        "SELECT id FROM t ORDER BY id,",
+        "SELECT id FROM t ORDER BY id, LIMIT 1",
+        "SELECT count(id,) FROM t",
+        "SELECT * FROM (VALUES (1, 2),) v",
+        "SELECT * FROM t WHERE id IN (1, 2,)",
+        "WITH a AS (SELECT 1,) SELECT * FROM a",
+    ],
+)
+def test_a_list_does_not_end_with_a_comma(table: DeltaTable, query: str) -> None:
+    with pytest.raises(InvalidInputError, match=r"another part of the list after the comma"):
+        deltalog.sql(query, t=table)
+
+
+@pytest.mark.parametrize("name", ["limit", "order", "group"])
+def test_a_column_may_have_the_name_of_a_clause(name: str) -> None:
+    query = f"SELECT id, {name} FROM t ORDER BY id, `{name}`"
+    assert deltalog.sql(query, t=[{"id": 1, name: 2}]).to_pylist() == [{"id": 1, name: 2}]
+
+
+def test_an_alias_names_all_columns_of_a_table(table: DeltaTable) -> None:
+    for query in (
+        "SELECT x FROM t a(x, y, z) WHERE a.y = 'b'",
+        "SELECT a.x FROM t AS a(x, y, z) WHERE upper(y) = 'B' LIMIT 1",
+        "SELECT max(x) AS x FROM t a(x, y, z) JOIN t ON t.id = a.x WHERE y = 'b'",
+    ):
+        assert deltalog.sql(query, t=table).to_pylist() == [{"x": 2}]
+    # The names are those of other columns of the table.
+    query = "SELECT name FROM t a(name, id, tags) WHERE upper(id) = 'B' AND name = 2"
+    assert deltalog.sql(query, t=table).to_pylist() == [{"name": 2}]
+
+
+@pytest.mark.parametrize("names", ["x", "x, y", "x, y, z, w"])
+def test_an_alias_with_another_number_of_names_is_refused(table: DeltaTable, names: str) -> None:
+    for query in (f"SELECT * FROM t a({names})", f"SELECT x FROM t a({names}) LIMIT 1"):
+        with pytest.raises(InvalidInputError, match=r"alias 'a' names \d column.*rows have 3"):
+            deltalog.sql(query, t=table)
+
+
+def test_a_qualifier_does_not_suggest_the_same_column(table: DeltaTable) -> None:
+    with pytest.raises(InvalidInputError, match="there is no column 'id'") as caught:
+        deltalog.sql("SELECT a.id FROM t a(x, y, z)", t=table)
+    assert "did you mean 'id'" not in str(caught.value)
+
+
+def test_datediff_of_two_dates_takes_day_for_a_column() -> None:
+    rows = [{"day": date(2024, 1, 5)}]
+    query = "SELECT datediff(day, DATE'2024-01-01') AS x, datediff(DAY, '2024-01-01', day) AS y"
+    assert deltalog.sql(f"{query} FROM t", t=rows).to_pylist() == [{"x": 4, "y": 4}]
