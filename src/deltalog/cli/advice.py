@@ -304,7 +304,9 @@ def _explain_argument(error: Any, extra: str) -> None:
     known = options_of(context.command)
     has_table = any(one.name == "table" for one in context.command.params)
     advice = _option_for(extra, known)
-    if not advice and has_table:
+    if not advice and context.info_name == "sql":
+        advice = "statements are one argument in quotes, separated by semicolons"
+    elif not advice and has_table:
         advice = f"the command takes one table: run deltalog {context.info_name} for each"
         if extra.removeprefix("v").isdecimal():
             advice = f"write a version after the table, as in TABLE@v{extra.removeprefix('v')}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from deltalog.statements import Connection
+    from deltalog.statements.connection import LocatedStatement
 
 
 _HISTORY: Final = Path("~/.deltalog_history")
@@ -75,8 +77,7 @@ def sql(  # noqa: PLR0917  # callers need each parameter
 
     Example: deltalog sql -t flights=flights "SELECT count(*) FROM flights"
     """
-    from deltalog.statements import connect, parse_statement  # noqa: PLC0415  # slow, and only for SQL
-    from deltalog.statements.connection import statements_of  # noqa: PLC0415  # as above
+    from deltalog.statements import connect  # noqa: PLC0415  # slow, and only for SQL
 
     if statement is not None and file is not None:
         raise InvalidInputError("cannot run a statement and a file: give one of them")
@@ -94,13 +95,41 @@ def sql(  # noqa: PLR0917  # callers need each parameter
         if text is None:
             _ask(connection, form)
             return
-        statements = statements_of(text)
-        for one in statements:
-            parse_statement(one)  # so that no statement runs if a later one is invalid
-        for number, one in enumerate(statements):
-            if number and form is OutputFormat.TABLE:
-                typer.echo("")  # the results of two statements are apart
-            _run_statement(connection, one, form)
+        _run_script(connection, text, form, _name_of(statement, file))
+
+
+def _name_of(statement: str | None, file: str | None) -> str:
+    """Return the name of the script for errors; empty for an argument."""
+    if "-" in {statement, file} or (statement is None and file is None):
+        return "standard input"
+    return file or ""
+
+
+def _run_script(connection: Connection, script: str, form: OutputFormat, name: str) -> None:
+    from deltalog.statements import parse_statement  # noqa: PLC0415  # see `sql`
+    from deltalog.statements.connection import located_statements  # noqa: PLC0415  # see `sql`
+
+    try:
+        statements = located_statements(script)
+    except InvalidInputError as error:
+        raise (error.with_message(f"{name}: {error}") if name else error) from None
+
+    def attempt(one: LocatedStatement, run: Callable[[], object]) -> None:
+        try:
+            run()
+        except DeltaError as error:
+            if not name and len(statements) == 1:
+                raise
+            raise one.located(error, script, name or "the statements") from error
+
+    if not statements and name:
+        typer.echo(f"{name} has no statements", err=True)
+    for one in statements:  # so that no statement runs if a later one is invalid
+        attempt(one, partial(parse_statement, one.text))
+    for number, one in enumerate(statements):
+        if number and form is OutputFormat.TABLE:
+            typer.echo("")  # the results of two statements are apart
+        attempt(one, partial(_run_statement, connection, one.text, form))
 
 
 def _content(file: str) -> str:
@@ -112,6 +141,9 @@ def _content(file: str) -> str:
         raise InvalidInputError(f"cannot read {file!r}: it is not a text in UTF-8") from None
     except FileNotFoundError:
         raise InvalidInputError(f"cannot read {file!r}: it does not exist") from None
+    except IsADirectoryError:
+        problem = "it is a directory; --file expects a file with statements"
+        raise InvalidInputError(f"cannot read {file!r}: {problem}") from None
     except OSError as error:
         raise InvalidInputError(f"cannot read {file!r}: {error.strerror}") from None
 

@@ -44,6 +44,14 @@ OTHER_DIALECTS: Final[dict[str, str]] = {
     "try_to_number": "try_cast(value AS DECIMAL(18, 2))",
     "to_double": "CAST(value AS DOUBLE)",
     **dict.fromkeys(("to_varchar", "to_string", "tostring"), "CAST(value AS STRING)"),
+    "convert": "CAST(value AS type)",
+    "try_convert": "try_cast(value AS type)",
+    "top": "LIMIT n at the end of the query",
+    **dict.fromkeys(
+        ("rownum", "rowid"),
+        "no function: LIMIT n limits the rows; row_number() OVER (ORDER BY …) numbers them",
+    ),
+    **dict.fromkeys(("datalength", "bytes"), "octet_length(value)"),
     "isnumeric": "try_cast(value AS DOUBLE) IS NOT NULL",
     "len": "length(string)",
     **dict.fromkeys(("strpos", "stringpos"), "instr(string, part)"),
@@ -125,8 +133,9 @@ OTHER_DIALECTS: Final[dict[str, str]] = {
 
 
 _WORDS: Final = frozenset(
-    {"today", "sysdate", "getdate", "user", "current_user", "session_user", "current_role",
-     "current_schema", "current_catalog", "current_database", "current_time", "localtime"}
+    {"today", "rownum", "rowid", "sysdate", "getdate", "user", "current_user", "session_user",
+     "current_role", "current_schema", "current_catalog", "current_database", "current_time",
+     "localtime"}
 )  # fmt: skip
 """Functions that other dialects call without brackets."""
 

@@ -153,10 +153,13 @@ class SparkValues(SparkParser):
         problem = _MESSAGES.get(message, message)
         if thousands := advice_on_thousands(self.sql, start):
             problem += f"; {thousands}"
+        elif source.upper() == "FROM" and problem == _MESSAGES["Expecting )"]:
+            pass  # a call such as EXTRACT, and not a query
         elif source == "," and problem == _NOT_THE_END:
             problem += "; conditions are joined by AND and OR"
         else:
-            problem += advice_at(token, self._prev)
+            advice = advice_at(token, self._prev)
+            problem += "" if advice in problem else advice
         raise error_at(self.sql, start, source, problem)
 
     def validate_expression(self, expression: Any, args: Any = None) -> Any:

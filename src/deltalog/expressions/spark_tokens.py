@@ -46,6 +46,12 @@ _FUNCTIONS: Final = {
     "MATCHES": "name RLIKE 'pattern'",
     "ISIN": "name IN ('a', 'b')",
 }
+_DOUBLED_SIGNS: Final = {
+    "&&": "write AND",
+    "**": "write power(base, exponent)",
+    "//": "write a div b",
+    "===": "write =",
+}
 # Tokens of other dialects → what to write instead, at the token, and after the token.
 _AT: Final = {
     "~": "a regular expression is name RLIKE 'pattern'",
@@ -109,6 +115,10 @@ def advice_between(before: str, after: str) -> str:
         return f"% computes a remainder; {_PATTERN}"
     if before == "=" and after in {"<", ">"}:
         return f"write {after}="
+    if instead := _DOUBLED_SIGNS.get(before + after):
+        return instead
+    if before == "INTERVAL" and NAME.fullmatch(after):
+        return f"for a number in a column, write timestampadd(DAY, {after.lower()}, moment)"
     return ""
 
 

@@ -70,6 +70,17 @@ _CHAINS: Final[dict[type[Expr], type[nodes.And | nodes.Or]]] = {
 }
 _EQUALITIES: Final = frozenset({exp.EQ, exp.NEQ, exp.NullSafeEQ})
 _BINARY: Final = frozenset({*_COMPARISONS, *_ARITHMETIC, *_CALLS, *_CHAINS})
+_TIME_ZONE: Final = (
+    "Spark has no AT TIME ZONE: write from_utc_timestamp(moment, 'Europe/Paris') or "
+    "to_utc_timestamp(moment, 'Europe/Paris')"
+)
+_CONSTRUCTORS: Final = {
+    "array": "array(1, 2)",
+    "map": "map('key', 1)",
+    "struct": "struct(1 AS a)",
+    "row": "struct(1 AS a)",
+}
+"""Names before square brackets in other dialects → what to write instead."""
 _BARE_CALLS: Final = frozenset({"current_date", "current_timestamp", "localtimestamp"})
 _UNIT_FIRST: Final = frozenset(
     {"timestampadd", "timestampdiff", "dateadd", "datediff", "date_diff"}
@@ -183,6 +194,8 @@ class _NodeConverter:
             return self.binary(node)
         converter = _CONVERTERS.get(kind)
         if converter is None:
+            if kind is exp.AtTimeZone:
+                self._refuse(node, _TIME_ZONE)
             hint = "; a name has backticks: `name`" if kind.__name__ == "Array" else ""
             self._refuse(node, f"{kind.__name__.upper()} cannot be used here{hint}")
         method, arguments = converter
@@ -328,6 +341,10 @@ class _NodeConverter:
         return Call("[]", (source, Literal(name)))
 
     def item(self, node: Expr) -> Expression:
+        is_name = isinstance(node.this, exp.Column) and len(node.this.parts) == 1
+        instead = _CONSTRUCTORS.get(name_key(node.this.name)) if is_name else None
+        if instead and name_key(node.this.name) not in self._known and len(node.expressions) != 1:
+            self._refuse(node, f"in Spark's SQL, write {instead}")
         if len(node.expressions) != 1:
             self._refuse(node, "expected one value in the brackets")
         return Call("[]", (self.read(node.this), self.read(node.expressions[0])))

@@ -67,6 +67,7 @@ from deltalog.query.query_trees import (
     with_positions,
 )
 from deltalog.query.regressions import PARTS_OF_REGRESSION
+from deltalog.schema.primitives import primitive_in_sql
 from deltalog.schema.types import STRING
 
 if TYPE_CHECKING:
@@ -533,7 +534,9 @@ class _Parts:
         start = core.meta.get("start") or 0
         is_foreign = self._source.text[start:].lower().startswith(_MYSQL_LIST)
         if row is None or is_foreign or type(core) is exp.ApproxQuantile:
-            name = name_of_function(core)
+            span = span_of(core) or (0, 0)
+            spelled = self._source.text[slice(*span)].partition("(")[0].strip().lower()
+            name = spelled or name_of_function(core)
             problem = f"deltalog has no SQL function {name!r} in queries{instead_of(name)}"
             raise SyntaxProblem(start_of(node), problem)
         kind, write = row
@@ -670,7 +673,8 @@ def _cast_column(node: Expr, source: TextOfParts) -> str:
     node = node.unnest()
     span = span_of(node)
     written = "" if span is None else source.text[span[0] : span[1]]
-    is_call = name_key(written.partition("(")[0].strip()) in _CASTS
+    function, bracket, _ = written.partition("(")
+    is_call = bool(bracket) and primitive_in_sql(function.strip()) is not None
     is_cast = isinstance(node, exp.Cast) and (is_call or _CAST.search(written) is not None)
     given = [node.this] if is_cast else [*children_of(node)] if is_call else []
     column = given[0].unnest() if len(given) == 1 else None
@@ -834,10 +838,6 @@ def _like(node: nodes.Like, inner: Callable[[Expression], str], _: Any) -> str:
 
 
 # The names that Spark gives to functions in names of columns.
-_CASTS: Final = frozenset(
-    {"bigint", "binary", "boolean", "date", "decimal", "double", "float", "int", "smallint",
-     "string", "timestamp", "tinyint"}
-)  # fmt: skip
 _CAST: Final = re.compile(r"(?i)\A(?:try_)?cast\s*\(|::")
 _TESTS: Final = {"isnull": "IS NULL", "isnotnull": "IS NOT NULL"}
 _UPPER: Final = frozenset(

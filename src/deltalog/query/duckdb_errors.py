@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deltalog._util.escaping import name_key
 from deltalog.errors import DeltaError
-from deltalog.expressions.other_dialects import instead_of_word
+from deltalog.expressions.other_dialects import instead_of, instead_of_word
 from deltalog.query.columns import column_names, index_names
 from deltalog.query.duckdb_expressions import BY_ZERO
 from deltalog.query.duckdb_files import NativeRows
@@ -70,6 +70,7 @@ _SQL_NAMES: Final = {
 }  # fmt: skip
 """DuckDB's names of types in messages → those of SQL."""
 _OF_MAPS: Final = "for a map, use LATERAL VIEW explode(m) e AS k, v"
+_OF_ROWS: Final = frozenset({"inline", "inline_outer", "stack", "json_tuple"})
 _PART_OF: Final = re.compile(r"(?:struct_extract|map_extract_value)\((\w+), '(\w+)'\)")
 _ITEMS: Final = re.compile(r"(\w+)\[\]")
 _PARTS: Final = re.compile(r"\b(MAP|STRUCT)\(([^()]*)\)")
@@ -207,6 +208,15 @@ _ERRORS: Final[tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]
     (
         re.compile(r"UNNEST\(\) can only be applied to lists, structs and NULL, not (.*)"),
         lambda found: f"explode expects an array, found {_sql_type(found[1])}; {_OF_MAPS}",
+    ),
+    (
+        re.compile(r"Scalar Function with name (\w+) does not exist!.*", re.DOTALL),
+        lambda found: (
+            f"there is no SQL function {found[1]!r} here; for several rows or columns, write "
+            f"LATERAL VIEW {found[1]}(…) e AS a, b"
+            if found[1] in _OF_ROWS
+            else f"there is no SQL function {found[1]!r} here{instead_of(found[1])}"
+        ),
     ),
     (
         re.compile(r"UNNEST requires a single list or array as input"),

@@ -22,6 +22,7 @@ from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import TokenType
 
 from deltalog.errors import InvalidInputError
+from deltalog.expressions.other_dialects import instead_of
 from deltalog.expressions.spark_tokens import (
     COMMENT_LINE,
     DOUBLED,
@@ -293,11 +294,20 @@ _PRIMARY: Final = (
     "a table has no such keys or indexes; table.alter.set_key_index(columns) makes look-ups of "
     "keys fast"
 )
+_VERSION_FIRST: Final = (
+    "the version follows the name of the table, before its alias: FROM t VERSION AS OF 3 AS a"
+)
+_OF_LATEST: Final = (
+    "a change is made to the latest version; RESTORE TABLE t TO VERSION AS OF 3 goes back to one"
+)
 _FOREIGN: Final = {
     "TOP": "write LIMIT n at the end of the query",
     "ON CONFLICT": _MERGE,
     "ON DUPLICATE": _MERGE,
     "INSERT OR": _MERGE,
+    "INSERT IGNORE": _MERGE,
+    "REPLACE INTO": _MERGE,
+    "UPDATE TABLE": "leave out TABLE",
     "UPSERT": _MERGE,
     "DELETE … USING": f"to use other rows, {_MERGE}",
     "DELETE … JOIN": f"to use other rows, {_MERGE}",
@@ -338,6 +348,22 @@ _FOREIGN: Final = {
     "FOR UPDATE": "leave out FOR UPDATE: no rows are locked, a conflict fails the later commit",
     "FOR SHARE": "leave out FOR SHARE: no rows are locked",
     "DISTINCT ON": "write QUALIFY row_number() OVER (PARTITION BY … ORDER BY …) = 1",
+    **dict.fromkeys(
+        (
+            "AT ( VERSION",
+            "AT ( TIMESTAMP",
+            "AT ( OFFSET",
+            "BEFORE ( VERSION",
+            "BEFORE ( TIMESTAMP",
+            "BEFORE ( STATEMENT",
+            "VERSION OF",
+            "OF VERSION",
+            "OF TIMESTAMP",
+        ),
+        "write FROM t VERSION AS OF 3, or FROM t TIMESTAMP AS OF '2025-01-31'",
+    ),
+    "FROM [": "names are quoted by backticks: `name`",
+    "JOIN [": "names are quoted by backticks: `name`",
     "SAMPLE": "write TABLESAMPLE (10 PERCENT) or TABLESAMPLE (10 ROWS) after the table",
     "WITH ( NOLOCK )": "leave out WITH (NOLOCK): reads lock nothing",
     "ZORDER": "write ZORDER BY (…)",
@@ -407,14 +433,51 @@ def _advice(sql: str, place: int) -> str:
         first, _, rest = keywords.rpartition(" … ")
         if (not first or words[0].says(first)) and _is_beside(words, rest.split(), at):
             return advice
+    if advice := _advice_on_clauses(words, at) or _advice_on_calls(words, at):
+        return advice
     if at == 0 and (instead := _FIRST.get(words[0].text.upper())):
         return instead
     return _advice_on_spelling(words, at)
 
 
 def _advice_on_operators(words: Sequence[Word], at: int) -> str:
-    pairs = pairwise(words[max(at - 1, 0) : at + 2])
+    pairs = pairwise(words[max(at - 2, 0) : at + 2])
     return next(filter(None, (advice_between(one.text, other.text) for one, other in pairs)), "")
+
+
+def _advice_on_clauses(words: Sequence[Word], at: int) -> str:
+    """Return what to write instead of an incomplete or misplaced clause beside an error."""
+    if words[0].says("SELECT") and words[1].says("TOP"):
+        return _FOREIGN["TOP"]
+    if any(_is_version(one) and other.says("AS") for one, other in _pairs_at(words, at)):
+        return _VERSION_FIRST if words[0].text.upper() in _QUERIES else _OF_LATEST
+    for word, following in _pairs_at(words, at):
+        is_name = following.kind in NAMES and not following.says("BY")
+        if is_name and (word.says("ORDER") or word.says("GROUP")):
+            return f"write {word.text.upper()} BY {following.text}"
+        if following.kind in {"number", "text"} and _is_version(word):
+            return f"write {word.text.upper()} AS OF {following.text}"
+    return ""
+
+
+def _pairs_at(words: Sequence[Word], at: int) -> list[tuple[Word, Word]]:
+    return list(pairwise(words[max(at - 1, 0) : at + 2]))
+
+
+def _is_version(word: Word) -> bool:
+    return word.says("VERSION") or word.says("TIMESTAMP")
+
+
+def _advice_on_calls(words: Sequence[Word], at: int) -> str:
+    """Return what to write instead of another dialect's function whose arguments have an error."""
+    depth = 0
+    for number in range(min(at, len(words) - 1) - 1, 0, -1):
+        depth += words[number].says(")") - words[number].says("(")
+        if depth < 0:
+            name = words[number - 1]
+            instead = instead_of(name.text.lower()) if name.kind == "word" else ""
+            return instead.removeprefix("; ")
+    return ""
 
 
 def _advice_on_spelling(words: Sequence[Word], at: int) -> str:

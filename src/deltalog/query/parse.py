@@ -64,6 +64,10 @@ _CLAUSES: Final = (
     ("GROUP", "BY"), ("ORDER", "BY"), ("WHERE",), ("HAVING",), ("LIMIT",), ("UNION",), ("QUALIFY",),
 )  # fmt: skip
 _BESIDE_NAMES: Final = (",", ")", "FROM", "AS", ".")
+_SPACED_VERSION: Final = (
+    "a version after @ has no spaces around it, as in t@v1; a parameter is written :x"
+)
+_NO_UNIT: Final = "TABLESAMPLE needs a unit: write (10 PERCENT) or (10 ROWS)"
 _COMMA_FROM: Final = re.compile(r"[\s)]*,\s*(?P<word>FROM)\b", re.IGNORECASE)
 _AS_OF: Final = re.compile(r"\bAS\s+OF\b", re.IGNORECASE)
 _NO_WINDOW: Final = "expected a window after OVER, such as (ORDER BY id), or the name of one"
@@ -345,6 +349,7 @@ def _in_words_of_sqlglot(text: str) -> TextOfParts:
     _check_commas(words)
     for number, word in enumerate(words[:-1]):
         before, following = words[number - 1], words[number + 1]
+        _check_word(words, number)
         if word.says("@") and number and before.end == word.start:
             parts.replace(word.start, following.end, _version_clause(following))
         elif word.says("FOR") and following.says("BRANCH") and before.kind in NAMES:
@@ -366,6 +371,25 @@ def _in_words_of_sqlglot(text: str) -> TextOfParts:
         ):
             parts.replace(word.start, word.end, "SELECT * FROM")
     return parts.done(len(text))
+
+
+def _check_word(words: Sequence[Word], number: int) -> None:
+    """Refuse spaces around `@`, and a sample without a unit, which sqlglot accepts.
+
+    The size of a sample is percent in some dialects, and rows in others.
+    """
+    word, following = words[number], words[number + 1]
+    is_version = word.says("@") and number > 0 and words[number - 1].kind in NAMES
+    if is_version and not words[number - 1].end == word.start == following.start - 1:
+        raise SyntaxProblem(word.start, _SPACED_VERSION)
+    if not word.says("TABLESAMPLE"):
+        return
+    place = number + 1
+    place += words[place].says("BERNOULLI") or words[place].says("SYSTEM")
+    is_open = words[place].says("(")
+    amount = words[place + is_open]
+    if amount.kind == "number" and (not is_open or words[place + 2].says(")")):
+        raise SyntaxProblem(amount.start, _NO_UNIT)
 
 
 def _check_commas(words: Sequence[Word]) -> None:

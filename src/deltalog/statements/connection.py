@@ -6,8 +6,10 @@ Protocol: none; follows PEP 249
 from __future__ import annotations
 
 import datetime as dt
+import re
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import wraps
 from inspect import signature
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, cast
@@ -51,16 +53,70 @@ def statements_of(script: str) -> list[str]:
     Raises:
         InvalidInputError: a quote or a comment is not closed.
     """
-    found: list[str] = []
-    start, is_empty = 0, True
+    return [one.text for one in located_statements(script)]
+
+
+@dataclass(frozen=True, slots=True)
+class LocatedStatement:
+    """A statement of a script.
+
+    Args:
+        text: the statement, without the semicolon.
+        start: the position of the text in the script.
+        line: the line of the statement's first word in the script, from 1.
+        place: "statement 2 of 3".
+    """
+
+    text: str
+    start: int
+    line: int
+    place: str
+
+    def located(self, error: DeltaError, script: str, name: str) -> DeltaError:
+        """Return an error of the statement with its place in the script.
+
+        Args:
+            error: the error; its message may contain a position in the statement.
+            script: the script.
+            name: the name of the script's file, or of another source.
+        """
+        before = script[: self.start]
+        lines, characters = before.count("\n"), len(before) - before.rfind("\n") - 1
+
+        def shifted(found: re.Match[str]) -> str:
+            line, character = int(found[1]), int(found[2])
+            character += characters if line == 1 else 0
+            return f" at line {line + lines}, character {character}: "
+
+        message = _POSITION.sub(shifted, str(error), count=1)
+        return error.with_message(f"{name}, line {self.line}, {self.place}: {message}")
+
+
+_POSITION: Final = re.compile(r" at line (\d+), character (\d+): ")
+
+
+def located_statements(script: str) -> list[LocatedStatement]:
+    """Split a script into its statements, as `statements_of` does, with their places.
+
+    Raises:
+        InvalidInputError: a quote or a comment is not closed.
+    """
+    found: list[tuple[int, int, int]] = []
+    start, first = 0, None
     for word in split(script):
         if word.kind == "end" or word.says(";"):
-            if not is_empty:
-                found.append(script[start : word.start].strip())
-            start, is_empty = word.end, True
-        else:
-            is_empty = False
-    return found
+            if first is not None:
+                found.append((start, word.start, script.count("\n", 0, first) + 1))
+            start, first = word.end, None
+        elif first is None:
+            first = word.start
+    statements = list[LocatedStatement]()
+    for number, (begin, end, line) in enumerate(found, 1):
+        text = script[begin:end]
+        begin += len(text) - len(text.lstrip())  # noqa: PLW2901  # as the text is stripped
+        place = f"statement {number} of {len(found)}"
+        statements.append(LocatedStatement(text.strip(), begin, line, place))
+    return statements
 
 
 def is_complete(text: str) -> bool:
@@ -242,10 +298,17 @@ class Connection(SimilarNames):
         All statements are parsed before the first one runs. If a statement fails, the statements
         before it are not undone.
         """
-        statements = statements_of(script)
-        for statement in statements:
-            parse_statement(statement)
-        return [self.sql(statement) for statement in statements]
+        statements = located_statements(script)
+
+        def attempt(one: LocatedStatement, run: Callable[[str], Any]) -> Any:
+            try:
+                return run(one.text)
+            except DeltaError as error:
+                raise one.located(error, script, "the script") from error
+
+        for one in statements:
+            attempt(one, parse_statement)
+        return [attempt(one, self.sql) for one in statements]
 
     def register(self, name: str, rows: Any) -> Self:
         """Register a table or other rows under a name.

@@ -226,3 +226,54 @@ def test_a_file_may_be_standard_input() -> None:
         app, ["sql", "--file", "-", "--json"], "SELECT 1 AS a; SELECT 2 AS b"
     )
     assert (found.exit_code, found.stdout.splitlines()) == (0, ['{"a":1}', '{"b":2}'])
+
+
+_REPORT = """-- a report
+SELECT count(*) AS n FROM t;
+
+/* the others */
+SELECT id
+FROM t
+WHERE nope = 1;
+"""
+
+
+@pytest.mark.parametrize(
+    ("script", "told"),
+    [
+        (_REPORT, "f.sql, line 5, statement 2 of 2: cannot run 'SELECT id"),
+        ("SELECT 1;\nSELECT id\nFORM t;", "line 2, statement 2 of 2: cannot read"),
+        ("SELECT 1;\nSELECT id\nFORM t;", "at line 3, character 6: expected the end"),
+        ("SELECT 1; SELECT 2 x y", "at line 1, character 22: expected the end"),
+        ("SELECT 1;\nSELECT 'x", "f.sql: cannot read the statement"),
+        ("-- nothing", "f.sql has no statements"),
+    ],
+)
+def test_an_error_names_the_line_of_the_file(
+    table: str, tmp_path: Path, script: str, told: str
+) -> None:
+    file = tmp_path / "f.sql"
+    file.write_text(script)
+    code = 0 if "has no statements" in told else 2
+    assert told in run("sql", *_named(table), "--file", str(file), code=code).stderr
+
+
+def test_an_error_names_the_statement_of_standard_input(table: str) -> None:
+    found = CliRunner().invoke(app, ["sql", *_named(table), "-"], input="SELECT 1;\n\nSELECT x")
+    assert "standard input, line 3, statement 2 of 2: cannot run 'SELECT x'" in found.stderr
+
+
+def test_an_error_of_one_argument_has_no_place() -> None:
+    assert run("sql", "SELECT x", code=2).stderr.startswith("error: cannot run 'SELECT x'")
+    told = run("sql", "SELECT 1; SELECT x", code=2).stderr
+    assert "the statements, line 1, statement 2 of 2: cannot run 'SELECT x'" in told
+
+
+def test_a_directory_is_no_file_of_statements(tmp_path: Path) -> None:
+    told = run("sql", "--file", str(tmp_path), code=2).stderr
+    assert "it is a directory; --file expects a file with statements" in told
+
+
+def test_a_second_argument_is_told_how_to_write_statements() -> None:
+    told = run("sql", "SELECT 1", "SELECT 2", code=2).stderr
+    assert "statements are one argument in quotes, separated by semicolons" in told

@@ -183,3 +183,47 @@ def test_datediff_of_two_dates_takes_day_for_a_column() -> None:
     rows = [{"day": date(2024, 1, 5)}]
     query = "SELECT datediff(day, DATE'2024-01-01') AS x, datediff(DAY, '2024-01-01', day) AS y"
     assert deltalog.sql(f"{query} FROM t", t=rows).to_pylist() == [{"x": 4, "y": 4}]
+
+
+@pytest.mark.parametrize(
+    ("query", "answer"),
+    [
+        ("SELECT * FROM t @ 0", "no spaces around it, as in t@v1"),
+        ("SELECT * FROM t @v0", "no spaces around it, as in t@v1"),
+        ("SELECT * FROM t TABLESAMPLE (10)", r"write \(10 PERCENT\) or \(10 ROWS\)"),
+        ("SELECT * FROM t TABLESAMPLE BERNOULLI (10)", r"write \(10 PERCENT\) or \(10 ROWS\)"),
+        ("SELECT TOP(2) * FROM t", "write LIMIT n at the end"),
+        ("SELECT * FROM [t]", "names are quoted by backticks"),
+        ("SELECT id FROM t ORDER id", "write ORDER BY id"),
+        ("SELECT id FROM t GROUP id", "write GROUP BY id"),
+        ("SELECT id FROM t WHERE id = 1 && name = 'a'", "write AND"),
+        ("DELETE FROM t WHERE id = 1 && name = 'a'", "no &&; write AND$"),
+        ("SELECT id FROM t WHERE id === 1", "write =$"),
+        ("SELECT 7 // 2", "write a div b"),
+        ("SELECT 2 ** 3", r"write power\(base, exponent\)"),
+        ("SELECT * FROM t VERSION 0", "write VERSION AS OF 0"),
+        ("SELECT * FROM t AT (VERSION => 0)", "write FROM t VERSION AS OF 3, or"),
+        ("SELECT * FROM t AS OF VERSION 0", "write FROM t VERSION AS OF 3, or"),
+        ("SELECT * FROM t a VERSION AS OF 0", "the version follows the name of the table"),
+        ("DELETE FROM t VERSION AS OF 0 WHERE id = 1", "made to the latest version; RESTORE"),
+        ("REPLACE INTO t (id) VALUES (5)", "write MERGE INTO t"),
+        ("SELECT ARRAY[1, 2]", r"write array\(1, 2\)"),
+        ("SELECT MAP['a', 1]", r"write map\('key', 1\)"),
+        ("SELECT inline(array(struct(1, 'a')))", r"write LATERAL VIEW inline\(…\) e AS a, b"),
+        ("SELECT CONVERT(INT, id) FROM t", r"write CAST\(value AS type\)"),
+        ("SELECT GROUP_CONCAT(name SEPARATOR ',') FROM t", r"write listagg\(value, ','\)"),
+        ("SELECT TIMESTAMP'2024-01-01' + INTERVAL id DAY FROM t", r"timestampadd\(DAY, id, moment"),
+        ("SELECT CAST(name AS DATE) AT TIME ZONE 'UTC' FROM t", "write from_utc_timestamp"),
+        ("SELECT approx_percentile(id, 0.5) FROM t", "no SQL function 'approx_percentile'"),
+        ("SELECT id FROM t WHERE rownum < 2", "LIMIT n limits the rows"),
+    ],
+)
+def test_syntax_of_other_dialects_is_answered(table: DeltaTable, query: str, answer: str) -> None:
+    with pytest.raises(InvalidInputError, match=answer):
+        deltalog.sql(query, t=table)
+
+
+def test_extract_of_a_string_is_not_told_to_merge(table: DeltaTable) -> None:
+    with pytest.raises(InvalidInputError, match=r"expected \)") as caught:
+        deltalog.sql("SELECT EXTRACT('year' FROM name) FROM t", t=table)
+    assert "MERGE" not in str(caught.value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from deltalog import connect
 from deltalog.errors import InvalidInputError
 from deltalog.statements.connection import is_complete, statements_of
 
@@ -43,3 +44,11 @@ def test_what_is_not_closed_is_named() -> None:
 )
 def test_a_semicolon_completes_what_is_typed(text: str, *, is_whole: bool) -> None:
     assert is_complete(text) is is_whole
+
+
+def test_an_error_of_a_script_names_the_statement() -> None:
+    script = "SELECT 1;\n\nSELECT x;\nSELECT 2"
+    with pytest.raises(InvalidInputError, match="the script, line 3, statement 2 of 3: cannot run"):
+        connect().execute_script(script)
+    with pytest.raises(InvalidInputError, match=r"statement 2 of 2: .* at line 2, character 12: "):
+        connect().execute_script("SELECT 1;\nSELECT 2 x y")
