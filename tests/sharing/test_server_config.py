@@ -108,7 +108,12 @@ def _recipient(**settings: Any) -> dict[str, Any]:
     ("values", "message"),
     [
         (small_config(prot=8080), r"prot: unknown setting; did you mean 'port'\?"),
-        (small_config(port="8080"), "port: expected a whole number"),
+        (small_config(port="8080"), "port: expected a whole number, found a string; leave out the"),
+        (small_config(port="abc"), "port: expected a whole number, found a string$"),
+        ({"shareCredentialsVersion": 1, "endpoint": "x"}, "this is the profile of a recipient"),
+        ({"share": []}, "shares: is missing; did you mean it instead of 'share'"),
+        ("text", "a mapping of settings, such as shares and recipients; found a string"),
+        (None, "a mapping of settings, such as shares and recipients; found nothing"),
         ({"shares": [], "recipient": []}, r"recipient: unknown.*did you mean 'recipients'"),
         (small_config(version=2), "version: expected 1, found 2"),
         (small_config(recipients=[]), "recipients: none is configured"),

@@ -54,17 +54,19 @@ def test_sections_are_inside_of_sections() -> None:
 def test_errors_say_where_and_show_no_value() -> None:
     section = _section(a="secret", inner={"b": "secret"}, rows=[{}, {"c": "secret"}])
     expected: dict[str, Callable[[], object]] = {
-        r"^shares\[0\]\.a: expected a whole number$": lambda: section.number("a", 0),
+        r"^shares\[0\]\.a: expected a whole number, found .*$": lambda: section.number("a", 0),
         r"^shares\[0\]\.z: a string is missing": lambda: section.required("z", str),
         r"^shares\[0\]\.a: expected a list$": lambda: section.children("a", str),
         r"^shares\[0\]\.inner: expected a list of strings$": lambda: section.texts("inner"),
-        r"^shares\[0\]\.inner\.b: expected true or false$": lambda: section.child(
+        r"^shares\[0\]\.inner\.b: expected true or false, found .*$": lambda: section.child(
             "inner", lambda one: one.get("b", True)
         ),
-        r"^shares\[0\]\.rows\[1\]\.c: expected a whole number$": lambda: section.children(
+        r"^shares\[0\]\.rows\[1\]\.c: expected a whole number, found .*$": lambda: section.children(
             "rows", lambda one: one.number("c", 1)
         ),
-        r"^shares\[0\]\.a: expected a mapping$": lambda: section.child("a", str),
+        r"^shares\[0\]\.a: expected a mapping of settings; found .*$": lambda: section.child(
+            "a", str
+        ),
     }
     for message, read in expected.items():
         with pytest.raises(InvalidInputError, match=message) as caught:

@@ -183,6 +183,13 @@ _OF_COMMANDS: Final[dict[str, dict[str, str]]] = {
         ("--partition-by", "--partition", "--partition-schema"),
         "the names of directories, such as month=1, name the partition columns",
     ),
+    **dict.fromkeys(
+        ("serve", "check"),
+        dict.fromkeys(
+            ("--config", "-c", "--file", "-f", "-i"),
+            "the file of the configuration is an argument without an option",
+        ),
+    ),
     "optimize": {"--compact": "without an option, the command combines small files"},
     "properties": {"--get": "without an option, the command shows all properties"},
     "": {"-v": "use --version", "-V": "use --version"},
@@ -317,7 +324,7 @@ def _explain_argument(error: Any, extra: str) -> None:
 def _option_for(extra: str, known: set[str]) -> str:
     """Return which option to use for an argument; empty if none fits."""
     if extra.isdecimal():
-        names = ["--limit", "--retention-hours"]
+        names = ["--limit", "--retention-hours", "--port"]
     elif re.fullmatch(r"[\w.]+=\S*", extra) and "--set" in known:
         names = ["--set"]
     elif _CONDITION.search(extra):

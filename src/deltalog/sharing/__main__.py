@@ -44,9 +44,7 @@ def main(arguments: list[str] | None = None) -> int:
         "token", help="make a token and its hash for the configuration file"
     )
     making.add_argument("--profile", help="write the token to this new file, print only the hash")
-    making.add_argument(
-        "--endpoint", default=_ENDPOINT, help="of the profile; default: %(default)s"
-    )
+    making.add_argument("--endpoint", help=f"of the profile; default: {_ENDPOINT}")
     found = parser.parse_args(arguments)
     try:
         if found.command == "serve":
@@ -61,13 +59,22 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-def _token(profile: str | None, endpoint: str) -> None:
+def _token(profile: str | None, endpoint: str | None) -> None:
+    if endpoint is not None and profile is None:
+        raise InvalidInputError(
+            "cannot use --endpoint without --profile: it is written to the profile; give both"
+        )
+    if endpoint is not None and not endpoint.startswith(("https://", "http://")):
+        raise InvalidInputError(
+            f"cannot use --endpoint {endpoint!r}: expected a URL such as "
+            "https://sharing.example/delta-sharing/"
+        )
     token = secrets.token_urlsafe(32)
     digest = f"sha256:{token_digest(token)}"
     if profile is None:
         sys.stdout.write(f"token: {token}\nhash: {digest}\n")
         return
-    made = Profile(version=1, endpoint=endpoint, credentials=BearerToken(token=token))
+    made = Profile(version=1, endpoint=endpoint or _ENDPOINT, credentials=BearerToken(token=token))
     try:
         # Only the owner may read the file, from the beginning.
         number = os.open(profile, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.command_line import run
+
 
 def test_the_command_of_the_whole_library(tmp_path: Path) -> None:
     testing = pytest.importorskip("typer.testing", reason="typer is not installed")
@@ -27,3 +29,23 @@ def test_a_port_beyond_the_last_one_is_refused(
 
     assert main(["serve", str(tmp_path / "c.yaml"), "--port", "80899"]) == 2
     assert "expected a port from 0 to 65535, found 80899" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("serve", "--config", "c.yaml"), "the configuration is an argument without an option"),
+        (("check", "-c", "c.yaml"), "the configuration is an argument without an option"),
+        (("serve", "c.yaml", "8080"), "use --port 8080"),
+        (("serve", "/no/such.yaml"), "it does not exist; expected a YAML or TOML file"),
+        (("check", "{directory}"), "it is a directory; expected a YAML or TOML file"),
+        (("token", "--endpoint", "https://x.example"), "--endpoint without --profile"),
+        (("token", "--endpoint", "x", "--profile", "{directory}/p"), "expected a URL such as"),
+    ],
+)
+def test_wrong_arguments_are_told_what_to_write(
+    tmp_path: Path, arguments: tuple[str, ...], told: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    found = run("share", *(one.format(directory=tmp_path) for one in arguments), code=2)
+    assert told in " ".join(f"{found.stderr} {capfd.readouterr().err}".split())
+    assert not (tmp_path / "p").exists()

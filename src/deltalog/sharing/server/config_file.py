@@ -264,6 +264,9 @@ def settled_server(path: str | Path) -> ReloadingServer:
 # --- Parsing a configuration file: YAML (which includes JSON) or TOML
 
 
+_REASONS: Final = {FileNotFoundError: "it does not exist", IsADirectoryError: "it is a directory"}
+
+
 def read_document(path: Path) -> Any:
     """Return the values in a `.toml` file, or in a YAML file of any other name.
 
@@ -273,8 +276,12 @@ def read_document(path: Path) -> Any:
     try:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        reason = (isinstance(error, OSError) and error.strerror) or str(error)
-        raise InvalidInputError(f"cannot read the configuration {path}: {reason}") from None
+        reason = "it is not a text in UTF-8"
+        if isinstance(error, OSError):
+            reason = _REASONS.get(type(error)) or error.strerror or str(error)
+        raise InvalidInputError(
+            f"cannot read the configuration {path}: {reason}; expected a YAML or TOML file"
+        ) from None
     parse = _parse_toml if path.suffix.lower() == ".toml" else _parse_yaml
     try:
         return parse(path, text)

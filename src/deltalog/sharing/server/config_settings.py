@@ -56,6 +56,13 @@ def parse_config(values: object) -> ServerConfig:
             path, and suggests a similar name.
     """
     section = ConfigSection(values, "")
+    if "shareCredentialsVersion" in section.values:
+        raise InvalidInputError(
+            "configuration: this is the profile of a recipient; expected the configuration of the "
+            "server, with shares and recipients"
+        )
+    if "shares" not in section.values and (meant := section.nearby("shares")):
+        raise section.error("shares", f"is missing{meant}")
     version = section.get("version", 1)
     if version != 1:
         raise InvalidInputError(f"version: expected 1, found {version}")
@@ -400,6 +407,10 @@ T = TypeVar("T")
 
 _NULL = "is null; remove the setting for its default, or give it a value"
 _WORDS = {str: "a string", bool: "true or false", int: "a whole number"}
+# Messages contain no values, which may be secrets.
+_KINDS = {**_WORDS, float: "a number", list: "a list", dict: "a mapping"}
+_MEANT = {"location": ("path", "uri", "url", "table_uri", "storage_location", "storageLocation")}
+"""Setting → names that users write instead."""
 
 
 class ConfigSection:
@@ -412,7 +423,11 @@ class ConfigSection:
 
     def __init__(self, values: object, where: str) -> None:
         if not isinstance(values, dict):
-            raise InvalidInputError(f"{where or 'configuration'}: expected a mapping")
+            found = "nothing" if values is None else _KINDS.get(type(values), "another value")
+            names = "" if where else ", such as shares and recipients"
+            raise InvalidInputError(
+                f"{where or 'configuration'}: expected a mapping of settings{names}; found {found}"
+            )
         self.values: dict[Any, Any] = values
         self.where = where
         self._known: set[Any] = set()
@@ -431,7 +446,11 @@ class ConfigSection:
         if value is None:
             return None
         if type(value) is not kind:
-            raise self.error(name, f"expected {_WORDS.get(kind, kind)}")
+            found = _KINDS.get(type(value), "another value")
+            is_quoted = kind is not str and str(value).lower() in {"true", "false"}
+            is_quoted = is_quoted or (kind is int and str(value).isdecimal())
+            hint = "; leave out the quotes" if is_quoted and type(value) is str else ""
+            raise self.error(name, f"expected {_WORDS.get(kind, kind)}, found {found}{hint}")
         return value
 
     def get(self, name: str, default: T) -> T:
@@ -450,7 +469,7 @@ class ConfigSection:
         """Return a setting that must be present and not empty."""
         value = self.optional(name, kind)
         if value is None or value == "":
-            raise self.error(name, f"{_WORDS.get(kind, kind)} is missing{self._nearby(name)}")
+            raise self.error(name, f"{_WORDS.get(kind, kind)} is missing{self.nearby(name)}")
         return value
 
     def texts(self, name: str, *, least: tuple[str, str] | None = None) -> tuple[str, ...] | None:
@@ -531,9 +550,11 @@ class ConfigSection:
             raise self.error(name, _NULL)
         return value
 
-    def _nearby(self, name: str) -> str:
+    def nearby(self, name: str) -> str:
+        """Return the hint that an unknown setting was probably meant to be this one."""
         others = [str(key) for key in self.values if str(key) not in self._known]
-        found = get_close_matches(name, others, n=1)
+        found = [key for key in others if key in _MEANT.get(name, ())]
+        found = found or get_close_matches(name, others, n=1)
         return f"; did you mean it instead of {found[0]!r}?" if found else ""
 
 
