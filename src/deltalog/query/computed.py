@@ -219,6 +219,8 @@ def divided(tree: Expr, source: TextOfParts) -> QueryOfParts:
         _check_number(clause)
     for node in tree.find_all(exp.Any, exp.All, exp.ExplodeOuter, exp.PosexplodeOuter):
         _check_supported(node)
+    for select in tree.find_all(exp.Select):
+        _check_generators(select)
     makes_nested = any(map(may_make_nested, tree.walk()))
     found = parts.visit(tree)
     return QueryOfParts(_duckdb(found), tuple(parts.found), makes_nested)
@@ -606,6 +608,19 @@ def _check_supported(node: Expr) -> None:
             start_of(node),
             f"deltalog has {name} only as LATERAL VIEW OUTER {name.removesuffix('_outer')}(…) e AS "
             f"{'col' if name.startswith('explode') else 'pos, col'}",
+        )
+
+
+def _check_generators(select: exp.Select) -> None:
+    """Refuse several functions that return rows: Spark combines all rows, DuckDB pairs them."""
+    values = [one.this if isinstance(one, exp.Aliases) else one.unalias() for one in select.selects]
+    found = [one for one in values if isinstance(one, ROWS_FROM_ONE)]
+    named = map(name_of_function, found)
+    if len(found) > 1 and set(named) != {"unnest"}:
+        raise SyntaxProblem(
+            start_of(found[1]),
+            "SELECT can have only one function that returns rows; for all combinations, write "
+            "LATERAL VIEW explode(a) x AS a LATERAL VIEW explode(b) y AS b",
         )
 
 

@@ -286,6 +286,9 @@ def _unclosed(sql: str, place: int) -> str:
 
 _MERGE: Final = "write MERGE INTO t USING s ON t.id = s.id WHEN MATCHED THEN … WHEN NOT MATCHED …"
 _VIEW: Final = "there are no views; write WITH v AS (…) in the query, or CREATE TABLE v AS …"
+_TEMPORARY: Final = (
+    "there are no temporary tables; connection.register(name, rows) names rows for a session"
+)
 _TRANSACTION: Final = (
     "each statement commits on its own; `with table.transaction() as tx:` commits several changes "
     "at once"
@@ -322,6 +325,22 @@ _FOREIGN: Final = {
     "AUTO_INCREMENT": "write BIGINT GENERATED ALWAYS AS IDENTITY",
     "AUTOINCREMENT": "write BIGINT GENERATED ALWAYS AS IDENTITY",
     "SERIAL": "write BIGINT GENERATED ALWAYS AS IDENTITY",
+    "CREATE TEMP TABLE": _TEMPORARY,
+    "CREATE TEMPORARY TABLE": _TEMPORARY,
+    "CREATE OR REPLACE TEMP TABLE": _TEMPORARY,
+    "CREATE EXTERNAL": "leave out EXTERNAL, and write LOCATION",
+    "CREATE … OPTIONS": "write LOCATION '/path' and TBLPROPERTIES ('name' = 'value')",
+    "CREATE … CLUSTERED": "write CLUSTER BY (columns)",
+    "CREATE … CHECK (": "a check has a name: CONSTRAINT name CHECK (condition)",
+    "CREATE … STRUCT (": "write STRUCT<field: INT>",
+    "CREATE … [ ]": "write ARRAY<INT>",
+    "CREATE … AS (": "write GENERATED ALWAYS AS (expression)",
+    "ALTER … ADD CHECK": "a check has a name: ADD CONSTRAINT name CHECK (condition)",
+    "ALTER … SET DATA": "write ALTER COLUMN c TYPE STRING",
+    "OPTIMIZE TABLE": "leave out TABLE",
+    "VACUUM TABLE": "leave out TABLE",
+    "EXPLAIN ANALYZE": "write EXPLAIN",
+    "OUTPUT": "no change returns rows; SELECT reads them",
     "CREATE VIEW": _VIEW,
     "CREATE TEMP VIEW": _VIEW,
     "CREATE TEMPORARY VIEW": _VIEW,

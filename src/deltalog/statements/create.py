@@ -130,7 +130,8 @@ class CreateStatement(SqlStatement):
             constraints=self.constraints,
             configuration={**(_kept(model) if model else {}), **clauses.properties},
             description=self._comment(model),
-            arbitrary_properties=True,
+            # The model of LIKE may have properties of a later version of Delta.
+            arbitrary_properties=model is not None,
         )
         rows = None if self.query is None else session.source(self.query, target=self.table)
         try:

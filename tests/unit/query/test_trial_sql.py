@@ -227,3 +227,27 @@ def test_extract_of_a_string_is_not_told_to_merge(table: DeltaTable) -> None:
     with pytest.raises(InvalidInputError, match=r"expected \)") as caught:
         deltalog.sql("SELECT EXTRACT('year' FROM name) FROM t", t=table)
     assert "MERGE" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "selected",
+    [
+        "explode(tags), explode(tags)",
+        "id, explode(tags) AS a, explode(array(1, 2)) AS b",
+        "explode(tags), posexplode(tags)",
+        "posexplode(tags) AS (i, a), explode(tags) AS b",
+    ],
+)
+def test_a_query_has_one_function_that_returns_rows(table: DeltaTable, selected: str) -> None:
+    # Spark returns all combinations, and DuckDB pairs.
+    with pytest.raises(InvalidInputError, match="only one function that returns rows"):
+        deltalog.sql(f"SELECT {selected} FROM t", t=table)
+
+
+def test_lateral_views_return_all_combinations(table: DeltaTable) -> None:
+    query = (
+        "SELECT a, b FROM t LATERAL VIEW explode(array(1, 2)) x AS a "
+        "LATERAL VIEW explode(array(3, 4)) y AS b WHERE id = 1 ORDER BY a, b"
+    )
+    found = [tuple(row.values()) for row in deltalog.sql(query, t=table).to_pylist()]
+    assert found == [(1, 3), (1, 4), (2, 3), (2, 4)]

@@ -188,3 +188,32 @@ def test_odd_names_of_columns_and_tables(db: SqlTables) -> None:
     db.run("UPDATE `my t`.`x``y` SET `a.b` = `select` + ÉTÉ WHERE `c``d` = 'x'")
     found = db.rows("SELECT `a.b`, `c``d` FROM `MY T`.`x``y` AS q WHERE q.`select` = 2")
     assert found == [(5, "x")]
+
+
+@pytest.mark.parametrize("name", ["delta.apendOnly", "delta.nope", "deltalog.nope"])
+def test_an_unknown_property_is_refused(db: SqlTables, name: str) -> None:
+    with pytest.raises(InvalidInputError, match=f"there is no table property '{name}'"):
+        db.create("t", f"(a INT) -- TBLPROPERTIES ('{name}' = 'true')")
+
+
+@pytest.mark.parametrize(
+    ("statement", "answer"),
+    [
+        ("CREATE TABLE t (a INT, CHECK (a > 0))", "CONSTRAINT name CHECK"),
+        ("CREATE TABLE t (a INT CHECK (a > 0))", "CONSTRAINT name CHECK"),
+        ("CREATE TABLE t (a INT) CLUSTERED BY (a) INTO 4 BUCKETS", "write CLUSTER BY"),
+        ("CREATE TABLE t (a INT) OPTIONS (path 'x')", "write LOCATION '/path'"),
+        ("CREATE TABLE t (a INT, b INT AS (a + 1))", "write GENERATED ALWAYS AS"),
+        ("CREATE TABLE t (s STRUCT(a INT))", "write STRUCT<field: INT>"),
+        ("CREATE TABLE t (a INT[])", "write ARRAY<INT>"),
+        ("CREATE TEMP TABLE t AS SELECT 1", "no temporary tables; connection.register"),
+        ("CREATE EXTERNAL TABLE t (a INT)", "leave out EXTERNAL"),
+        ("ALTER TABLE t ADD COLUMN IF NOT EXISTS a INT", "leave out IF NOT EXISTS"),
+        ("ALTER TABLE t ALTER COLUMN a SET DATA TYPE STRING", "write ALTER COLUMN c TYPE"),
+        ("OPTIMIZE TABLE t", "leave out TABLE"),
+        ("VACUUM TABLE t", "leave out TABLE"),
+    ],
+)
+def test_clauses_of_other_dialects_are_answered(db: SqlTables, statement: str, answer: str) -> None:
+    with pytest.raises(InvalidInputError, match=answer):
+        db.run(statement)
