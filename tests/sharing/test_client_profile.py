@@ -148,3 +148,27 @@ def test_a_missing_profile_is_described(tmp_path: Path) -> None:
         read_profile(tmp_path / "none.share")
     with pytest.raises(InvalidInputError, match="it is a directory; expected a JSON file"):
         read_profile(tmp_path)
+
+
+@pytest.mark.parametrize("value", [5, None, Path("p.share#a.b.c")])
+def test_what_names_no_table_is_told_the_forms(value: Any) -> None:
+    with pytest.raises(InvalidInputError, match="expected also a profile or a client, or the"):
+        SharedTable(value)
+
+
+def test_an_error_shows_no_token() -> None:
+    profile: Any = {
+        "shareCredentialsVersion": 1,
+        "endpoint": "https://x.example",
+        "bearerToken": "secret-token",
+    }
+    for arguments in ((profile,), (profile, "a.b.c"), (profile, profile)):
+        with pytest.raises(InvalidInputError) as caught:
+            SharedTable(*arguments)
+        assert "secret-token" not in str(caught.value)
+
+
+def test_an_unknown_scheme_of_a_profile_is_described() -> None:
+    with pytest.raises(InvalidInputError, match="neither a file nor the URL of one") as caught:
+        SharedTable("delta-sharing://p.share#a.b.c")
+    assert "ValueError" not in str(caught.value)

@@ -124,6 +124,8 @@ def _read_file(location: str) -> bytes:
     # A file system may raise any error. Its message may contain secrets from the location.
     except Exception as error:  # noqa: BLE001
         problem = _PROBLEMS.get(type(error), type(error).__name__)
+        if isinstance(error, ValueError):  # such as an unknown scheme of a URL
+            problem = "it is neither a file nor the URL of one in a known store"
         if "://" in location:
             problem += "; the address of a server is the endpoint in this file"
         raise InvalidInputError(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Literal, overload
 
-from deltalog._util.argument_types import checks_types
+from deltalog._util.argument_types import checks_types, kind_of
 from deltalog._util.cards import card, folding, grid, plain
 from deltalog._util.clock import now_ms, utc_moment
 from deltalog._util.readable import counted
@@ -73,6 +73,7 @@ if TYPE_CHECKING:
 _MEANT: Final = {
     **dict.fromkeys(("filter", "where", "query", "limit", "take"), "scan(predicate=…, limit=…)"),
     **dict.fromkeys(("load_as_pandas", "load"), "to_pandas()"),
+    **dict.fromkeys(("changes", "cdf", "read_changes"), "load_cdf(starting_version=…)"),
     **dict.fromkeys(("show", "display", "print"), "print(table.scan(limit=…).to_polars())"),
     **dict.fromkeys(
         ("sql", "group_by", "groupby", "groupBy", "join"), "deltalog.sql(query, t=table)"
@@ -157,6 +158,11 @@ class SharedTable(SimilarNames, NoSequence):
         client: AsyncRestClient | None = None,
         default_timezone: str = "UTC",
     ) -> None:
+        if not isinstance(table, str | Table) and (profile is not None or client is not None):
+            raise InvalidInputError(
+                f"cannot open a shared table with {kind_of(table)} as its name: expected "
+                "'<share>.<schema>.<table>' and then the profile"
+            )
         if isinstance(table, str):
             if profile is None and client is None:
                 profile, table = parse_table_url(table)
@@ -164,8 +170,11 @@ class SharedTable(SimilarNames, NoSequence):
                 table = parse_table_name(table)
         if client is None:
             if profile is None:
+                # Not the value itself, which may be a profile with its token.
+                shown = repr(table) if isinstance(table, Table) else kind_of(table)
                 raise InvalidInputError(
-                    f"cannot open {table!r}: expected also a profile or a client"
+                    f"cannot open a shared table with {shown}: expected also a profile or a "
+                    "client, or the string '<profile>#<share>.<schema>.<table>' alone"
                 )
             client = AsyncRestClient(read_profile(profile), options)
         self._shown = ShownVersion(

@@ -472,7 +472,10 @@ class Http:
         except ValueError:
             host = ""
         if not host:
-            raise self.faults.refused(f"cannot {request.what}: the server's URL names no host")
+            raise self.faults.refused(
+                f"cannot {request.what}: the server's URL names no host; expected an endpoint such "
+                "as https://host/path"
+            )
         if url.raw_user or url.raw_password:
             raise self.faults.refused(
                 f"cannot {request.what}: the URL at {host!r} contains a login; give name and "
