@@ -213,6 +213,11 @@ class RowsFile:
         known, usual = _SUFFIXES.get(suffix, (None, ""))
         if kind is None and known is None:
             advice = "its format is unknown; add --from csv, json or parquet"
+            if Path(file).is_dir():
+                advice = (
+                    "it is a directory; deltalog convert makes a table of one with Parquet files, "
+                    "and deltalog sql copies rows of a Delta table"
+                )
             if suffix in _OTHERWISE:
                 advice = f"files of the format {suffix} are not supported; {_OTHERWISE[suffix]}"
             raise InvalidInputError(f"cannot write {file!r}: {advice}")

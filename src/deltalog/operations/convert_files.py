@@ -120,7 +120,10 @@ def find_parquet_files(store: Store) -> list[FileInfo]:
             )
         local = native_path(store, "")
         if not listed and local is not None and not Path(local).is_dir():
-            raise InvalidInputError(f"cannot convert {store.root}: there is no such directory")
+            problem = "there is no such directory"
+            if Path(local).is_file():
+                problem = "it is a file; pass the directory that contains it"
+            raise InvalidInputError(f"cannot convert {store.root}: {problem}")
         raise InvalidInputError(f"cannot convert {store.root}: it contains no Parquet files")
     return found
 

@@ -277,3 +277,12 @@ def test_a_directory_is_no_file_of_statements(tmp_path: Path) -> None:
 def test_a_second_argument_is_told_how_to_write_statements() -> None:
     told = run("sql", "SELECT 1", "SELECT 2", code=2).stderr
     assert "statements are one argument in quotes, separated by semicolons" in told
+
+
+def test_directories_and_files_are_told_apart(table: str, tmp_path: Path) -> None:
+    told = run("write", table, str(tmp_path), code=2).stderr
+    assert "it is a directory; deltalog convert makes a table" in " ".join(told.split())
+    file = tmp_path / "rows.csv"
+    file.write_text("id\n1\n")
+    told = run("convert", str(file), code=2).stderr
+    assert "it is a file; pass the directory that contains it" in " ".join(told.split())

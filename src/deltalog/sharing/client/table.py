@@ -158,9 +158,10 @@ class SharedTable(SimilarNames, NoSequence):
         client: AsyncRestClient | None = None,
         default_timezone: str = "UTC",
     ) -> None:
-        if not isinstance(table, str | Table) and (profile is not None or client is not None):
+        given: Any = table
+        if not isinstance(given, str | Table) and (profile is not None or client is not None):
             raise InvalidInputError(
-                f"cannot open a shared table with {kind_of(table)} as its name: expected "
+                f"cannot open a shared table with {kind_of(given)} as its name: expected "
                 "'<share>.<schema>.<table>' and then the profile"
             )
         if isinstance(table, str):
@@ -171,7 +172,7 @@ class SharedTable(SimilarNames, NoSequence):
         if client is None:
             if profile is None:
                 # Not the value itself, which may be a profile with its token.
-                shown = repr(table) if isinstance(table, Table) else kind_of(table)
+                shown = repr(given) if isinstance(given, Table) else kind_of(given)
                 raise InvalidInputError(
                     f"cannot open a shared table with {shown}: expected also a profile or a "
                     "client, or the string '<profile>#<share>.<schema>.<table>' alone"
