@@ -49,7 +49,7 @@ _FUNCTIONS: Final = {
 _DOUBLED_SIGNS: Final = {
     "&&": "write AND",
     "**": "write power(base, exponent)",
-    "//": "write a div b",
+    "//": "write a div b; a comment begins with --",
     "===": "write =",
 }
 # Tokens of other dialects → what to write instead, at the token, and after the token.

@@ -214,7 +214,8 @@ def test_a_configuration_that_does_not_exist(
 ) -> None:
     shown = run("share", "check", tmp_path / "no.yaml", code=2).stderr + capsys.readouterr().err
     assert shown == (
-        f"error: cannot read the configuration {tmp_path}/no.yaml: No such file or directory\n"
+        f"error: cannot read the configuration {tmp_path}/no.yaml: it does not exist; "
+        "expected a YAML or TOML file\n"
     )
 
 
