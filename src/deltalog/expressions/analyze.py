@@ -403,9 +403,10 @@ class _Resolver:
         counts = sorted(count for macro, count in MACROS if macro == name)
         if counts and name not in FUNCTIONS:
             wanted = " or ".join(map(str, counts))
-            raise InvalidInputError(
-                f"{name} expects {wanted} argument(s), found {len(node.arguments)}"
-            )
+            found = len(node.arguments)
+            is_other = (name, found) == ("isnull", 2)
+            hint = "; coalesce(value, other) replaces NULL" if is_other else ""
+            raise InvalidInputError(f"{name} expects {wanted} argument(s), found {found}{hint}")
         others = [*ALIASES, *(macro for macro, _ in MACROS)]
         function = find_function(name, len(node.arguments), others)
         try:

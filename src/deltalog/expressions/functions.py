@@ -559,8 +559,7 @@ def find_function(name: str, count: int, others: Collection[str] = ()) -> Functi
             wanted += " or more"
         elif function.most > function.least:
             wanted += f" to {function.most}"
-        hint = "; coalesce(value, other) replaces NULL" if (name, count) == ("isnull", 2) else ""
-        raise InvalidInputError(f"{name} expects {wanted} argument(s), found {count}{hint}")
+        raise InvalidInputError(f"{name} expects {wanted} argument(s), found {count}")
     return function
 
 
