@@ -400,13 +400,13 @@ class _Resolver:
         expanded = expand(name, node.arguments)
         if expanded is not None:
             return self.typed(expanded)
-        counts = sorted(count for macro, count in MACROS if macro == name)
+        counts = sorted(number for macro, number in MACROS if macro == name)
         if counts and name not in FUNCTIONS:
             wanted = " or ".join(map(str, counts))
-            found = len(node.arguments)
-            is_other = (name, found) == ("isnull", 2)
+            count = len(node.arguments)
+            is_other = (name, count) == ("isnull", 2)
             hint = "; coalesce(value, other) replaces NULL" if is_other else ""
-            raise InvalidInputError(f"{name} expects {wanted} argument(s), found {found}{hint}")
+            raise InvalidInputError(f"{name} expects {wanted} argument(s), found {count}{hint}")
         others = [*ALIASES, *(macro for macro, _ in MACROS)]
         function = find_function(name, len(node.arguments), others)
         try:

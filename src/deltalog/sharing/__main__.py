@@ -7,6 +7,7 @@ import os
 import secrets
 import sys
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from deltalog._util.escaping import printable_json
 from deltalog._util.json import dumps
@@ -64,7 +65,7 @@ def _token(profile: str | None, endpoint: str | None) -> None:
         raise InvalidInputError(
             "cannot use --endpoint without --profile: it is written to the profile; give both"
         )
-    if endpoint is not None and not endpoint.startswith(("https://", "http://")):
+    if endpoint is not None and not urlsplit(endpoint).hostname:
         raise InvalidInputError(
             f"cannot use --endpoint {endpoint!r}: expected a URL such as "
             "https://sharing.example/delta-sharing/"
