@@ -18,7 +18,6 @@ import pyarrow as pa
 
 from deltalog import expressions
 from deltalog._util.argument_types import shortened, show_by
-from deltalog._util.builders import warn_caller
 from deltalog._util.clock import Moment
 from deltalog._util.escaping import name_key
 from deltalog._util.readable import epoch_hint
@@ -323,6 +322,8 @@ def warn_of_deprecated(**given: object) -> None:
     """
     for name, value in given.items():
         if value is not None and value is not False:
+            from deltalog._util.builders import warn_caller  # noqa: PLC0415  # only for warnings
+
             message = f"{name} is deprecated: {_DEPRECATED[name]}"
             warn_caller(message, DeprecationWarning)
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from deltalog._util.builders import warn_caller
 from deltalog._util.cards import Progress, ProgressCount, shown
 from deltalog.errors import DeltaError
 from deltalog.log.snapshot import Snapshot
@@ -182,6 +181,8 @@ def make_table(
     if not takes_files:
         warning = locations.files_beside(context.store, context.clock.now_ms())
         if warning is not None:
+            from deltalog._util.builders import warn_caller  # noqa: PLC0415  # only for warnings
+
             warn_caller(warning)
     transaction = PendingTransaction(
         context,
