@@ -12,7 +12,7 @@ from inspect import getattr_static
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self, TypeVar, overload
 
-from deltalog._util.call_errors import UnknownNameError, WrongCallError
+from deltalog._util.call_errors import CalledFirst, UnknownNameError, WrongCallError
 from deltalog.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -176,8 +176,9 @@ def name_methods_after(kind: type, base: type) -> None:
     for name, member in vars(base).items():
         if name.startswith("_") or getattr_static(kind, name) is not member:
             continue
-        if isinstance(member, FunctionType):
-            setattr(kind, name, _named_after(kind, member))
+        function = member.function if isinstance(member, CalledFirst) else member
+        if isinstance(function, FunctionType):
+            setattr(kind, name, _named_after(kind, function))
         elif isinstance(member, classmethod) and isinstance(member.__func__, FunctionType):
             setattr(kind, name, classmethod(_named_after(kind, member.__func__)))
 

@@ -174,22 +174,24 @@ def called_first(*names: str) -> Callable[[_Class], _Class]:
 
     def decorate(kind: _Class) -> _Class:
         for name in names:
-            setattr(kind, name, _Method(vars(kind)[name]))
+            setattr(kind, name, CalledFirst(vars(kind)[name]))
         return kind
 
     return decorate
 
 
-class _Method:
-    """A descriptor that returns the function itself to the class, and `_Uncalled` to objects."""
+class CalledFirst:
+    """A descriptor that returns the function itself to the class, and `_Uncalled` to objects.
+
+    Other decorators of the class need the function, so `called_first` is the outermost one.
+    """
 
     def __init__(self, function: FunctionType) -> None:
-        self.__wrapped__ = function
+        self.function = function
         self.__doc__ = function.__doc__
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
-        function = self.__wrapped__
-        return function if instance is None else _Uncalled(function, instance)
+        return self.function if instance is None else _Uncalled(self.function, instance)
 
 
 class _Uncalled:

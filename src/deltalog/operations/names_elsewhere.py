@@ -100,7 +100,7 @@ _MEANT: Final = {
         "DeltaTable(location, version=…) or load_as_version(version)",
     ),
     **dict.fromkeys(
-        ("to_iceberg", "generate_iceberg", "sync_iceberg", "enable_iceberg", "upgrade_uniform"),
+        ("to_iceberg", "generate_iceberg", "enable_iceberg", "upgrade_uniform"),
         "optimize.upgrade_uniform(), after which each commit writes metadata of Iceberg",
     ),
     **dict.fromkeys(

@@ -33,7 +33,7 @@ from deltalog.expressions import parse_sql
         ("a[1, 2]", 1, "one value"),
         ("a[]", 3, "expected a value"),
         ("[1]", 2, "ARRAY cannot be used here"),
-        ("a AT TIME ZONE 'UTC'", 1, "ATTIMEZONE cannot be used here"),
+        ("a AT TIME ZONE 'UTC'", 1, "Spark has no AT TIME ZONE: write from_utc_timestamp"),
         ("CASE WHEN a b END", 13, "expected THEN"),
         ("CAST(a AS int", 14, r"expected \)"),
         ("CAST(a, 'x')", 6, "CASTTOSTRTYPE cannot be used here"),

@@ -128,8 +128,12 @@ def test_a_table_has_one_location(tmp_path: Path) -> None:
 def test_a_location_that_has_a_table(tmp_path: Path) -> None:
     statement = f"CREATE TABLE a (id INT) USING DELTA LOCATION '{tmp_path}'"
     deltalog.sql(statement)
+    deltalog.sql(statement)  # names the table, as in Spark
+    with pytest.raises(InvalidInputError, match="id"):
+        deltalog.sql(statement.replace("INT", "STRING"))
     with pytest.raises(TableExistsError, match=r"it already exists, at .*CREATE OR REPLACE TABLE"):
-        deltalog.sql(statement)
+        deltalog.sql(f"CREATE TABLE a USING DELTA LOCATION '{tmp_path}' AS SELECT 1 AS id")
+    assert DeltaTable(tmp_path).version() == 0
 
 
 @pytest.mark.parametrize(

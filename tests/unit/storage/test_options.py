@@ -65,7 +65,6 @@ def test_a_name_that_is_nearly_one_is_refused_and_its_value_not_shown(
 @pytest.mark.parametrize(
     ("name", "meant"),
     [
-        ("AWS_ACCESS_KEY", "AWS_ACCESS_KEY_ID"),
         ("aws_secret_key", "aws_secret_access_key"),
         ("AWS_REGION_NAME", "AWS_REGION"),
         ("AWS_NOTHING_OF_THE_KIND", None),

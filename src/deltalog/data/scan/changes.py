@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from deltalog._util.argument_types import checks_types
+from deltalog._util.call_errors import called_first
 from deltalog._util.cards import card, plain
 from deltalog._util.escaping import name_key
 from deltalog._util.kernels import compute
@@ -23,7 +24,7 @@ from deltalog._util.readable import epoch_hint
 from deltalog._util.similar_names import suggests_arguments
 from deltalog.data.scan.plan import check_rows_readable, descriptor_of, make_task, some_rows
 from deltalog.data.scan.reader import ScanTask, read_tasks
-from deltalog.data.scan.rows import Rows
+from deltalog.data.scan.rows import CALLED, Rows
 from deltalog.data.scan.task import Constants, ReadSpec, read_spec
 from deltalog.errors import (
     ChangeDataFeedNotEnabledError,
@@ -72,6 +73,7 @@ _MEANT: Final = {
 """What to use instead of names of other libraries, in addition to those of all rows."""
 
 
+@called_first(*CALLED)
 @checks_types
 @suggests_arguments
 @dataclass(frozen=True)

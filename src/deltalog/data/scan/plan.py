@@ -37,7 +37,7 @@ from deltalog._util.readable import counted
 from deltalog._util.similar_names import suggests_arguments
 from deltalog.data.scan.prune import Pruned, files_in_turn, prune
 from deltalog.data.scan.reader import ScanTask, read_tasks
-from deltalog.data.scan.rows import Rows
+from deltalog.data.scan.rows import CALLED, Rows
 from deltalog.data.scan.task import Allowance, ReadSpec, read_spec
 from deltalog.data.scan.transform import load_bitmap
 from deltalog.errors import (
@@ -105,7 +105,7 @@ _MEANT: Final = {
 """What to use instead of names of other libraries, in addition to those of all rows."""
 
 
-@called_first("to_table", "count", "explain")
+@called_first(*CALLED, "count", "explain")
 @checks_types
 @suggests_arguments
 @dataclass(frozen=True)

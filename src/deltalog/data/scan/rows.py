@@ -68,7 +68,11 @@ _MEANT: Final = {
 """What to use instead of names of other libraries."""
 
 
-@called_first("to_reader", "to_table", "to_arrow", "to_pandas", "to_polars", "to_duckdb")
+CALLED: Final = ("to_reader", "to_table", "to_arrow", "to_pandas", "to_polars", "to_duckdb")
+"""Methods that raise a clear error if they are used without a call."""
+
+
+@called_first(*CALLED)
 @suggests_arguments
 class Rows(SimilarNames, NoSequence):
     """Base class of results that can be read any number of times.
