@@ -35,6 +35,13 @@ def cast_decimals(array: Array, to: Any) -> Array:
     return values
 
 
+def num_decimals(value: Decimal) -> int:
+    """Return the number of digits after the point, without zeros at the end."""
+    _, digits, exponent = value.as_tuple()
+    shown = "".join(map(str, digits)).rstrip("0")
+    return -(int(exponent) + len(digits) - len(shown)) if shown else 0
+
+
 def fit_decimals(array: Array, to: Any) -> tuple[Array, Array | None]:
     """Cast decimals to another decimal type, and find the values that are out of range.
 

@@ -19,9 +19,10 @@ import pyarrow as pa
 from deltalog import expressions
 from deltalog._util.argument_types import shortened, show_by
 from deltalog._util.clock import Moment
+from deltalog._util.decimals import num_decimals
 from deltalog._util.escaping import name_key
 from deltalog._util.readable import epoch_hint
-from deltalog.errors import InvalidInputError
+from deltalog.errors import InvalidInputError, SchemaMismatchError
 from deltalog.expressions.sql_session import SqlSession, TextRules
 from deltalog.schema import (
     ArrayType,
@@ -38,7 +39,16 @@ from deltalog.schema import (
 from deltalog.schema.metadata_columns import CHANGE_COLUMNS, METADATA_COLUMNS, with_metadata_columns
 from deltalog.schema.primitives import Family
 from deltalog.schema.primitives.moments import is_missing
-from deltalog.schema.types import BOOLEAN, DATE, FLOAT, STRING, PrimitiveType
+from deltalog.schema.types import (
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    PrimitiveType,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,6 +59,10 @@ if TYPE_CHECKING:
 _LARGEST_FLOAT: Final = 3.4028235677973366e38
 """From here on, a number is infinite as a float of 32 bits."""
 _NUMBERS: Final = frozenset({Family.INTEGRAL, Family.FLOATING, Family.DECIMAL})
+_FROM_STRINGS: Final = frozenset({Family.MOMENT, Family.FLOATING, Family.DECIMAL})
+_MICROSECONDS: Final = frozenset({TIMESTAMP, TIMESTAMP_NTZ})
+_EXACT_INTEGERS: Final = {FLOAT: 2**24, DOUBLE: 2**53}
+"""Type → the largest integer up to which every integer is a value of it."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _LIBRARIES: Final = frozenset({"polars", "pyarrow", "pyspark", "datafusion", "daft"})
 _NOT_SQL: Final = "values are SQL, in which a string has quotes; pass Python values as new_values"
@@ -582,36 +596,74 @@ def _parts(value: object, kind: DataType | None) -> Iterator[tuple[object, Primi
 def _advice_for(value: object, kind: PrimitiveType) -> str | None:
     """Return what to pass instead of a value that a column cannot store; None if it can."""
     family = kind.primitive.family
-    is_number = isinstance(value, int | float | Decimal) and not isinstance(value, bool)
     match value:
-        case float() | Decimal() if family is Family.INTEGRAL:
-            is_whole = isfinite(value) and value % 1 == 0
-            return None if is_whole else "pass a whole number"
-        case float() if kind == STRING and isnan(value):
-            return "pass None for a missing value"
-        case float() | Decimal() if family is Family.DECIMAL and isfinite(value):
-            num_decimals = _num_decimals(Decimal(str(value)))
-            return f"round it to {kind.scale} digits" if num_decimals > kind.scale else None
+        case str():
+            return _change_of_string(value, kind) if family in _FROM_STRINGS else None
+        case datetime():
+            return _advice_for_datetime(value, kind)
         case bool() if family in _NUMBERS:
             return f"pass {int(value)}"
-        case float() if kind == FLOAT:
-            return "pass a smaller number" if _LARGEST_FLOAT < abs(value) < inf else None
-        case datetime() if kind == DATE:
-            return None if value.time() == time() else "pass value.date()"
-        case datetime() if value.tzinfo is not None and kind.primitive.has_zone is False:
-            return "pass a datetime without a time zone"
-        case _ if is_number and kind == BOOLEAN:
+        case bool() | None:
+            return None
+        case int() | float() | Decimal() if kind == BOOLEAN:
             return "pass True or False"
-        case _ if is_number and family is Family.MOMENT:
+        case int() | float() | Decimal() if family is Family.MOMENT:
             return "pass a date or datetime"
+        case int():
+            most = _EXACT_INTEGERS.get(kind, inf)
+            return (
+                f"pass float({value}) to round it, as above {most} some integers are no {kind}"
+                if abs(value) > most
+                else None
+            )
+        case float() | Decimal():
+            return _advice_for_fraction(value, kind)
     return None
 
 
-def _num_decimals(value: Decimal) -> int:
-    """Return the number of digits after the point, without zeros at the end."""
-    _, digits, exponent = value.as_tuple()
-    shown = "".join(map(str, digits)).rstrip("0")
-    return -(int(exponent) + len(digits) - len(shown)) if shown else 0
+def _advice_for_fraction(value: float | Decimal, kind: PrimitiveType) -> str | None:
+    family = kind.primitive.family
+    if family is Family.INTEGRAL:
+        return None if isfinite(value) and value % 1 == 0 else "pass a whole number"
+    if family is Family.DECIMAL:
+        if not isfinite(value):
+            return "pass None for a missing value"
+        digits = num_decimals(Decimal(str(value)))
+        return f"round it to {kind.scale} digits" if digits > kind.scale else None
+    if isinstance(value, float) and kind == STRING and isnan(value):
+        return "pass None for a missing value"
+    if isinstance(value, float) and kind == FLOAT and _LARGEST_FLOAT < abs(value) < inf:
+        return "pass a smaller number"
+    return None
+
+
+def _advice_for_datetime(value: datetime, kind: PrimitiveType) -> str | None:
+    if kind == DATE:
+        return None if value.time() == time() else "pass value.date()"
+    if value.tzinfo is not None and kind.primitive.has_zone is False:
+        return "pass a datetime without a time zone"
+    if getattr(value, "nanosecond", 0) and kind in _MICROSECONDS:  # of pandas
+        return "it has nanoseconds, so pass value.floor('us')"
+    return None
+
+
+def _change_of_string(value: str, kind: PrimitiveType) -> str | None:
+    """Return what a cast of a string would change; None if nothing, or if it will fail."""
+    # Importing casts is slow, and few strings are converted.
+    from deltalog.data.write.fit import Fit  # noqa: PLC0415
+
+    fit = Fit(
+        pa.schema([("value", pa.string())]),
+        StructType([Field("value", kind)]),
+        time_zone="UTC",
+        casts=True,
+    )
+    try:
+        fit.apply(pa.record_batch({"value": [value]}))
+    except SchemaMismatchError as error:
+        _, found, problem = str(error).partition(" without changing them: ")
+        return problem if found else None
+    return None
 
 
 def as_constraints(given: Any, columns: Sequence[str]) -> Any:

@@ -8,11 +8,15 @@ Protocol: Primitive Types
 
 from __future__ import annotations
 
+from decimal import Decimal
+from math import isfinite
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import pyarrow as pa
 import pyarrow.types as pt
 
+from deltalog._util.decimals import num_decimals
+from deltalog._util.escaping import name_key
 from deltalog._util.kernels import arrow, compute, pc
 from deltalog.errors import InvalidInputError, SchemaMismatchError
 from deltalog.schema.arrow import (
@@ -23,9 +27,13 @@ from deltalog.schema.arrow import (
     is_list,
 )
 from deltalog.schema.primitives import primitive_of_arrow
+from deltalog.schema.primitives.moments import LIKE_UTC
+from deltalog.schema.types import ArrayType, MapType, PrimitiveType, StructType
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from deltalog.schema.types import DataType
 
 Data = TypeVar("Data", pa.Table, pa.RecordBatch)
 Path = tuple[str, ...]
@@ -81,6 +89,35 @@ def conform_array(array: Any, target: pa.DataType, *, column: str = "") -> Any:
         chunks = [_conform(chunk, target, path) for chunk in array.chunks]
         return arrow.chunked_array(chunks, target)
     return _conform(array, target, path)
+
+
+def check_zones(found: Any, target: DataType, path: Path) -> None:
+    """Raise if a column of local times would get timestamps of a time zone other than UTC.
+
+    `conform_array` raises the same error; this is for rows that were converted to UTC before.
+
+    Args:
+        found: the Arrow type of the rows.
+        target: the type of the column.
+        path: the path of the column.
+
+    Raises:
+        SchemaMismatchError: it would, at any depth.
+    """
+    match target:
+        case StructType() if pt.is_struct(found):
+            known = {name_key(field.name): field for field in target}
+            for part in found:
+                if (field := known.get(name_key(part.name))) is not None:
+                    check_zones(part.type, field.type, (*path, field.name))
+        case ArrayType() if is_list(found):
+            check_zones(found.value_type, target.element_type, (*path, "element"))
+        case MapType() if pt.is_map(found):
+            check_zones(found.key_type, target.key_type, (*path, "key"))
+            check_zones(found.item_type, target.value_type, (*path, "value"))
+        case PrimitiveType() if target.primitive.has_zone is False and pt.is_timestamp(found):
+            if found.tz not in LIKE_UTC:
+                raise _mismatch(found, pa.timestamp("us"), path)
 
 
 def _conform(array: Any, target: Any, path: Path) -> Any:
@@ -205,7 +242,16 @@ def _nulls(count: int, target: Any) -> Any:
 
 def _mismatch(found: Any, target: Any, path: Path) -> SchemaMismatchError:
     at = f" of column {'.'.join(path)!r}" if path else ""
-    return SchemaMismatchError(f"cannot store {_named(found)} values{at} as {_named(target)}")
+    advice = ""
+    if pt.is_timestamp(found) and pt.is_timestamp(target):
+        advice = (
+            f": they have the time zone {found.tz!r}, and the column stores times without one; "
+            "remove the zone to store the local times, as with value.replace(tzinfo=None) or "
+            "dt.tz_localize(None) of pandas, or convert them to UTC"
+        )
+    return SchemaMismatchError(
+        f"cannot store {_named(found)} values{at} as {_named(target)}{advice}"
+    )
 
 
 def _named(arrow_type: pa.DataType) -> str:
@@ -233,8 +279,9 @@ def _checked(convert: Callable[[Any, Any], Any], array: Any, target: Any, path: 
 
 
 def _problem(convert: Callable[[Any, Any], Any], array: Any, target: Any, error: Exception) -> str:
-    """Return the first value that cannot be converted, and what to do; for decimals only."""
-    if not (pt.is_decimal(array.type) and pt.is_decimal(target)):
+    """Return the first number that cannot be converted, and what to do; Arrow's text for others."""
+    is_number = pt.is_floating(array.type) or _is_exact(array.type)
+    if not is_number or not _is_exact(target):
         return str(error)
     while len(array) > 1:
         half = array.slice(0, len(array) // 2)
@@ -245,10 +292,19 @@ def _problem(convert: Callable[[Any, Any], Any], array: Any, target: Any, error:
         else:
             array = array.slice(len(half))
     value = array[0].as_py()
-    if -value.normalize().as_tuple().exponent > target.scale:
-        digits = "1 digit" if target.scale == 1 else f"{target.scale} digits"
-        return f"round {value} to {digits} after the point"
-    return f"{value} is out of range; cast the column to a decimal with more digits first"
+    scale = target.scale if pt.is_decimal(target) else 0
+    if not isfinite(value):
+        return f"{value} is no {_named(target)}; use None for missing values"
+    if num_decimals(Decimal(str(value))) > scale:
+        digits = "1 digit" if scale == 1 else f"{scale} digits"
+        return f"round {value} to " + (f"{digits} after the point" if scale else "a whole number")
+    if pt.is_decimal(target):
+        return f"{value} is out of range; cast the column to a decimal with more digits first"
+    return f"{value} is out of range of {_named(target)}"
+
+
+def _is_exact(kind: Any) -> bool:
+    return pt.is_decimal(kind) or pt.is_integer(kind)
 
 
 def _cast(array: Any, target: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -15,11 +15,12 @@ import pyarrow as pa
 import pytest
 
 from deltalog import DeltaTable, write_deltalake
-from deltalog.errors import DeltaError, InvalidInputError
+from deltalog.errors import DeltaError, InvalidInputError, SchemaMismatchError
 
 DAY = date(2024, 1, 31)
 NAIVE = datetime(2024, 1, 31, 5)  # noqa: DTZ001  # on purpose
 AWARE = datetime(2024, 1, 31, 5, tzinfo=UTC)
+ELSEWHERE = datetime(2024, 1, 31, 5, tzinfo=timezone(timedelta(hours=5)))
 NAN = math.nan
 
 
@@ -118,10 +119,21 @@ def test_values_that_a_cast_would_change_are_refused(
 
 
 VALUES: dict[str, list[Any]] = {
-    "day": [NAIVE, AWARE, "2024-01-31", "x", 5],
-    "naive": [DAY, AWARE, "2024-01-31 05:00:00", 5],
-    "aware": [DAY, NAIVE, 5],
-    "number": [1.505, "1.505", Decimal("1.505"), Decimal("1.50"), Decimal("1e30"), True, 5],
+    "day": [NAIVE, AWARE, "2024-01-31", "2024-01-31T05:00", "2024-01", "x", 5],
+    "naive": [DAY, AWARE, ELSEWHERE, "2024-01-31 05:00:00", "2024-01-31 05:00:00+02:00", 5],
+    "aware": [DAY, NAIVE, ELSEWHERE, "2024-01-31T05:00+02:00", "2024-01", 5],
+    "number": [
+        1.505,
+        1.5,
+        "1.505",
+        "1.5",
+        math.inf,
+        Decimal("1.505"),
+        Decimal("1.50"),
+        Decimal("1e30"),
+        True,
+        5,
+    ],
     "single": [1.1, 2**30 + 1, "1.5", Decimal("1.1"), 1e300],
     "flag": [0, 1, "true", 1.5],
     "name": [5, 1.5, True, DAY, NAIVE, b"x", Decimal("1.0"), NAN],
@@ -171,7 +183,15 @@ def test_upserts_store_values_as_writes_do(tmp_path: Path, column: str) -> None:
     ("column", "value", "advice"),
     [
         ("day", NAIVE, r"pass value\.date\(\)"),
+        ("day", "2024-01-31T05:00", "not just one day; expected YYYY-MM-DD"),
+        ("day", "2024-01", "not just one day"),
+        ("naive", "2024-01-31 05:00:00+02:00", "has a time zone"),
+        ("naive", pd.Timestamp(1), r"pass value\.floor\('us'\)"),
         ("naive", 5, "pass a date or datetime"),
+        ("number", "1.505", "round '1.505' to 2 digits"),
+        ("number", math.inf, "pass None for a missing value"),
+        ("single", 2**24 + 1, r"pass float\(16777217\) to round it"),
+        ("single", "1e39", "out of range of float"),
         ("number", Decimal("1.505"), "round it to 2 digits"),
         ("number", Decimal("1.5000000000000000000000000000000000001"), "round it to 2 digits"),
         ("single", 1e300, "pass a smaller number"),
@@ -194,6 +214,51 @@ def test_new_values_that_a_column_cannot_store(
     with pytest.raises(InvalidInputError, match=f"cannot update '{column}' with .*{advice}"):
         table.update(new_values={column: value})
     assert table.version() == 0
+
+
+def test_a_string_with_a_time_is_no_key_of_days(tmp_path: Path) -> None:
+    table = DeltaTable.create(tmp_path, "day date, n long")
+    table.upsert({"day": ["2024-01-31"], "n": [1]}, "day")
+    with pytest.raises(SchemaMismatchError, match="'2024-01-31T23:00' is not just one day"):
+        table.upsert({"day": ["2024-01-31T23:00"], "n": [2]}, "day")
+    assert table.to_pyarrow_table().to_pylist() == [{"day": DAY, "n": 1}]
+
+
+def _writes(key: str) -> list[Callable[[DeltaTable, Any], object]]:
+    return [
+        lambda table, rows: write_deltalake(table, rows, mode="append"),
+        lambda table, rows: table.upsert(rows, key),
+    ]
+
+
+@pytest.mark.parametrize("values", [[AWARE, ELSEWHERE], [ELSEWHERE, AWARE], [None, ELSEWHERE]])
+@pytest.mark.parametrize(
+    "rows",
+    [
+        lambda values: {"at": values},
+        lambda values: [{"at": one} for one in values],
+        lambda values: pa.table({"at": pa.array(values, pa.timestamp("ns", "Asia/Karachi"))}),
+    ],
+    ids=["columns", "rows", "arrow"],
+)
+def test_times_of_another_zone_do_not_become_local_times(
+    tmp_path: Path, rows: Callable[[list[Any]], Any], values: list[Any]
+) -> None:
+    table = DeltaTable.create(tmp_path, "at timestamp_ntz")
+    for write in _writes("at"):
+        with pytest.raises(SchemaMismatchError, match=r"cannot store timestamp values of .*'at'"):
+            write(table, rows(values))
+    assert table.version() == 0
+
+
+def test_fields_of_another_zone_do_not_become_local_times(tmp_path: Path) -> None:
+    table = DeltaTable.create(tmp_path, "id long, s struct<at: timestamp_ntz>")
+    data = {"id": [1], "s": [{"at": ELSEWHERE}]}
+    for write in _writes("id"):
+        with pytest.raises(
+            SchemaMismatchError, match=r"column 's\.at' as timestamp_ntz: they have"
+        ):
+            write(table, data)
 
 
 @pytest.mark.parametrize("value", ["1.500", "100", "0.00", "-0.10", "1E+2"])

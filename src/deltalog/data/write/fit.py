@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import pyarrow as pa
 
+from deltalog._util.argument_types import shortened
 from deltalog._util.escaping import name_key
 from deltalog._util.kernels import Array, compute
 from deltalog._util.readable import counted
@@ -34,8 +35,8 @@ from deltalog.schema import (
 from deltalog.schema.check import readable_rows
 from deltalog.schema.columns import walk_types
 from deltalog.schema.primitives import Family
-from deltalog.schema.primitives.moments import has_nanoseconds, instants
-from deltalog.schema.types import BOOLEAN, DATE, STRING, TIMESTAMP, VOID
+from deltalog.schema.primitives.moments import has_nanoseconds, instants, value_or_count
+from deltalog.schema.types import BOOLEAN, DATE, DOUBLE, FLOAT, STRING, TIMESTAMP, VOID
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
@@ -244,7 +245,11 @@ class Fit:
             if row is None or not self.counts_rows:
                 raise
             number = self._num_rows + row + 1
-            raise error.with_message(f"{error.args[0]}; in row {number} of the data") from error
+            message = f"{error.args[0]}; in row {number} of the data"
+            shown = shortened(value_or_count(array[row]))
+            if shown.strip("'") not in message:
+                message += f": {shown}"
+            raise error.with_message(message) from error
 
     def _convert(self, array: Array, spelled: Any, target: Any, name: str) -> Array:
         if array.type == target:
@@ -330,17 +335,44 @@ def _is_assignable(one: PrimitiveType, other: PrimitiveType) -> bool:
 
 
 def _cast(array: Array, one: PrimitiveType, other: PrimitiveType, name: str) -> Array:
-    from deltalog.expressions.casts import cast  # noqa: PLC0415  # most data has the table's types
+    # Most data has the table's types.
+    from deltalog.data.write.exact import change_of  # noqa: PLC0415  # as above
 
     plain = conform_array(array, to_arrow_type(one), column=name)
     if other == STRING and one.primitive.family is Family.FLOATING:
         _check_no_nan(plain, name)
+    source = one
+    if one == FLOAT and other.primitive.family is Family.DECIMAL:
+        # 1.1 is 1.100000023841858 as a double; the number that was meant has the fewest digits.
+        plain, source = plain.cast(pa.string()).cast(pa.float64()), DOUBLE
     try:
-        return cast(plain, one, other)
+        found = _cast_strings_too(plain, source, other)
     except InvalidInputError as error:
         raise SchemaMismatchError(
             f"cannot store {one} values of column {name!r} as {other}: {error}"
         ) from error
+    if problem := change_of(plain, found, source, other):
+        raise SchemaMismatchError(
+            f"cannot store {one} values of column {name!r} as {other} without changing them: "
+            f"{problem}"
+        )
+    return found
+
+
+def _cast_strings_too(array: Array, one: PrimitiveType, other: PrimitiveType) -> Array:
+    """Cast values as SQL does, and timestamps of minutes with an offset, too."""
+    from deltalog.data.write.exact import with_seconds  # noqa: PLC0415  # most data fits
+    from deltalog.expressions.casts import cast  # noqa: PLC0415  # as above
+
+    try:
+        return cast(array, one, other)
+    except InvalidInputError:
+        if one != STRING or other.primitive.has_zone is None:
+            raise
+        padded = with_seconds(array)
+        if padded.equals(array):
+            raise
+        return cast(padded, one, other)
 
 
 def _check_no_nan(array: Array, name: str) -> None:

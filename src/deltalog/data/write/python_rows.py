@@ -17,7 +17,7 @@ from deltalog._util.argument_types import kind_of, shortened
 from deltalog._util.readable import counted
 from deltalog.data.write.polars_frames import column_of_series
 from deltalog.errors import InvalidInputError
-from deltalog.schema.primitives.moments import is_missing
+from deltalog.schema.primitives.moments import LIKE_UTC, is_missing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -155,7 +155,24 @@ def _column(name: object, values: Any) -> pa.Array[Any] | pa.ChunkedArray[Any]:
     has_objects = isinstance(items, list | tuple) or str(getattr(items, "dtype", "")) == "object"
     if has_objects and check_moments(name, items, found.type):
         found = pa.array(items, from_pandas=True)
-    return found
+    return _in_own_zone(found, items) if has_objects else found
+
+
+def _in_own_zone(found: Any, items: Iterable[Any]) -> Any:
+    """Return timestamps with a zone that is not UTC if any value has one.
+
+    Arrow takes the zone of the first value. A column without zones stores timestamps in UTC, but
+    refuses those of other zones.
+    """
+    kind: Any = found.type
+    if not pa.types.is_timestamp(kind) or kind.tz not in LIKE_UTC - {None}:
+        return found
+    moments = (one for one in items if isinstance(one, datetime) and not is_missing(one))
+    other: Any = next((one for one in moments if one.utcoffset()), None)
+    if other is None:
+        return found
+    own: Any = pa.array([other]).type
+    return found.cast(pa.timestamp("us", own.tz))
 
 
 def has_uuids(kind: pa.DataType) -> bool:

@@ -30,6 +30,8 @@ from deltalog.schema.primitives.strings import all_match, check_kind, check_matc
 
 EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001  # a local time without a time zone
 NANOS_OF_MICRO: Final = 1_000
+LIKE_UTC: Final = frozenset({None, "UTC", "Etc/UTC", "+00:00", "Z"})
+"""Time zones of Arrow's timestamps whose clocks show the stored number; None is no zone."""
 _FINE: Final = "TIMESTAMP_NANOS"
 _MICROSECOND: Final = dt.timedelta(microseconds=1)
 _ANY_MOMENT: Final = re.compile(
@@ -262,7 +264,7 @@ def _conform_moment(array: Array, target: Any) -> Array | None:
         return array.cast(target) if target.tz is None else None
     if not pt.is_timestamp(found):
         return None
-    if target.tz is None and found.tz not in {None, "UTC", "Etc/UTC", "+00:00", "Z"}:
+    if target.tz is None and found.tz not in LIKE_UTC:
         return None  # unclear: convert to local time or to UTC?
     # Arrow stores instants in UTC, so replacing the zone in the type does not change the instant.
     # A timestamp without a zone is treated as UTC.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, timedelta
+import math
+from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from typing import Any
 
@@ -13,7 +14,7 @@ from deltalog.data.write.fit import Fit
 from deltalog.errors import (
     SchemaMismatchError,
 )
-from deltalog.schema import ArrayType, Field, MapType, StructType, VariantType
+from deltalog.schema import ArrayType, Field, MapType, PrimitiveType, StructType, VariantType
 from tests.support.writes import enforced, table
 
 NAIVE = datetime(2024, 7, 1, 12)  # noqa: DTZ001  # without a zone on purpose
@@ -131,7 +132,7 @@ def test_values_that_do_not_fit_are_refused(kind: Any, values: Any) -> None:
     [
         ("integer", pa.array(["7", None, " -8 "]), [7, None, -8]),
         ("double", pa.array(["1.5"]).dictionary_encode(), [1.5]),
-        ("decimal(5,2)", pa.array(["1.255"]), [Decimal("1.26")]),
+        ("decimal(5,2)", pa.array(["1.2500", "1e2", " 1 "]), [Decimal("1.25"), 100, 1]),
         ("boolean", pa.array(["true", "f"], pa.large_string()), [True, False]),
         ("date", pa.array(["2024-07-01"], pa.string_view()), [date(2024, 7, 1)]),
         ("timestamp", pa.array(["2024-07-01 12:00:00"]), [NAIVE.replace(tzinfo=UTC)]),
@@ -143,7 +144,19 @@ def test_values_that_do_not_fit_are_refused(kind: Any, values: Any) -> None:
         ("string", pa.array([True]), ["true"]),
         ("string", pa.array([date(2024, 7, 1)]), ["2024-07-01"]),
         ("double", pa.array([Decimal("1.25")]), [1.25]),
-        ("decimal(5,2)", pa.array([1.255]), [Decimal("1.26")]),
+        ("decimal(5,2)", pa.array([1.25, None, 1.1]), [Decimal("1.25"), None, Decimal("1.10")]),
+        ("decimal(9,8)", pa.array([1.1], pa.float32()), [Decimal("1.10000000")]),
+        ("decimal(38,2)", pa.array([1e30]), [Decimal("1e30")]),
+        ("date", pa.array([" 2024-7-1 ", None]), [date(2024, 7, 1), None]),
+        (
+            "timestamp",
+            pa.array(["2024-07-01T14:00+02:00", "2024-07-01T12", "2024-07-01T12:00:00.0000000Z"]),
+            [NAIVE.replace(tzinfo=UTC)] * 3,
+        ),
+        ("timestamp", pa.array(["2024-07-01"]), [datetime(2024, 7, 1, tzinfo=UTC)]),
+        ("timestamp_ntz", pa.array(["2024-07-01T12:00Z", "2024-07-01 12:00"]), [NAIVE] * 2),
+        ("timestamp_ntz", pa.array([NAIVE.replace(tzinfo=UTC)]), [NAIVE]),
+        ("double", pa.array(["inf", "-Infinity", "1e300"]), [math.inf, -math.inf, 1e300]),
     ],
     ids=str,
 )
@@ -173,6 +186,56 @@ def test_columns_are_cast_where_that_is_asked_for(kind: str, values: Any, stored
 def test_no_value_is_changed_by_a_cast(kind: Any, values: Any, message: str) -> None:
     with pytest.raises(SchemaMismatchError, match=message):
         enforced(table(Field("x", kind)), {"x": values}, casts=True)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "message"),
+    [
+        ("date", "2024-07-01T23:00", "'2024-07-01T23:00' is not just one day; expected YYYY-MM-DD"),
+        ("date", "2024-07-01 00:00:00", "not just one day"),
+        ("date", "2024-07-01T10:00:00+05:00", "not just one day"),
+        ("date", "2024-07", "'2024-07' is not just one day"),
+        ("date", "2024", "not just one day"),
+        ("timestamp", "2024-07", "'2024-07' lacks the day"),
+        ("timestamp", "2024-07-01T12:00:00.1234567", "has more than 6 digits after the seconds"),
+        ("timestamp", "2024-07-01T12:00:00.1234567+02:00", "more than 6 digits"),
+        ("timestamp_ntz", "2024-07-01T12:00:00.1234567", "more than 6 digits"),
+        ("timestamp_ntz", "2024-07-01T12:00:00+02:00", "has a time zone, and the column stores"),
+        ("timestamp_ntz", "2024-07-01T12:00+02:00", "has a time zone"),
+        ("timestamp_ntz", "2024-07-01 12:00:00 Europe/Berlin", "has a time zone"),
+        ("decimal(6,2)", "1.239", "round '1.239' to 2 digits after the point"),
+        ("decimal(6,2)", "1e-3", "round '1e-3' to 2 digits"),
+        ("decimal(6,1)", "0.01", "to 1 digit after the point"),
+        ("decimal(6,0)", "0.5", "to a whole number"),
+        ("decimal(6,2)", 1.239, "round 1.239 to 2 digits after the point"),
+        ("decimal(6,2)", 0.1 + 0.2, "round 0.30000000000000004 to 2 digits"),
+        ("decimal(6,2)", math.inf, "a decimal cannot be inf; use None"),
+        ("decimal(6,2)", math.nan, "a decimal cannot be nan; use None"),
+        ("decimal(6,2)", 12345, "12345 is out of range"),
+        ("double", "1e400", "'1e400' is out of range of double"),
+        ("float", "-1e39", "'-1e39' is out of range of float"),
+        ("integer", 1.5, "round 1.5 to a whole number"),
+        ("integer", math.nan, "nan is no integer; use None"),
+        ("integer", 2**31, "2147483648 is out of range of integer"),
+        ("integer", Decimal("1.5"), "round 1.5 to a whole number"),
+        ("float", 2**24 + 1, "16777217"),
+    ],
+    ids=repr,
+)
+def test_values_that_a_cast_would_change_are_refused(kind: str, value: Any, message: str) -> None:
+    data = {"x": [None, value]}
+    with pytest.raises(SchemaMismatchError, match="without changing them") as caught:
+        enforced(table(Field("x", kind)), data, casts=True)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("wrap", [lambda one: one, lambda one: [one]], ids=["plain", "nested"])
+def test_times_of_other_zones_have_no_local_time(wrap: Any) -> None:
+    local = NAIVE.replace(tzinfo=timezone(timedelta(hours=5)))
+    kind = PrimitiveType("timestamp_ntz")
+    column = Field("x", ArrayType(kind) if isinstance(wrap(1), list) else kind)
+    with pytest.raises(SchemaMismatchError, match=r"time zone '\+05:00', .*remove the zone"):
+        enforced(table(column), {"x": [wrap(local)]}, casts=True)
 
 
 def test_texts_of_times_are_not_read_in_another_zone() -> None:

@@ -35,6 +35,7 @@ from deltalog.schema import (
     to_arrow_type,
 )
 from deltalog.schema.arrow import type_of_query
+from deltalog.schema.conform import check_zones
 from deltalog.schema.primitives.moments import has_nanoseconds
 from deltalog.schema.types import (
     INTEGER,
@@ -94,6 +95,8 @@ class MergeSource:
         self._fine = self._cut = frozenset(fine)
         self._lossy: set[str] = set()
         self._query_typed = frozenset(part.name for part in reader.schema if type_of_query(part))
+        # The rows are stored in UTC, so `fitted` needs the zones that a write would refuse.
+        self._given = reader.schema
         twice = duplicates(self.schema)
         if twice:
             raise InvalidInputError(
@@ -183,6 +186,9 @@ class MergeSource:
         Cost: one pass over the columns of other types.
         """
         known = {name_key(field.name): field for field in target}
+        for part in self._given:
+            if (theirs := known.get(name_key(part.name))) is not None:
+                check_zones(part.type, theirs.type, (part.name,))
         fields = {
             field.name: replace(field, type=theirs.type)
             for field in self.schema
