@@ -7,6 +7,7 @@ the page `from-deltalake`.
 from __future__ import annotations
 
 import datetime as dt
+import decimal as dec
 import gc
 import importlib
 import pickle
@@ -403,6 +404,12 @@ def _sorted_rows(library: Library, place: str) -> dict[str, list[Any]]:
     return found
 
 
+def _written_float(library: Library, place: str) -> object:
+    library.write_deltalake(place, pa.table({"x": pa.array([], pa.decimal128(6, 2))}))
+    library.write_deltalake(place, pa.table({"x": [1.239]}), mode="append")
+    return library.DeltaTable(place).to_pyarrow_table()["x"].to_pylist()
+
+
 def _appended(library: Library, place: str, data: dict[str, list[Any]]) -> dict[str, list[Any]]:
     """The rows after an append, by `v`; NULL is last."""
     _made(library, place)
@@ -750,6 +757,17 @@ DIFFERENCES: Final = (
         why="a write must not change values",
         ask=lambda library, place: _appended(library, place, {"id": [1.5], "v": ["d"]})["id"],
         theirs=[1, 2, 3, 1],
+        ours=ERROR,
+    ),
+    Difference(
+        topic=WRITING,
+        what="a written string, float or time that a conversion would cut or round, such as 1.239 "
+        "for `decimal(6,2)`, or a time with an offset for a `date` or `timestamp_ntz`",
+        there="is cut, rounded or shifted",
+        here="an error",
+        why="a write must not change values",
+        ask=_written_float,
+        theirs=[dec.Decimal("1.24")],
         ours=ERROR,
     ),
     Difference(

@@ -18,7 +18,7 @@ from deltalog._util.kernels import Array, compute
 from deltalog.expressions.casts import cast
 from deltalog.expressions.string_forms import trim_all
 from deltalog.schema.primitives import Family
-from deltalog.schema.types import DATE, STRING, TIMESTAMP_NANOS, TIMESTAMP_NANOS_NTZ
+from deltalog.schema.types import DATE, DOUBLE, STRING, TIMESTAMP_NANOS, TIMESTAMP_NANOS_NTZ
 
 if TYPE_CHECKING:
     from deltalog.schema import PrimitiveType
@@ -31,6 +31,8 @@ _ZONE: Final = r"(\s*[A-Za-z+-].*)?"
 _UTC: Final = r"\s?(Z|UTC|[+]00(:?00)?)?"
 _FINE: Final = {TIMESTAMP_NANOS: 9, TIMESTAMP_NANOS_NTZ: 9}
 _MICROSECONDS: Final = 6
+_EXACT_DIGITS: Final = 15
+"""Every whole number of so many digits is a double."""
 _EXPECTED: Final = "expected YYYY-MM-DD HH:MM:SS, such as 2024-01-31 12:00:00.123456, or timestamps"
 
 
@@ -64,6 +66,8 @@ def change_of(
     if family is Family.DECIMAL:
         return _of_decimals(given, target)
     if family is Family.FLOATING:
+        if compute.all(compute.is_finite(stored), min_count=0).as_py():
+            return None
         unnamed = compute.invert(compute.match_substring_regex(given, "(?i)inf|nan"))
         text = _first(given, compute.and_(compute.invert(compute.is_finite(stored)), unnamed))
         return text and f"{text!r} is out of range of {target}"
@@ -122,12 +126,21 @@ def _of_fractionals(
     given: Array, stored: Array, source: PrimitiveType, target: PrimitiveType
 ) -> str | None:
     # A decimal with fewer digits than the shortest form of a number is another number.
-    kept = compute.equal(cast(stored, target, source), given)
+    kept = compute.equal(_back(stored, source, target), given)
     value = _first(given, compute.invert(compute.if_else(compute.is_valid(given), kept, None)))
     lost = _first(given, compute.and_(compute.is_null(stored), compute.is_valid(given)))
     if lost is not None:
         return f"a decimal cannot be {lost}; use None for missing values"
     return None if value is None else _round(repr(value), target)
+
+
+def _back(stored: Array, source: PrimitiveType, target: PrimitiveType) -> Array:
+    """Return the floating-point numbers that are nearest to decimals."""
+    if source != DOUBLE or target.precision > _EXACT_DIGITS:
+        return cast(stored, target, source)
+    # The digits and the power of ten are doubles, whose quotient is rounded correctly.
+    digits = stored.view(pa.decimal128(target.precision, 0)).cast(pa.int64()).cast(pa.float64())
+    return compute.divide(digits, float(10**target.scale))
 
 
 def _round(shown: str, target: PrimitiveType) -> str:
