@@ -19,6 +19,7 @@ from deltalog._util.argument_types import kind_of
 from deltalog._util.similar_names import suggests_options
 from deltalog.data.scan.rows import DtypeBackend, require_library, to_frame
 from deltalog.data.write.python_rows import check_moments
+from deltalog.data.write.typed_values import check_unchanged
 from deltalog.errors import InvalidInputError
 from deltalog.integrations.tasks import (
     INLINE_BYTES,
@@ -568,6 +569,7 @@ def _array_of(column: pd.Series[Any], kind: pa.DataType | None) -> Any:
     if column.dtype != "category":
         if column.dtype == object and kind is not None:
             check_moments(column.name, column, kind)
+            check_unchanged(column.name, column, kind)
         return pa.Array.from_pandas(column, type=kind)
     values: Any = pa.Array.from_pandas(column)
     plain = values.dictionary_decode()

@@ -238,8 +238,9 @@ def _writes(key: str) -> list[Callable[[DeltaTable, Any], object]]:
         lambda values: {"at": values},
         lambda values: [{"at": one} for one in values],
         lambda values: pa.table({"at": pa.array(values, pa.timestamp("ns", "Asia/Karachi"))}),
+        lambda values: pd.DataFrame({"at": pd.Series(values, dtype=object)}),
     ],
-    ids=["columns", "rows", "arrow"],
+    ids=["columns", "rows", "arrow", "pandas"],
 )
 def test_times_of_another_zone_do_not_become_local_times(
     tmp_path: Path, rows: Callable[[list[Any]], Any], values: list[Any]
@@ -248,6 +249,33 @@ def test_times_of_another_zone_do_not_become_local_times(
     for write in _writes("at"):
         with pytest.raises(SchemaMismatchError, match=r"cannot store timestamp values of .*'at'"):
             write(table, rows(values))
+    assert table.version() == 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "advice"),
+    [
+        ("map<string, int>", {"a": 1.5}, "cannot store 1.5 .*: round it to a whole number"),
+        ("map<string, int>", {"a": Decimal("1.5")}, "round it to a whole number"),
+        ("map<int, string>", {1.5: "a"}, "round it to a whole number"),
+        ("map<string, float>", {"a": 1e300}, "out of range of float"),
+        ("map<string, double>", {"a": True}, r"pass 1\.0"),
+        ("map<string, date>", [("a", NAIVE)], r"pass value\.date\(\)"),
+        ("map<string, date>", {"a": 5}, "pass a date"),
+        ("struct<m: map<string, array<int>>>", {"m": {"a": [1.5]}}, "whole number"),
+    ],
+)
+def test_values_in_maps_are_not_changed(tmp_path: Path, kind: str, value: Any, advice: str) -> None:
+    table = DeltaTable.create(tmp_path, {"id": "long", "m": kind})
+    frame = pd.DataFrame({"id": [1, 2], "m": [None, value]})
+    for data in (
+        {"id": [1, 2], "m": [None, value]},
+        [{"id": 1, "m": None}, {"id": 2, "m": value}],
+        frame,
+    ):
+        for write in _writes("id"):
+            with pytest.raises(SchemaMismatchError, match=f"{advice}; in row 2 of the data"):
+                write(table, data)
     assert table.version() == 0
 
 

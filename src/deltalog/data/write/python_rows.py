@@ -155,10 +155,10 @@ def _column(name: object, values: Any) -> pa.Array[Any] | pa.ChunkedArray[Any]:
     has_objects = isinstance(items, list | tuple) or str(getattr(items, "dtype", "")) == "object"
     if has_objects and check_moments(name, items, found.type):
         found = pa.array(items, from_pandas=True)
-    return _in_own_zone(found, items) if has_objects else found
+    return in_own_zone(found, items) if has_objects else found
 
 
-def _in_own_zone(found: Any, items: Iterable[Any]) -> Any:
+def in_own_zone(found: Any, items: Iterable[Any]) -> Any:
     """Return timestamps with a zone that is not UTC if any value has one.
 
     Arrow takes the zone of the first value. A column without zones stores timestamps in UTC, but

@@ -29,6 +29,7 @@ from deltalog.data.write.python_rows import (
     as_mapping,
     check_moments,
     has_uuids,
+    in_own_zone,
     table_of_columns,
     table_of_rows,
     too_large,
@@ -390,14 +391,21 @@ def _table_of_pandas(frame: Any) -> pa.Table:
         elif any(isinstance(one, Enum) for name in names for one in _objects(frame, name)):
             advice = "write the values of an enum, as in .map(lambda one: one.value)"
         raise InvalidInputError(f"cannot write the DataFrame: {problem}; {advice}") from error
-    for place, (name, dtype) in enumerate(zip(names, frame.dtypes, strict=True)):
+    for place, dtype in enumerate(frame.dtypes):
         if str(dtype) == "object":
-            check_moments(name, frame.iloc[:, place], table.schema.field(name).type)
-            if has_uuids(table.schema.field(name).type):
-                values = list(map(with_uuids_as_text, frame.iloc[:, place]))
-                strings = pa.array(values, from_pandas=True)
-                table = table.set_column(place, name, strings)
+            found = table.column(place)
+            values = _column_of_objects(names[place], frame.iloc[:, place], found)
+            if values is not found:
+                table = table.set_column(place, names[place], values)
     return table
+
+
+def _column_of_objects(name: str, values: Any, found: Any) -> Any:
+    """Check the Python objects of a column, and return them in the form of a write."""
+    check_moments(name, values, found.type)
+    if has_uuids(found.type):
+        return pa.array(list(map(with_uuids_as_text, values)), from_pandas=True)
+    return in_own_zone(found, values)
 
 
 def _objects(frame: Any, name: str) -> Iterator[Any]:

@@ -8,20 +8,29 @@ Protocol: none
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from decimal import Decimal
+from math import isfinite
+from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 import pyarrow as pa
 
+from deltalog._util.argument_types import shortened
 from deltalog._util.escaping import name_key
 from deltalog.data.write.python_rows import as_mapping, table_of_columns, table_of_rows
+from deltalog.errors import SchemaMismatchError
 from deltalog.schema import MapType, to_arrow_type
 from deltalog.schema.columns import walk_types
+from deltalog.schema.primitives.moments import is_missing
 from deltalog.schema.types import BINARY
 
 if TYPE_CHECKING:
     from deltalog.schema import StructType
+
+_LARGEST_FLOAT: Final = 3.4028235677973366e38
+"""From here on, a number is infinite as a float of 32 bits."""
 
 
 def with_typed_values(data: Any, schema: StructType) -> Any:
@@ -38,6 +47,7 @@ def with_typed_values(data: Any, schema: StructType) -> Any:
 
     Raises:
         InvalidInputError: see `table_of_rows` and `table_of_columns`.
+        SchemaMismatchError: Arrow would change a value in a map.
 
     Cost: none for Arrow data, and if the table has no map and no binary column.
     """
@@ -92,6 +102,7 @@ def _typed(name: object, values: Any, kinds: Mapping[str, Any]) -> Any:
         values = [one.bytes if isinstance(one, UUID) else one for one in values]
     if not all(_fits(value, kind) for value in values):
         return values
+    check_unchanged(name, values, kind)
     for from_pandas in (False, True):  # from pandas, NaN means NULL
         try:
             return pa.array(values, kind, from_pandas=from_pandas)
@@ -119,6 +130,66 @@ def _fits(value: Any, kind: Any) -> bool:
             )
         case _:
             return True
+
+
+def check_unchanged(name: object, values: Iterable[Any], kind: pa.DataType) -> None:
+    """Check that Arrow changes no value that it converts to a given type.
+
+    Args:
+        name: the name of the column.
+        values: Python values of the column.
+        kind: the type that Arrow is asked for.
+
+    Raises:
+        SchemaMismatchError: it would round a number, or cut a time.
+    """
+    for row, value in enumerate(values, 1):
+        for one, advice in _changed(value, kind):
+            raise SchemaMismatchError(
+                f"cannot write the data: cannot store {shortened(one)} in column {name!r} without "
+                f"changing it: {advice}; in row {row} of the data"
+            )
+
+
+def _changed(value: Any, kind: Any) -> Iterator[tuple[Any, str]]:
+    """Yield the values in a value that Arrow would change, at any depth, and what to do."""
+    if value is None:
+        return
+    match kind:
+        case pa.StructType():
+            for field in kind if isinstance(value, Mapping) else ():
+                yield from _changed(value.get(field.name), field.type)
+        case pa.MapType():
+            pairs = value.items() if isinstance(value, Mapping) else value
+            for pair in pairs if hasattr(pairs, "__iter__") else ():
+                if isinstance(pair, tuple) and len(pair) == 2:
+                    yield from _changed(pair[0], kind.key_type)
+                    yield from _changed(pair[1], kind.item_type)
+        case pa.ListType():
+            for one in value if hasattr(value, "__iter__") else ():
+                yield from _changed(one, kind.value_type)
+        case _:
+            if (advice := _advice_on(value, kind)) is not None:
+                yield value, advice
+
+
+def _advice_on(value: Any, kind: Any) -> str | None:
+    """Return what to do about a value that Arrow would change; None if it would not, or refuses."""
+    is_finite = isinstance(value, float | Decimal) and isfinite(value)
+    if pa.types.is_integer(kind) and is_finite and value % 1:
+        return "round it to a whole number"
+    if kind == pa.float32() and is_finite and abs(value) > _LARGEST_FLOAT:
+        return "it is out of range of float"
+    if kind == pa.date32() and isinstance(value, datetime) and not is_missing(value):
+        return "pass value.date()"
+    if kind == pa.date32() and isinstance(value, int):
+        return "pass a date"
+    is_local = pa.types.is_timestamp(kind) and kind.tz is None
+    if is_local and isinstance(value, datetime) and not is_missing(value) and value.utcoffset():
+        return "remove its time zone, as with value.replace(tzinfo=None), or convert it to UTC"
+    if pa.types.is_floating(kind) and isinstance(value, bool):
+        return f"pass {float(value)}"
+    return None
 
 
 def _seconds(pairs: Any) -> list[Any]:
