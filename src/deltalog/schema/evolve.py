@@ -20,6 +20,7 @@ from deltalog.errors import (
 )
 from deltalog.schema.collations import renamed
 from deltalog.schema.columns import Path, canonical_path_of, find_field, map_fields, walk
+from deltalog.schema.new_metadata import check_new_metadata
 from deltalog.schema.primitives import Family
 from deltalog.schema.types import (
     GENERATION_EXPRESSION_KEY,
@@ -116,7 +117,12 @@ def merge_schemas(
 
 
 def new_field(field: Field) -> Field:
-    """Return the field as a new column of a table with rows: nullable and without ids."""
+    """Return the field as a new column of a table with rows: nullable and without ids.
+
+    Raises:
+        InvalidInputError: its metadata is misspelled.
+    """
+    check_new_metadata([field])
 
     def fresh(found: Field) -> Field:
         metadata = {

@@ -14,6 +14,7 @@ from deltalog._util.argument_types import checked_types
 from deltalog._util.clock import now_ms
 from deltalog.protocol.actions.properties import canonical_key
 from deltalog.protocol.table_change.change import new_table
+from deltalog.schema.new_metadata import check_new_metadata
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -66,7 +67,11 @@ def new_table_with_defaults(
     Args:
         configuration: table properties; the value None removes a default.
         place: the table's entry in a catalog, which may require properties and features.
+
+    Raises:
+        InvalidInputError: a column's metadata is misspelled, or a property is invalid.
     """
+    check_new_metadata(schema.fields)
     asked = dict(configuration or {})
     if place is not None:
         asked = place.staged.configuration(asked)

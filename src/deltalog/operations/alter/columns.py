@@ -42,6 +42,7 @@ from deltalog.protocol.table_change.checks import engines_losing_access
 from deltalog.schema import StructType, as_type, canonical_path_of, evolve, find_field
 from deltalog.schema.check import readable_rows
 from deltalog.schema.collations import with_collations
+from deltalog.schema.new_metadata import check_keys
 from deltalog.schema.types import CURRENT_DEFAULT_KEY, GENERATION_EXPRESSION_KEY, IDENTITY_STEP_KEY
 
 if TYPE_CHECKING:
@@ -460,7 +461,7 @@ class SetColumnMetadata(_ColumnChange):
         """Return the schema with the entries.
 
         Raises:
-            InvalidInputError: an entry belongs to a table feature.
+            InvalidInputError: an entry belongs to a table feature, or is misspelled.
         """
         given: Any = self.metadata
         if not isinstance(given, Mapping) or not all(isinstance(key, str) for key in given):
@@ -474,6 +475,8 @@ class SetColumnMetadata(_ColumnChange):
                 f"cannot set {', '.join(own)} as column metadata: these keys belong to table "
                 "features; use the method of the feature instead"
             )
+        column = self.column
+        check_keys(column if isinstance(column, str) else ".".join(column), self.metadata)
         return _with_entries(transaction, self.column, self.metadata)
 
 
