@@ -221,6 +221,36 @@ if not TYPE_CHECKING:  # type checkers must not see it, so that they report wron
                 "Polars, pandas or DuckDB, whose rows write_deltalake(location, data) accepts",
             ),
             **dict.fromkeys(("version", "show_versions", "rust_core_version"), "__version__"),
+            "StructField": "Field(name, type)",
+            **{
+                name: f"deltalog.errors.{name}"
+                for name in (
+                    *("TableNotFoundError", "TableExistsError", "InvalidInputError", "DeltaError"),
+                    *("DeltaProtocolError", "CommitFailedError", "CommitConflictError"),
+                    *("SchemaMismatchError", "ConstraintViolationError", "StorageError"),
+                )
+            },
+            **dict.fromkeys(
+                (
+                    "set_option",
+                    "config",
+                    "Config",
+                    "options",
+                    "configure",
+                    "settings",
+                    "set_config",
+                ),
+                "the arguments of calls, or table_defaults({property: value}) for new tables",
+            ),
+            **dict.fromkeys(
+                ("init_logging", "set_log_level", "logger", "logging", "enable_logging"),
+                "logging.getLogger('deltalog') of Python",
+            ),
+            **dict.fromkeys(
+                ("DeltaOptimizer", "DeltaOptimizeBuilder", "TableOptimizer"),
+                "DeltaTable(location).optimize",
+            ),
+            "TableAlterer": "DeltaTable(location).alter",
             **dict.fromkeys(
                 ("init_tracing", "shutdown_tracing"),
                 "deltalog.telemetry.watch_with_opentelemetry()",
@@ -267,6 +297,7 @@ if not TYPE_CHECKING:  # type checkers must not see it, so that they report wron
                 "the name of the type, as in Field('id', 'long')",
             ),
         },
+        otherwise="one of the names that dir(deltalog) lists",
     )
 
 

@@ -47,7 +47,7 @@ import sys
 import traceback
 import unicodedata
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn, Self, cast
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -665,3 +665,31 @@ class InternalError(DeltaError):
 
     code = "internal"
     _has_internal_frames = True
+
+
+_MEANT: Final = {
+    **dict.fromkeys(
+        ("DeltalogError", "DeltaTableError", "DeltaException", "DeltaLakeError"),
+        "DeltaError, the base class of all",
+    ),
+    **dict.fromkeys(
+        ("TableNotFound", "NotATableError", "DeltaTableNotFoundError"), "TableNotFoundError"
+    ),
+    **dict.fromkeys(("SchemaError", "SchemaMismatch"), "SchemaMismatchError"),
+    **dict.fromkeys(
+        ("ConflictError", "ConcurrentModificationException", "CommitConflict"),
+        "CommitConflictError",
+    ),
+    **dict.fromkeys(("ValidationError", "InvariantViolationError"), "ConstraintViolationError"),
+}
+"""Names of other libraries, and what to use instead."""
+
+if not TYPE_CHECKING:  # type checkers must report unknown names
+
+    def __getattr__(name: str) -> NoReturn:
+        """Raise an error that suggests the name of an exception."""
+        own = [one for one, kind in globals().items() if isinstance(kind, type)]
+        known = [one for one in own if issubclass(globals()[one], DeltaError)]
+        # The package has imported this module, which is above the errors.
+        explain_names = sys.modules["deltalog._util.lazy_names"].explain_names
+        explain_names(__name__, known, _MEANT)(name)

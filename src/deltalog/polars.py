@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from deltalog._util.argument_types import checked_types
-from deltalog._util.lazy_names import explain_names
+from deltalog._util.lazy_names import explain_call, explain_names
 from deltalog.integrations.tasks import open_version
 
 if TYPE_CHECKING:
@@ -72,3 +72,4 @@ _MEANT: Final = {
 
 if not TYPE_CHECKING:  # type checkers must report unknown names
     __getattr__ = explain_names(__name__, __all__, _MEANT)
+    explain_call(__name__, "deltalog.polars.scan_delta(location)")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from deltalog._util.lazy_names import explain_names
+from deltalog._util.lazy_names import explain_call, explain_names
 from deltalog.integrations.ray import RayEngine, read, write
 
 __all__ = ["RayEngine", "read", "write"]
@@ -22,3 +22,4 @@ _MEANT: Final = {
 
 if not TYPE_CHECKING:  # type checkers must report unknown names
     __getattr__ = explain_names(__name__, __all__, _MEANT)
+    explain_call(__name__, "deltalog.ray.read(location)")

@@ -51,7 +51,10 @@ def explain_call(package: str, instead: str) -> None:
 
 
 def explain_names(
-    package: str, names: Collection[str], meant: Mapping[str, str] | None = None
+    package: str,
+    names: Collection[str],
+    meant: Mapping[str, str] | None = None,
+    otherwise: str = "",
 ) -> Callable[[str], NoReturn]:
     """Return `__getattr__` for a module without lazy names: its error suggests a name.
 
@@ -61,10 +64,13 @@ def explain_names(
         package: the name of the module.
         names: its public names.
         meant: name in other libraries → what to use instead.
+        otherwise: what to use if no name is similar.
     """
 
     def refuse(name: str) -> NoReturn:
         """Raise an error that says what to use instead."""
+        if name.startswith("__"):  # Python asks for `__path__` while modules are imported
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
         from deltalog._util.call_errors import (  # noqa: PLC0415  # only for errors
             UnknownNameError,
             WrongImportError,
@@ -73,6 +79,8 @@ def explain_names(
 
         other = (meant or {}).get(name)
         hint = f": use {other}" if other else similar_to(name, names)
+        if not hint and otherwise and not name.startswith("_"):
+            hint = f": use {otherwise}"
         if _is_imported():
             message = f"cannot import name {name!r} from {package!r}{hint}"
             raise WrongImportError(message, name=name)
@@ -90,7 +98,7 @@ def _is_imported() -> bool:
     from inspect import currentframe  # noqa: PLC0415  # as above
 
     frame = currentframe()
-    while frame is not None and frame.f_globals.get("__name__") == __name__:
+    while frame is not None and frame.f_globals.get("__name__") in {__name__, "deltalog.errors"}:
         frame = frame.f_back
     return frame is not None and frame.f_code.co_code[frame.f_lasti] == opmap["IMPORT_FROM"]
 
@@ -100,6 +108,7 @@ def names_on_demand(
     origins: Mapping[str, Collection[str]],
     modules: Collection[str] = (),
     meant: Mapping[str, str] | None = None,
+    otherwise: str = "",
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return `__getattr__` and `__dir__` for a package.
 
@@ -110,10 +119,11 @@ def names_on_demand(
         origins: full name of a module → its public names.
         modules: submodules that are imported when they are accessed as attributes.
         meant: name in other libraries → what to use instead, for errors.
+        otherwise: what to use if no name is similar.
     """
     namespace = vars(sys.modules[package])
     module_of = {name: module for module, names in origins.items() for name in names}
-    refuse = explain_names(package, [*module_of, *modules], meant)
+    refuse = explain_names(package, [*module_of, *modules], meant, otherwise)
 
     def load(name: str) -> Any:
         """Load a public name from its module."""

@@ -403,9 +403,40 @@ class MovedFinder:
     ) -> ModuleSpec | None:
         """Return a spec for a module that has moved."""
         if new_name(fullname) is None:
+            _explain_absent(fullname)
             return None
         loader: Any = _MovedLoader()  # not an `importlib.abc.Loader`, which is slow to import
         return ModuleSpec(fullname, loader, is_package=True)
+
+
+_ABSENT: Final = {
+    **dict.fromkeys(("exception", "error"), "use deltalog.errors"),
+    **dict.fromkeys(
+        ("types", "datatypes", "data_types", "type"),
+        "a type is its name, as in deltalog.Field('id', 'long')",
+    ),
+    **dict.fromkeys(("tables", "delta_table", "deltatable"), "use deltalog.DeltaTable"),
+    "catalog": "use deltalog.catalogs",
+    **dict.fromkeys(("share", "delta_sharing"), "use deltalog.sharing"),
+    **dict.fromkeys(
+        ("functions", "expr", "exprs"), "use deltalog.col and deltalog.lit, or conditions in SQL"
+    ),
+    **dict.fromkeys(
+        ("pandas", "arrow", "pyarrow", "duckdb"),
+        "use the methods of deltalog.DeltaTable, such as to_pandas()",
+    ),
+    **dict.fromkeys(("merge", "optimize", "vacuum"), "use the method of deltalog.DeltaTable"),
+    **dict.fromkeys(("write", "writers"), "use deltalog.write_deltalake"),
+    **dict.fromkeys(("transactions", "commit_properties"), "use deltalog.transaction"),
+}
+"""Modules of other libraries, without `deltalog.` → what to use instead."""
+
+
+def _explain_absent(name: str) -> None:
+    """Raise for the name of a module that does not exist, if it is clear what is meant."""
+    advice = _ABSENT.get(name.removeprefix(_PACKAGE)) if name.startswith(_PACKAGE) else None
+    if advice is not None:
+        raise ModuleNotFoundError(f"No module named {name!r}: {advice}", name=name)
 
 
 def find_moved_modules() -> None:

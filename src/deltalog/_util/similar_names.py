@@ -125,6 +125,7 @@ _OTHER_NAMES: Final = {
         *("max_commit_retries",),
     ),
     "table_uri": ("path", "location", "uri", "table"),
+    "data": ("df", "rows", "frame", "dataframe", "records", "values"),
     "table_or_uri": ("path", "location", "uri", "table", "table_uri"),
 }
 """Keyword argument of deltalog → its names in other libraries, the likeliest argument first."""
@@ -192,7 +193,16 @@ _ELSEWHERE: Final = {
 """Class and keyword argument of its constructor or of a method → what has this option instead."""
 _OF_METHODS: Final = {
     ("create", "columns"): "schema=[Field(name, type), …]",
-    **dict.fromkeys((("create", "primary_key"), ("create", "key")), "alter.set_key_index(columns)"),
+    **dict.fromkeys(
+        (("create", "primary_key"), ("create", "key"), ("create", "unique")),
+        "upsert(data, key), which keeps a key unique; tables have no primary keys",
+    ),
+    ("add_columns", "first"): "where='first'",
+    ("add_columns", "after"): "where=('after', name)",
+    **dict.fromkeys(
+        (("add_columns", "before"), ("add_columns", "position")),
+        "where='first', 'last' or ('after', name)",
+    ),
     **dict.fromkeys(
         (("add_columns", "name"), ("add_columns", "type"), ("add_columns", "dtype")),
         "fields=[Field(name, type)]",
@@ -284,6 +294,7 @@ _OF_METHODS: Final = {
 }
 """Method and keyword argument → what has this option instead."""
 _INSTEAD: Final = {
+    "__call__": "col('info.city') is a field of a struct; columns=['id', 'name'] selects several",
     "is_in": "pass one list, as in is_in([1, 2])",
     "key_index": "alter.set_key_index(columns) sets the key",
     "branches": "branch(name, exist_ok=True) opens a branch",
@@ -291,6 +302,13 @@ _INSTEAD: Final = {
     "list_schemas": "pass one tuple, as in list_schemas(('catalog',))",
 }
 """What to write instead of more positional arguments than the method takes."""
+
+
+_WITHOUT: Final = {
+    "commit": "; each method commits by itself, and `with table.transaction() as tx:` commits "
+    "several changes at its end",
+}
+"""What to do instead of a call of a method without its arguments."""
 
 
 def similar_to(name: str, names: Iterable[str]) -> str:
@@ -485,7 +503,7 @@ def _suggesting(owner: type, function: Callable[..., Any]) -> Callable[..., Any]
             wrong = _unknown(kind, function, options) or _surplus(function, args)
             # Python's own message contains the class that defines the method.
             method = "" if function.__name__ == "__init__" else f".{function.__name__}"
-            wrong = wrong or str(error).partition("() ")[2]
+            wrong = wrong or str(error).partition("() ")[2] + _WITHOUT.get(function.__name__, "")
             message = f"{kind.__name__}{method}() {wrong}" if wrong else str(error)
             raise WrongCallError(message) from None
 
@@ -518,6 +536,9 @@ def suggests_options(called: str, meant: Mapping[str, str]) -> Callable[[_Functi
                         f": use {meant[name]}" if name in meant else similar_argument(name, known)
                     )
                     problem = f"got an unexpected keyword argument {name!r}{hint}"
+                elif problem.startswith("takes "):
+                    has_self = next(iter(known), "") in {"self", "cls"}
+                    problem = _surplus(function, args[has_self:], has_self=has_self) or problem
                 raise WrongCallError(f"{called} {problem}") from None
 
         return call  # type: ignore[return-value]  # of the same signature
@@ -610,7 +631,7 @@ def _hint_of(method: str, name: str, value: object) -> str:
         case "delete":
             return f': a condition is SQL, as in predicate="{name} = …"'
         case "set_table_properties":
-            key = name if "." in name else f"delta.{name}"
+            key = name if "." in name else f"delta.{name.removeprefix('delta_')}"
             text = str(value).lower() if isinstance(value, bool) else str(value)
             return f": pass a dictionary, {{{key!r}: {text!r}}}"
         case "to_pandas" | "to_polars" | "to_arrow" | "to_pyarrow_table" if name in _LIMITS:
@@ -618,9 +639,11 @@ def _hint_of(method: str, name: str, value: object) -> str:
     return ""
 
 
-def _surplus(function: Callable[..., Any], args: Sequence[Any]) -> str | None:
+def _surplus(
+    function: Callable[..., Any], args: Sequence[Any], *, has_self: bool = True
+) -> str | None:
     """Return what is wrong with the number of positional arguments; None if it is right."""
-    parameters = list(signature(function).parameters.values())[1:]  # without `self`
+    parameters = list(signature(function).parameters.values())[has_self:]
     positional = [one.name for one in parameters if one.kind is one.POSITIONAL_OR_KEYWORD]
     if len(args) <= len(positional) or any(one.kind is one.VAR_POSITIONAL for one in parameters):
         return None

@@ -13,7 +13,7 @@ from uuid import UUID
 from deltalog._util.argument_types import kind_of, wrong_argument
 from deltalog._util.call_errors import UnknownNameError, WrongCallError
 from deltalog._util.lazy_names import higher
-from deltalog._util.similar_names import SimilarNames, suggests_arguments
+from deltalog._util.similar_names import SimilarNames, suggests_arguments, suggests_options
 from deltalog.errors import InvalidInputError
 from deltalog.schema.primitives.moments import is_missing
 from deltalog.schema.types import DataType, PrimitiveType, as_type, collation_named
@@ -151,6 +151,19 @@ ARITHMETIC: Final = frozenset({"+", "-", "*", "/", "%"})
 
 
 _MEANT: Final = {
+    **dict.fromkeys(("eq", "equals", "equalTo"), "col(name) == value"),
+    **dict.fromkeys(("ne", "neq", "not_equals", "notEqual"), "col(name) != value"),
+    **dict.fromkeys(("lt", "less"), "col(name) < value"),
+    **dict.fromkeys(("le", "less_equal"), "col(name) <= value"),
+    **dict.fromkeys(("gt", "greater"), "col(name) > value"),
+    **dict.fromkeys(("ge", "greater_equal"), "col(name) >= value"),
+    **dict.fromkeys(("and_", "logical_and"), "(…) & (…)"),
+    **dict.fromkeys(("or_", "logical_or"), "(…) | (…)"),
+    **dict.fromkeys(("not_", "invert", "logical_not"), "~(…)"),
+    **dict.fromkeys(
+        ("add", "sub", "mul", "div", "truediv", "mod"), "an operator, as in col(name) + 1"
+    ),
+    **dict.fromkeys(("not_in", "notin", "is_not_in"), "~col(name).is_in(values)"),
     "isin": "is_in(values)",
     **dict.fromkeys(("eqNullSafe", "eq_missing"), "equals_null_safe(value)"),
     **dict.fromkeys(("isna", "isnull", "isNull"), "is_null()"),
@@ -392,7 +405,10 @@ class Column(Expression):
 
     path: tuple[str, ...]
 
-    _otherwise = "col('info.city') for a field of a struct"
+    _otherwise = (
+        "col('info.city') for a field of a struct, or SQL, such as \"length(name) > 3\", for a "
+        "function"
+    )
 
     @property
     def name(self) -> str:
@@ -567,6 +583,7 @@ class Columns:
 
     __slots__ = ()
 
+    @suggests_options("col()", {})
     def __call__(self, name: str) -> Column:
         """Return a column, or a field of a struct.
 
@@ -596,12 +613,18 @@ def lit(value: object) -> Expression:
     A UUID becomes its string.
 
     Raises:
-        InvalidInputError: the value is a column of another library, such as a Series of pandas.
+        InvalidInputError: the value is a column of another library, such as a Series of pandas, or
+            an object without a type in SQL.
     """
     if type(value).__name__ in _COLUMNS:
         raise InvalidInputError(
             f"cannot use {kind_of(value)} as a constant: expected one value; "
             "col('id').is_in(values) compares with several"
+        )
+    if type(value) in {object, complex} or callable(value):
+        raise InvalidInputError(
+            f"cannot use {kind_of(value)} as a constant: expected a value of a column, such as 5, "
+            "'a', True, None, a date or a list"
         )
     if isinstance(value, UUID):
         return Literal(str(value))

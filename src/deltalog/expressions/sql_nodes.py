@@ -196,8 +196,7 @@ class _NodeConverter:
         if converter is None:
             if kind is exp.AtTimeZone:
                 self._refuse(node, _TIME_ZONE)
-            hint = "; a name has backticks: `name`" if kind.__name__ == "Array" else ""
-            self._refuse(node, f"{kind.__name__.upper()} cannot be used here{hint}")
+            self._refuse(node, f"{kind.__name__.upper()} cannot be used here{_instead_of(node)}")
         method, arguments = converter
         self.check(node, arguments)
         return method(self, node)
@@ -450,6 +449,15 @@ class _NodeConverter:
         if len(likes) == 1:
             return likes[0]
         return (nodes.And if isinstance(patterns, exp.All) else nodes.Or)(tuple(likes))
+
+
+def _instead_of(node: Expr) -> str:
+    """Return what to write instead of a node that has no conversion; empty if that is not known."""
+    if type(node).__name__ != "Array":
+        return ""
+    if all(isinstance(one, exp.Column) for one in node.expressions):
+        return "; a name has backticks: `name`"
+    return "; an array is written array(1, 2)"
 
 
 def _joined(node: Expr, left: Expression, right: Expression) -> Expression:

@@ -31,7 +31,6 @@ try:
 except ImportError as _error:
     raise ImportError("deltalog.daft needs Daft: pip install 'deltalog[daft]'") from _error
 
-from deltalog._util.argument_types import kind_of
 from deltalog._util.similar_names import suggests_options
 from deltalog.data.scan.native import DAFT, FEW_ROWS, plan_native
 from deltalog.errors import InvalidInputError, UnsupportedTypeError
@@ -48,6 +47,7 @@ from deltalog.integrations.tasks import (
     reported,
     share_by_bytes,
     write_rows,
+    wrong_rows,
 )
 from deltalog.protocol.features.identity_columns import identity_columns
 from deltalog.schema.types import DOUBLE, FLOAT, PrimitiveType, StructType
@@ -285,10 +285,7 @@ class _DaftRows(DistributedRows):
 
     def __init__(self, frame: daft.DataFrame, batch_rows: int | None) -> None:
         if not isinstance(frame, daft.DataFrame):
-            raise InvalidInputError(
-                f"cannot write {kind_of(frame)} with deltalog.daft: expected a Daft "
-                "DataFrame; use write_deltalake for rows in memory"
-            )
+            raise wrong_rows("daft", frame, "Daft DataFrame")
         self._frame = frame if batch_rows is None else frame.into_batches(batch_rows)
 
     @property

@@ -15,7 +15,7 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from deltalog._util.argument_types import kind_of
+from deltalog._util.argument_types import wrong_argument
 from deltalog._util.similar_names import suggests_options
 from deltalog.data.scan.rows import DtypeBackend, require_library, to_frame
 from deltalog.data.write.python_rows import check_moments
@@ -34,6 +34,7 @@ from deltalog.integrations.tasks import (
     reported,
     share_by_bytes,
     write_rows,
+    wrong_rows,
 )
 from deltalog.operations.arguments import check_number, refuse_both
 from deltalog.schema import Schema
@@ -281,7 +282,8 @@ class DaskEngine(DistributedEngine):
             number of threads of all workers, or fewer if there are few bytes.
 
     Raises:
-        InvalidInputError: `num_tasks` is not above 0, or Dask is not installed.
+        InvalidInputError: `client` is not a client, `num_tasks` is not above 0, or Dask is not
+            installed.
     """
 
     @suggests_options(
@@ -294,6 +296,13 @@ class DaskEngine(DistributedEngine):
     def __init__(self, client: Any = None, *, num_tasks: int | None = None) -> None:
         super().__init__(num_tasks=num_tasks)
         require_library("dask")
+        if client is not None and not all(
+            hasattr(client, name) for name in ("nthreads", "scatter", "submit")
+        ):
+            has_address = isinstance(client, str) or hasattr(client, "scheduler_address")
+            shown = f"Client({client!r})" if has_address else "Client()"
+            expected = f"a client of dask.distributed, such as distributed.{shown}"
+            raise wrong_argument("DaskEngine", "client", client, expected)
         self._given = client
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -492,10 +501,7 @@ class _DaskRows(DistributedRows):
     ) -> None:
         meta = getattr(frame, "_meta", None)
         if meta is None or not hasattr(frame, "to_delayed") or meta.ndim != 2:
-            raise InvalidInputError(
-                f"cannot write {kind_of(frame)} with deltalog.dask: expected a Dask "
-                "DataFrame; use write_deltalake for rows in memory"
-            )
+            raise wrong_rows("dask", frame, "Dask DataFrame")
         self._frame = frame
         self._index = meta.index.name is not None if index is None else index
         shown = given.to_arrow() if isinstance(given, Schema) else given

@@ -19,10 +19,10 @@ try:
 except ImportError as _error:
     raise ImportError("deltalog.ray needs Ray: pip install 'deltalog[ray]'") from _error
 
-from deltalog._util.argument_types import kind_of
+from deltalog._util.argument_types import check_type
 from deltalog._util.call_errors import WrongCallError
 from deltalog._util.similar_names import known_arguments, similar_argument, suggests_options
-from deltalog.errors import InvalidInputError, SchemaMismatchError
+from deltalog.errors import SchemaMismatchError
 from deltalog.expressions.arrow_filters import weaker_than_arrow_expression
 from deltalog.integrations.tasks import (
     READ_OPTIONS,
@@ -36,6 +36,7 @@ from deltalog.integrations.tasks import (
     reported,
     share_by_number,
     write_rows,
+    wrong_rows,
 )
 from deltalog.schema import to_arrow_schema
 
@@ -177,7 +178,7 @@ class RayEngine(DistributedEngine):
             (after the loss of a worker).
 
     Raises:
-        InvalidInputError: `num_tasks` is not above 0.
+        InvalidInputError: `num_tasks` is not above 0, or an argument has another type.
     """
 
     @suggests_options(
@@ -192,6 +193,7 @@ class RayEngine(DistributedEngine):
         self, *, num_tasks: int | None = None, ray_remote_args: Mapping[str, Any] | None = None
     ) -> None:
         super().__init__(num_tasks=num_tasks)
+        check_type("RayEngine", "ray_remote_args", ray_remote_args, "Mapping[str, Any] | None")
         self._options = dict(ray_remote_args or {})
 
     @property
@@ -351,10 +353,7 @@ class _RayRows(DistributedRows):
 
     def __init__(self, dataset: Dataset, options: Mapping[str, Any]) -> None:
         if not isinstance(dataset, ray.data.Dataset):
-            raise InvalidInputError(
-                f"cannot write {kind_of(dataset)} with deltalog.ray: expected a "
-                "ray.data.Dataset; use write_deltalake for rows in memory"
-            )
+            raise wrong_rows("ray", dataset, "ray.data.Dataset")
         self._dataset = dataset
         self._options = options
 

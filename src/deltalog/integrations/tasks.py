@@ -15,10 +15,12 @@ from abc import abstractmethod
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain, takewhile
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar, Unpack
 
 import pyarrow as pa
 
+from deltalog._util.argument_types import kind_of
 from deltalog._util.cards import ProgressCount
 from deltalog._util.paths import join
 from deltalog.data.scan.plan import Scan, plan_scan
@@ -58,7 +60,6 @@ from deltalog.transaction.maintenance.checkpoint import create_checkpoint, write
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from datetime import date, datetime
-    from pathlib import PurePath
 
     from deltalog.catalogs.protocol import NamedTable
     from deltalog.data.write.options import WriteSpec
@@ -798,3 +799,20 @@ def share_by_number(
         TaskGroup(schema=schema, tasks=tuple(found[start : start + length]))
         for start, length in spans
     ]
+
+
+def wrong_rows(library: str, given: object, expected: str) -> InvalidInputError:
+    """Return the error about the rows of a write, which are not a data frame of the library.
+
+    Args:
+        library: the name of the module of deltalog.
+        given: what the caller passed.
+        expected: the class of data frames.
+    """
+    advice = "use write_deltalake for rows in memory"
+    if isinstance(given, str | PurePath | DeltaTable):
+        shown = repr(str(given)) if isinstance(given, str | PurePath) else "table"
+        advice = f"the rows come first: deltalog.{library}.write(rows, {shown})"
+    return InvalidInputError(
+        f"cannot write {kind_of(given)} with deltalog.{library}: expected a {expected}; {advice}"
+    )

@@ -46,7 +46,7 @@ class LocalEngine:
 
     def __repr__(self) -> str:
         """Show the name of the class, because the engine has no state."""
-        return "LocalEngine()"
+        return f"{type(self).__name__}()"
 
     def open_rows(self, data: Any) -> RowSource:
         """Open rows in any form that `open_batches` accepts, as a stream of Arrow batches."""

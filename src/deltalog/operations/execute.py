@@ -178,8 +178,10 @@ def make_table(
     from deltalog.log.snapshot import locations  # noqa: PLC0415  # new tables
 
     locations.check_new_location(context.store)
+    warnings = [locations.blanks_around(context.store)]
     if not takes_files:
-        warning = locations.files_beside(context.store, context.clock.now_ms())
+        warnings.append(locations.files_beside(context.store, context.clock.now_ms()))
+    for warning in warnings:
         if warning is not None:
             from deltalog._util.builders import warn_caller  # noqa: PLC0415  # only for warnings
 

@@ -96,7 +96,16 @@ _MEANT: Final = {
     **dict.fromkeys(("to_numpy", "to_torch", "to_ibis"), "to_pandas() or to_pyarrow_table()"),
     **dict.fromkeys(("cleanup", "clean"), "cleanup_metadata() for the log, vacuum() for files"),
     **dict.fromkeys(
-        ("as_of", "asOf", "at", "at_version", "version_as_of", "versionAsOf", "time_travel"),
+        (
+            "as_of",
+            "asOf",
+            "asof",
+            "at",
+            "at_version",
+            "version_as_of",
+            "versionAsOf",
+            "time_travel",
+        ),
         "DeltaTable(location, version=…) or load_as_version(version)",
     ),
     **dict.fromkeys(
@@ -167,7 +176,10 @@ _MEANT: Final = {
     **dict.fromkeys(
         ("astype", "cast", "update_schema", "replaceColumns"), "alter.set_column_type(name, type)"
     ),
-    "set_comment": "alter.set_table_description(text)",
+    **dict.fromkeys(
+        ("set_comment", "comment"),
+        "alter.set_table_description(text), or alter.set_column_comment(column, text)",
+    ),
     **dict.fromkeys(("addFeatureSupport", "add_feature"), "alter.add_feature(feature)"),
     **dict.fromkeys(("dropFeatureSupport", "drop_feature"), "alter.drop_feature(feature)"),
     "upgradeTableProtocol": "alter.upgrade_protocol(…)",
@@ -179,7 +191,40 @@ _MEANT: Final = {
         "history(), snapshot or load_as_version(version)",
     ),
     **dict.fromkeys(("cdf", "cdc", "changes", "read_cdf"), "load_cdf(starting_version)"),
-    **dict.fromkeys(("enable_cdf", "set_property"), "alter.set_table_properties({key: value})"),
+    "set_property": "alter.set_table_properties({key: value})",
+    **dict.fromkeys(
+        ("enable_cdf", "enable_change_data_feed", "enable_cdc"),
+        "alter.set_table_properties({'delta.enableChangeDataFeed': 'true'})",
+    ),
+    **dict.fromkeys(("current_version", "get_version", "table_version"), "version()"),
+    **dict.fromkeys(
+        (
+            *("stream", "watch", "subscribe", "read_stream", "readStream", "stream_changes"),
+            *("tail_changes", "listen", "poll"),
+        ),
+        "follow(), which yields the rows of new commits",
+    ),
+    **dict.fromkeys(
+        ("begin", "begin_transaction", "start_transaction", "new_transaction"),
+        "transaction(), as in `with table.transaction() as tx:`",
+    ),
+    **dict.fromkeys(("shallow_clone", "shallowClone"), "clone(location, shallow=True)"),
+    **dict.fromkeys(("deep_clone", "deepClone"), "clone(location, shallow=False)"),
+    "export": "to_polars() or to_pandas(), whose data frames have methods that write files",
+    **dict.fromkeys(
+        ("analyze", "compute_statistics", "compute_stats"),
+        "describe(), or get_add_actions(flatten=True); writes collect the statistics of files",
+    ),
+    "plan": "scan(predicate=…).explain()",
+    "arrow_schema": "schema().to_arrow()",
+    **dict.fromkeys(
+        (
+            *("when_matched_update_all", "when_not_matched_insert_all", "when_matched_update"),
+            *("when_matched_delete", "when_not_matched_insert", "whenMatchedUpdateAll"),
+            *("whenNotMatchedInsertAll",),
+        ),
+        "merge(source, predicate), whose builder has the clauses",
+    ),
     **dict.fromkeys(("delete_where", "delete_rows"), "delete(predicate)"),
     **dict.fromkeys(("log", "audit_log"), "history()"),
     "refs": "branches()",
@@ -213,4 +258,24 @@ def explain_missing(name: str, names: Sequence[str]) -> str:
         return f"DeltaTable has no attribute {name!r}: {_NEEDLESS[name]}"
     frames = frame_method(name, "sql(query), to_polars(lazy=True) or to_pandas()")
     hint = f": use {frames}" if frames else similar_to(name, names)
+    if not hint and not name.startswith("_"):
+        hint = "; help(DeltaTable) lists the methods, and t.alter and t.optimize have more"
     return f"DeltaTable has no attribute {name!r}{hint}"
+
+
+_SET_BY: Final = {
+    "version": "load_as_version(version), or restore(version) for a new version",
+    "schema": "the methods of alter, such as alter.add_columns(fields)",
+    "properties": "alter.set_table_properties({key: value})",
+    "metadata": "alter.set_table_name(name), set_table_description(text) or set_table_properties",
+    "protocol": "alter.add_feature(feature) or alter.upgrade_protocol(…)",
+    "domain_metadata": "set_domain_metadata(domain, configuration)",
+    "engine": "DeltaTable(location, engine=…)",
+    "table_uri": "DeltaTable(location) for another table, or clone(location)",
+}
+
+
+def explain_assigned(name: str) -> str:
+    """Return the error message for an assignment to a method or property of DeltaTable."""
+    advice = f": use {_SET_BY[name]}" if name in _SET_BY else ", and cannot be assigned"
+    return f"DeltaTable.{name} is set by the table{advice}"

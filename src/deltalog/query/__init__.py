@@ -13,6 +13,12 @@ names.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from deltalog._util.lazy_names import explain_call
 from deltalog.query.duckdb import QueryBuilder
 
 __all__ = ["QueryBuilder"]
+
+if not TYPE_CHECKING:  # type checkers report such calls themselves
+    explain_call(__name__, "deltalog.sql(query, t=table)")

@@ -11,6 +11,9 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from deltalog._util.lazy_names import explain_call
 from deltalog.schema.arrow import (
     VARIANT,
     VARIANT_STORAGE,
@@ -113,3 +116,6 @@ __all__ = [
     "walk",
     "widening_changes",
 ]
+
+if not TYPE_CHECKING:  # type checkers report such calls themselves
+    explain_call(__name__, "deltalog.Schema([Field('id', 'long')])")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from deltalog._util.lazy_names import names_on_demand
+from deltalog._util.lazy_names import explain_call, names_on_demand
 
 if TYPE_CHECKING:
     from deltalog.sharing.client import (
@@ -60,5 +60,15 @@ if not TYPE_CHECKING:
     __getattr__, __dir__ = names_on_demand(
         __name__,
         _ORIGINS,
-        meant={"load_as_polars": "SharedTable(url).to_polars()"},
+        meant={
+            "load_as_polars": "SharedTable(url).to_polars()",
+            "load_as_spark": "deltalog.spark on Spark",
+            **dict.fromkeys(
+                ("load_table", "open_table", "read_table", "DeltaTable", "load"),
+                "SharedTable(url), and its to_pandas(), to_polars() or scan()",
+            ),
+            **dict.fromkeys(("Client", "connect"), "SharingClient(profile)"),
+            "list_all_tables": "list_all_tables() of SharingClient(profile)",
+        },
     )
+    explain_call(__name__, "deltalog.sharing.SharingClient(profile)")

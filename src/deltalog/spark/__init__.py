@@ -29,7 +29,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import deltalog.spark.session.environment  # noqa: F401  # first, to refuse a PySpark that is too old
-from deltalog._util.lazy_names import names_on_demand
+from deltalog._util.lazy_names import explain_call, names_on_demand
 
 if TYPE_CHECKING:
     from deltalog.spark.create import IdentityGenerator
@@ -80,3 +80,4 @@ _MEANT = {
 # Hide `__getattr__` from type checkers. Otherwise, they would accept any name.
 if not TYPE_CHECKING:
     __getattr__, __dir__ = names_on_demand(__name__, _ORIGINS, meant=_MEANT)
+    explain_call(__name__, "deltalog.spark.read(spark, location)")

@@ -14,6 +14,7 @@ from deltalog._util.argument_types import checks_types
 from deltalog._util.call_errors import WrongCallError
 from deltalog._util.paths import KEYS_DIRECTORY
 from deltalog._util.similar_names import SimilarNames, suggests_arguments
+from deltalog.errors import InvalidInputError
 from deltalog.log.branches import branch_of
 from deltalog.operations import alter
 from deltalog.operations.alter.drop_feature import drop_feature
@@ -39,22 +40,34 @@ _MEANT: Final = {
     **dict.fromkeys(("add", "add_column", "addColumn"), "add_columns(fields)"),
     **dict.fromkeys(("drop", "drop_column", "dropColumn"), "drop_columns(names)"),
     **dict.fromkeys(("cast", "set_type"), "set_column_type(name, type)"),
-    **dict.fromkeys(("add_key_index", "create_index", "set_primary_key"), "set_key_index(columns)"),
+    **dict.fromkeys(("add_key_index", "create_index"), "set_key_index(columns)"),
     **dict.fromkeys(
         (
             *("alter_column", "change_column", "update_column", "modify_column", "widen"),
+            *("widen_column", "widen_type"),
             *("change_type", "change_column_type", "alter_column_type", "set_data_type"),
         ),
         "set_column_type(name, type)",
     ),
-    **dict.fromkeys(("set_comment", "comment_on", "comment"), "set_table_description(text)"),
+    **dict.fromkeys(
+        ("set_comment", "comment_on", "comment", "add_comment"),
+        "set_column_comment(column, text), or set_table_description(text) for the table",
+    ),
     "delete_column": "drop_columns(names)",
     **dict.fromkeys(("set_name", "rename_table"), "set_table_name(name)"),
     **dict.fromkeys(("set_property", "set_properties"), "set_table_properties({key: value})"),
     **dict.fromkeys(("set_default", "set_default_value"), "set_column_default(name, sql)"),
     "drop_default": "set_column_default(name, None)",
     **dict.fromkeys(
-        ("set_nullable", "make_column_optional", "drop_not_null"), "drop_column_not_null(name)"
+        ("make_column_optional", "drop_not_null", "make_nullable"), "drop_column_not_null(name)"
+    ),
+    **dict.fromkeys(
+        ("set_nullable", "set_column_nullable", "change_nullability", "set_nullability"),
+        "set_column_not_null(name), or drop_column_not_null(name)",
+    ),
+    **dict.fromkeys(
+        ("enable_cdf", "enable_change_data_feed", "enable_cdc"),
+        "set_table_properties({'delta.enableChangeDataFeed': 'true'})",
     ),
     **dict.fromkeys(
         ("move_first", "move_before", "move_after", "reorder", "move"),
@@ -62,7 +75,10 @@ _MEANT: Final = {
     ),
     **dict.fromkeys(("add_check", "add_check_constraint"), "add_constraint({name: condition})"),
     **dict.fromkeys(("enable_feature", "add_features"), "add_feature(feature)"),
-    "set_identifier_fields": "set_key_index(columns)",
+    **dict.fromkeys(
+        ("set_primary_key", "add_primary_key", "set_identifier_fields"),
+        "upsert(data, key) of the table, which keeps a key unique; tables have no primary keys",
+    ),
     "union_by_name": "write_deltalake(…, schema_mode='merge')",
     **dict.fromkeys(
         ("partition_by", "set_partitioning", "update_spec"),
@@ -89,6 +105,7 @@ class TableAlterer(SimilarNames):
 
     _meant = _MEANT
     _called = "DeltaTable.alter"
+    _otherwise = "one of its methods, which print(table.alter) shows"
 
     if not TYPE_CHECKING:  # type checkers know that this is no method
 
@@ -139,6 +156,12 @@ class TableAlterer(SimilarNames):
             >>> table.schema().names
             ('note', 'id', 'n', 'city', 'at')
         """
+        place: Any = commit_properties
+        if isinstance(place, str | tuple):
+            raise InvalidInputError(
+                f"cannot add columns with {place!r} as the second argument, which is "
+                f"commit_properties: write the name, where={place!r}"
+            )
         wanted = as_fields("DeltaTable.alter.add_columns", "fields", fields)
         self._do(
             alter.AddColumns(wanted, parent=parent, where=where, extends_structs=True),

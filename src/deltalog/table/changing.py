@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, cast
 
 from deltalog._util.argument_types import checks_types
@@ -102,6 +103,8 @@ class ChangeableTable(ReadableTable):
         from deltalog.operations.execute import execute_on
 
         self._check_latest(operation.name)
+        if (transactions := sys.modules.get("deltalog.table.transaction")) is not None:
+            transactions.warn_of_block(self, operation.name)
         options, engine = options or commit_options(), engine or self.engine
         done = execute_on(
             operation, self._snapshot, engine, options, is_fresh=is_fresh, progress=progress

@@ -7,7 +7,7 @@ Methods with the same semantics as in deltalake have the same names.
 from __future__ import annotations
 
 from abc import ABCMeta
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
+from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, Self
 
 from deltalog._util.argument_types import checks_types
 from deltalog._util.call_errors import UnknownNameError, called_first
@@ -331,10 +331,31 @@ class DeltaTable(MaintainableTable, metaclass=_NamesOfTheClass):
 
     if not TYPE_CHECKING:  # so that type checkers report unknown names
 
+        def __setattr__(self, name: str, value: object) -> None:
+            """Raise an error for the assignment of a value to a method or property.
+
+            A callable may replace a method, as mocks in tests of users do. Subclasses of users may
+            have any attributes.
+            """
+            __tracebackhide__ = True  # IPython does not show this frame
+            is_own = name in _OWN_NAMES and type(self).__module__.startswith("deltalog.")
+            if is_own and not callable(value):
+                raise UnknownNameError(_explain_assigned(name))
+            super().__setattr__(name, value)
+
         def __getattr__(self, name: str) -> NoReturn:
             """Raise an error that suggests deltalake's new name, or a similar name."""
             __tracebackhide__ = True  # IPython does not show this frame
             raise UnknownNameError(_explain_missing(name, dir(type(self))))
+
+
+_OWN_NAMES: Final = frozenset(name for name in dir(DeltaTable) if not name.startswith("_"))
+
+
+def _explain_assigned(name: str) -> str:
+    from deltalog.operations.names_elsewhere import explain_assigned  # for errors
+
+    return explain_assigned(name)
 
 
 def _explain_missing(name: str, names: list[str]) -> str:

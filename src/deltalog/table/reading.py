@@ -69,7 +69,8 @@ class ReadableTable(NoSequence):
     _snapshot: Snapshot
 
     def _open(self, context: TableContext, engine: Engine | None, version: Version | None) -> None:
-        if engine is not None and not hasattr(engine, "plan_change"):
+        given: object = engine
+        if isinstance(given, type) or not (given is None or hasattr(given, "plan_change")):
             raise InvalidInputError(
                 f"cannot open a table with engine={engine!r}: expected an engine, such as "
                 "deltalog.ray.RayEngine() or deltalog.dask.DaskEngine(); on Spark, use "

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from deltalog._util.argument_types import checks_types
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from deltalog.operations.engine import Engine
     from deltalog.operations.operation import Operation
     from deltalog.table.creating import LatestTable
+    from deltalog.table.reading import ReadableTable
 
 
 class StagedOperations:
@@ -286,6 +288,29 @@ class StagedOperations:
         pending.parameters["operations"] = self._operations
 
 
+OPEN_BLOCKS: ContextVar[tuple[TableTransaction, ...]] = ContextVar("blocks", default=())
+"""The transactions of tables whose blocks this thread or task executes."""
+
+
+def warn_of_block(table: ReadableTable, operation: str) -> None:
+    """Warn the caller if a table commits by itself in the block of its own transaction.
+
+    Args:
+        table: the table that runs the operation.
+        operation: the name of the operation.
+    """
+    # A task that was started in the block has a copy of the context, and can outlive the block.
+    if any(one.holds(table) for one in OPEN_BLOCKS.get()):
+        from deltalog._util.builders import warn_caller
+
+        warn_caller(
+            f"this {operation} on {table.table_uri} commits at once, outside of the transaction "
+            "whose block it is in; to make it part of the transaction, use a method of "
+            "`with table.transaction() as tx:`, such as tx.append(data) or tx.delete(predicate); "
+            "otherwise, move it out of the block"
+        )
+
+
 @checks_types
 class TableTransaction(StagedOperations):
     """A context manager that makes one commit of several operations; see `DeltaTable.transaction`.
@@ -299,6 +324,10 @@ class TableTransaction(StagedOperations):
         super().__init__(table)
         self._options = options
 
+    def holds(self, table: object) -> bool:
+        """Return whether this is an open transaction of this object."""
+        return self._table is table and self._pending is not None
+
     if not TYPE_CHECKING:  # type checkers must report unknown attributes
 
         def __getattr__(self, name: str) -> NoReturn:
@@ -310,15 +339,19 @@ class TableTransaction(StagedOperations):
                 hint = ": use append(data) or overwrite(data)"
             if name in {"commit", "execute", "rollback", "abort"}:
                 hint = ": `with table.transaction() as tx:` commits at its end, unless it raises"
+            if not hint and not name.startswith("_"):
+                hint = ": it has append, overwrite, delete, update, merge, upsert, and others"
             raise UnknownNameError(f"the transaction has no attribute {name!r}{hint}")
 
     def __enter__(self) -> Self:
         """Begin a transaction on the latest version."""
         self.begin()
+        OPEN_BLOCKS.set((*OPEN_BLOCKS.get(), self))
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         """Commit; after an exception in the block, delete the new files instead."""
+        OPEN_BLOCKS.set(tuple(one for one in OPEN_BLOCKS.get() if one is not self))
         if kind is not None:
             discard(self.leave())
             return

@@ -42,7 +42,7 @@ from deltalog.table.delta_table import DeltaTable
 from deltalog.transaction.properties import CommitOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from deltalog.catalogs.protocol import NamedTable, NewNamedTable
     from deltalog.data.write.source import Rows
@@ -115,9 +115,14 @@ def _showing_arguments(function: _Function) -> _Function:
         for name, kind in WriteArguments.__annotations__.items()
     ]
 
+    names = {parameter.name for parameter in parameters}
+
     @wraps(function)
     def called(*args: Any, **options: Any) -> Any:
         __tracebackhide__ = True  # IPython does not show this frame
+        if len(args) < _NUM_POSITIONAL and not options.keys() <= names:
+            unknown = {name: value for name, value in options.items() if name not in names}
+            _check_arguments(unknown, [one.name for one in parameters])
         if len(args) > _NUM_POSITIONAL:
             raise WrongCallError(
                 f"{function.__name__}() takes {_NUM_POSITIONAL} positional arguments (location, "
@@ -264,7 +269,7 @@ _OTHER_NAMES: Final = {
     ),
     **dict.fromkeys(
         ("primary_key", "merge_keys"),
-        "DeltaTable.upsert(data, key) finds rows by a key; alter.set_key_index(columns) keeps it",
+        "tables have no primary keys; DeltaTable.upsert(data, key) keeps a key unique",
     ),
     **dict.fromkeys(("dtype", "dtypes"), "convert the rows first, as with .astype(…) or .cast(…)"),
     **dict.fromkeys(
@@ -287,11 +292,17 @@ _OTHER_NAMES: Final = {
 """The names that other libraries, or deltalake's older releases, have for arguments."""
 
 
-def _check_arguments(given: Mapping[str, object]) -> None:
-    """Raise for arguments with unknown names, or values of the wrong type."""
+def _check_arguments(given: Mapping[str, object], missing: Collection[str] = ()) -> None:
+    """Raise for arguments with unknown names, or values of the wrong type.
+
+    Args:
+        given: the arguments.
+        missing: names of arguments that are not among the given, and may be meant.
+    """
     known = WriteArguments.__annotations__
     for name in given.keys() - known.keys():
-        hint = f": {_OTHER_NAMES[name]}" if name in _OTHER_NAMES else similar_argument(name, known)
+        meant = [*missing, *known]
+        hint = f": {_OTHER_NAMES[name]}" if name in _OTHER_NAMES else similar_argument(name, meant)
         hint = hint or known_arguments(known)
         raise WrongCallError(f"write_deltalake() got an unexpected keyword argument {name!r}{hint}")
     for name, value in given.items():

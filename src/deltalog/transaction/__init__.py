@@ -13,6 +13,9 @@ Protocol: Delta Log Entries, Actions
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from deltalog._util.lazy_names import explain_call
 from deltalog.log.context import Committer
 from deltalog.transaction.commit import Committed, Ran, commit, stage_and_commit
 from deltalog.transaction.commit_loop import tell_commit
@@ -47,3 +50,6 @@ __all__ = [
     "stage_and_commit",
     "tell_commit",
 ]
+
+if not TYPE_CHECKING:  # type checkers report such calls themselves
+    explain_call(__name__, "`with table.transaction() as tx:`")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from deltalog._util.lazy_names import explain_call
 from deltalog.data.write.options import BloomFilterProperties, ColumnProperties, WriterProperties
 from deltalog.table import convert_to_deltalake, write_deltalake
 
@@ -12,3 +15,6 @@ __all__ = [
     "convert_to_deltalake",
     "write_deltalake",
 ]
+
+if not TYPE_CHECKING:  # type checkers report such calls themselves
+    explain_call(__name__, "deltalog.write_deltalake(location, data)")

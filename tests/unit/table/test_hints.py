@@ -41,8 +41,8 @@ def table(tmp_path: Path) -> DeltaTable:
         ("select", r": use scan\(columns, predicate=…\)$"),
         ("to_panda", r": did you mean 'to_pandas'\?$"),
         ("vacuums", r": did you mean 'vacuum'\?$"),
-        ("zzz", r"no attribute 'zzz'$"),
-        ("foo", r"no attribute 'foo'$"),
+        ("zzz", r"no attribute 'zzz'; help\(DeltaTable\) lists the methods, and t\.alter and"),
+        ("foo", r"no attribute 'foo'; help\(DeltaTable\) lists"),
         ("_filter", r"no attribute '_filter'$"),
     ],
 )

@@ -261,7 +261,7 @@ def test_names_of_deltalake_and_of_data_frames(names: dict[str, Any], name: str,
         eval(name.replace("load_cdf()", "load_cdf(2)"), {**names, "deltalog": deltalog})  # noqa: S307  # as above
 
 
-@pytest.mark.parametrize("name", ["t.zzz", "t.scan().zzz", "t.load_cdf(2).zzz", "share.zzz"])
+@pytest.mark.parametrize("name", ["t.scan().zzz", "t.load_cdf(2).zzz", "share.zzz"])
 def test_names_without_a_meaning_have_no_hint(names: dict[str, Any], name: str) -> None:
     names["t"].alter.set_table_properties({"delta.enableChangeDataFeed": "true"})
     write_deltalake(names["t"], {"id": [3], "name": ["n3"]}, mode="append")

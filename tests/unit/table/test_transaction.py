@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
+from threading import Thread
 from typing import Any
 
 import pytest
 
+import deltalog
 from deltalog import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalog.errors import CommitConflictError, ConstraintViolationError, InvalidInputError
 from tests.support.facade import (
@@ -245,3 +248,53 @@ def test_merged_columns_are_there_for_what_follows() -> None:
         tx.append([{"id": 4, "x": 1}], schema_mode="merge")
         tx.delete("id = 1")
     assert fresh_rows(made, "id", "x") == [(0, None), (2, None), (3, None), (4, 1)]
+
+
+def _write(made: DeltaTable) -> None:
+    write_deltalake(made, [{"id": 9}], mode="append")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda made: made.delete("id = 1"),
+        lambda made: made.alter.set_table_description("x"),
+        lambda made: made.optimize.compact(),
+        lambda made: deltalog.sql("DELETE FROM t WHERE id = 1", t=made),
+        lambda made: made.upsert([{"id": 1}], "id"),
+        _write,
+    ],
+)
+def test_changes_of_the_table_in_its_block_cause_a_warning(
+    change: Callable[[DeltaTable], object],
+) -> None:
+    made = make([{"id": 1}, {"id": 2}])
+    with made.transaction():
+        with pytest.warns(
+            UserWarning, match=r"commits at once, outside of the tr.*tx\.append"
+        ) as w:
+            change(made)
+        assert w[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        change(made)  # after the block
+
+
+def test_other_tables_and_threads_in_a_block_cause_no_warning() -> None:
+    made, other = make([{"id": 1}]), make([{"id": 1}])
+    again = DeltaTable(store_of(made))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with made.transaction() as tx:
+            tx.append([{"id": 2}])
+            other.delete()
+            _write(again)
+            with other.transaction() as inner:
+                inner.append([{"id": 3}])
+            thread = Thread(target=_write, args=(again,))
+            thread.start()
+            thread.join()
+        with pytest.raises(KeyError), made.transaction():
+            raise KeyError
+        made.delete("id = 2")
+    assert fresh_rows(made, "id") == [1, 9, 9]

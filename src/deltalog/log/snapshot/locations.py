@@ -26,6 +26,33 @@ if TYPE_CHECKING:
 _INTERNAL: Final = {LOG_DIRECTORY, "_change_data"}
 
 
+def blanks_around(store: Store) -> str | None:
+    """Return the warning about a new table whose location contains stray blanks; None without.
+
+    Existing directories do not count, because their names were chosen before.
+
+    Args:
+        store: store of the new table.
+    """
+    local = native_path(store, "")
+    if local is None:
+        names = store.root.split("/")
+    else:
+        path = Path(local)
+        names = [
+            one.name
+            for one in (path, *path.parents)
+            if one.name != one.name.strip() and not one.exists()
+        ]
+    name = next((one for one in names if one != one.strip()), None)
+    if name is None:
+        return None
+    return (
+        f"the new table is at {store.root!r}, where the name {name!r} begins or ends with a blank; "
+        "if it is a mistake, delete the table, and write it again without the blank"
+    )
+
+
 def check_new_location(store: Store) -> None:
     """Raise if a new table would lie in a partition directory, or in the log, of a table.
 

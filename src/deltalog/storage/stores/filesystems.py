@@ -186,6 +186,10 @@ _ADVICE: Final = {
     **dict.fromkeys(("minio", "b2", "wasabi", "ceph", "spaces", "do", "s3c"), _OF_S3),
     "r2": "open a table in R2 as s3://bucket/table, with "
     "storage_options={'aws_endpoint_url': 'https://<account>.r2.cloudflarestorage.com'}",
+    **dict.fromkeys(
+        ("delta-sharing", "delta_sharing", "sharing", "share"),
+        "deltalog.sharing.SharedTable('profile.share#share.schema.table') opens a shared table",
+    ),
     "unity": "a table of Unity Catalog is uc://catalog.schema.table",
     "glue": "a table of AWS Glue has the name schema.table in connect(catalog='glue')",
     **dict.fromkeys(
@@ -271,7 +275,8 @@ def own_filesystem(filesystem: Any, location: str) -> tuple[Any, str]:
     if type(filesystem).__module__.startswith("pyarrow"):
         return _from_arrow(filesystem, location)
     raise InvalidInputError(
-        f"expected an fsspec or pyarrow file system, found {type(filesystem).__name__}"
+        f"cannot open {location!r} with filesystem={filesystem!r}: expected a file system of "
+        "fsspec or pyarrow, such as fsspec.filesystem('s3') or pyarrow.fs.S3FileSystem()"
     )
 
 

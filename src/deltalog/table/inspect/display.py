@@ -37,6 +37,14 @@ _MAX_COLUMNS: Final = 20
 _MOST_SHOWN: Final = 20
 
 
+_OF_TABLES: Final = frozenset(
+    {"version", "count", "history", "schema", "metadata", "detail", "head", "scan", "files"}
+    | {"to_pandas", "to_polars", "to_arrow", "to_pyarrow_table", "to_duckdb", "sql"}
+    | {"delete", "update", "merge", "upsert", "optimize", "vacuum", "alter", "restore"}
+)
+"""Names that callers look for if they take the result of an operation for the table."""
+
+
 class ShownFacts(dict[str, Any]):
     """A dictionary with a notebook card: the result of an operation, or a table's details.
 
@@ -56,11 +64,11 @@ class ShownFacts(dict[str, Any]):
         def __getattr__(self, name: str) -> NoReturn:
             """Raise an error that says how to get a value."""
             __tracebackhide__ = True  # IPython does not show this frame
-            close = name if name in self else next(iter(get_close_matches(name, self, 1)), "name")
-            raise UnknownNameError(
-                f"a {type(self).__name__} has no attribute {name!r}: it is a dictionary, use "
-                f"[{close!r}]"
-            )
+            close = [name] if name in self else get_close_matches(name, self, 1)
+            hint = f"use [{close[0]!r}]" if close else f"its keys are {', '.join(map(repr, self))}"
+            if not close and name in _OF_TABLES:
+                hint = f"use {name} of the table itself, which shows the new version"
+            raise UnknownNameError(f"this dictionary has no attribute {name!r}: {hint}")
 
     def __missing__(self, key: object) -> NoReturn:
         """Raise an error that names the keys."""
