@@ -264,7 +264,7 @@ BAD = [
         "no file system",
         nothing,
         InvalidInputError,
-        ("fsspec or pyarrow file system", "found str"),
+        ("a file system of fsspec or pyarrow", "with filesystem="),
         lambda table: table.to_pandas(filesystem="s3"),
     ),
     Case(

@@ -416,7 +416,6 @@ _ABSENT: Final = {
         "a type is its name, as in deltalog.Field('id', 'long')",
     ),
     **dict.fromkeys(("tables", "delta_table", "deltatable"), "use deltalog.DeltaTable"),
-    "catalog": "use deltalog.catalogs",
     **dict.fromkeys(("share", "delta_sharing"), "use deltalog.sharing"),
     **dict.fromkeys(
         ("functions", "expr", "exprs"), "use deltalog.col and deltalog.lit, or conditions in SQL"

@@ -125,6 +125,7 @@ _OTHER_NAMES: Final = {
         *("max_commit_retries",),
     ),
     "table_uri": ("path", "location", "uri", "table"),
+    "source": ("data", "df", "rows", "frame", "dataframe", "other", "updates", "new_data"),
     "data": ("df", "rows", "frame", "dataframe", "records", "values"),
     "table_or_uri": ("path", "location", "uri", "table", "table_uri"),
 }
@@ -631,12 +632,20 @@ def _hint_of(method: str, name: str, value: object) -> str:
         case "delete":
             return f': a condition is SQL, as in predicate="{name} = …"'
         case "set_table_properties":
-            key = name if "." in name else f"delta.{name.removeprefix('delta_')}"
+            key = name if "." in name else f"delta.{_of_property(name)}"
             text = str(value).lower() if isinstance(value, bool) else str(value)
             return f": pass a dictionary, {{{key!r}: {text!r}}}"
         case "to_pandas" | "to_polars" | "to_arrow" | "to_pyarrow_table" if name in _LIMITS:
             return ": use scan(limit=…)"
     return ""
+
+
+def _of_property(name: str) -> str:
+    """Return the name of a table property, such as `appendOnly` for `delta_append_only`."""
+    first, *others = name.split("_")
+    camel = first + "".join(one[:1].upper() + one[1:] for one in others)
+    bare = camel.removeprefix("delta")
+    return bare[:1].lower() + bare[1:]
 
 
 def _surplus(

@@ -15,10 +15,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from deltalog._util.lazy_names import explain_call
+from deltalog._util.lazy_names import explain_call, explain_names
 from deltalog.query.duckdb import QueryBuilder
 
 __all__ = ["QueryBuilder"]
 
-if not TYPE_CHECKING:  # type checkers report such calls themselves
+if not TYPE_CHECKING:  # type checkers report such uses themselves
+    __getattr__ = explain_names(__name__, __all__)
     explain_call(__name__, "deltalog.sql(query, t=table)")

@@ -11,9 +11,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from deltalog._util.lazy_names import explain_call
+from deltalog._util.lazy_names import explain_call, explain_names
 from deltalog.schema.arrow import (
     VARIANT,
     VARIANT_STORAGE,
@@ -117,5 +117,18 @@ __all__ = [
     "widening_changes",
 ]
 
-if not TYPE_CHECKING:  # type checkers report such calls themselves
+_MEANT: Final = {
+    **dict.fromkeys(
+        (
+            *("LongType", "IntegerType", "StringType", "DoubleType", "BooleanType", "DateType"),
+            *("TimestampType", "DecimalType", "FloatType", "ShortType", "BinaryType"),
+        ),
+        "the name of the type, as in Field('id', 'long')",
+    ),
+    "StructField": "Field(name, type)",
+}
+"""Names of other libraries, and what to use instead."""
+
+if not TYPE_CHECKING:  # type checkers report such uses themselves
+    __getattr__ = explain_names(__name__, __all__, _MEANT)
     explain_call(__name__, "deltalog.Schema([Field('id', 'long')])")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 from deltalog._util.argument_types import checks_types
 from deltalog._util.cached import name_methods_after
 from deltalog._util.call_errors import UnknownNameError
-from deltalog._util.similar_names import similar_to
+from deltalog._util.similar_names import similar_to, suggests_arguments
 from deltalog.errors import InvalidInputError
 from deltalog.operations.alter import SetDomainMetadata
 from deltalog.operations.arguments import as_updates, check_given, left_for_predicate
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from deltalog.table.reading import ReadableTable
 
 
+@suggests_arguments
 class StagedOperations:
     """Operations that are staged for one commit.
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from deltalog._util.lazy_names import explain_call
+from deltalog._util.lazy_names import explain_call, explain_names
 from deltalog.log.context import Committer
 from deltalog.transaction.commit import Committed, Ran, commit, stage_and_commit
 from deltalog.transaction.commit_loop import tell_commit
@@ -51,5 +51,6 @@ __all__ = [
     "tell_commit",
 ]
 
-if not TYPE_CHECKING:  # type checkers report such calls themselves
+if not TYPE_CHECKING:  # type checkers report such uses themselves
+    __getattr__ = explain_names(__name__, __all__)
     explain_call(__name__, "`with table.transaction() as tx:`")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from deltalog._util.lazy_names import explain_call
+from deltalog._util.lazy_names import explain_call, explain_names
 from deltalog.data.write.options import BloomFilterProperties, ColumnProperties, WriterProperties
 from deltalog.table import convert_to_deltalake, write_deltalake
 
@@ -16,5 +16,6 @@ __all__ = [
     "write_deltalake",
 ]
 
-if not TYPE_CHECKING:  # type checkers report such calls themselves
+if not TYPE_CHECKING:  # type checkers report such uses themselves
+    __getattr__ = explain_names(__name__, __all__)
     explain_call(__name__, "deltalog.write_deltalake(location, data)")

@@ -367,7 +367,7 @@ def test_missing_schemas_and_tables_are_named_with_those_that_exist(tmp_path: Pa
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda t: t.detail().nme, "it is a dictionary, use ['name']"),
+        (lambda t: t.detail().nme, "this dictionary has no attribute 'nme': use ['name']"),
         (lambda t: t.protocol().features, "use reader_features and writer_features"),
         (lambda t: t.plot.files(), "use commits(), file_sizes()"),
         (

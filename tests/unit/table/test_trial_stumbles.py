@@ -75,7 +75,9 @@ def test_a_commit_of_the_history_is_a_dictionary(table: DeltaTable) -> None:
     assert commit["version"] == 0
     assert json.loads(json.dumps(commit))["operation"] == commit["operation"]
     assert repr(commit).startswith("{'version': 0")
-    with pytest.raises(AttributeError, match=r"it is a dictionary, use \['version'\]"):
+    with pytest.raises(
+        AttributeError, match=r"this dictionary has no attribute .*: use \['version'\]"
+    ):
         _ = commit.version  # type: ignore[attr-defined]
 
 
