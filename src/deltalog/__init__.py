@@ -297,7 +297,6 @@ if not TYPE_CHECKING:  # type checkers must not see it, so that they report wron
                 "the name of the type, as in Field('id', 'long')",
             ),
         },
-        otherwise="one of the names that dir(deltalog) lists",
     )
 
 

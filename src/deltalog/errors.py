@@ -688,8 +688,16 @@ if not TYPE_CHECKING:  # type checkers must report unknown names
 
     def __getattr__(name: str) -> NoReturn:
         """Raise an error that suggests the name of an exception."""
+        from difflib import get_close_matches  # noqa: PLC0415  # only for errors
+        from dis import opmap  # noqa: PLC0415  # as above
+
         own = [one for one, kind in globals().items() if isinstance(kind, type)]
         known = [one for one in own if issubclass(globals()[one], DeltaError)]
-        # The package has imported this module, which is above the errors.
-        explain_names = sys.modules["deltalog._util.lazy_names"].explain_names
-        explain_names(__name__, known, _MEANT)(name)
+        close = [] if name.startswith("_") else get_close_matches(name, known, 1, 0.75)
+        hint = f": did you mean {close[0]!r}?" if close else ""
+        hint = f": use {_MEANT[name]}" if name in _MEANT else hint
+        caller = sys._getframe(1)  # noqa: SLF001  # the function for this purpose
+        # Python would replace an AttributeError of `from … import …` by an error without the hint.
+        if caller.f_code.co_code[caller.f_lasti] == opmap["IMPORT_FROM"]:
+            raise ImportError(f"cannot import name {name!r} from {__name__!r}{hint}", name=name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")

@@ -98,7 +98,7 @@ def _is_imported() -> bool:
     from inspect import currentframe  # noqa: PLC0415  # as above
 
     frame = currentframe()
-    while frame is not None and frame.f_globals.get("__name__") in {__name__, "deltalog.errors"}:
+    while frame is not None and frame.f_globals.get("__name__") == __name__:
         frame = frame.f_back
     return frame is not None and frame.f_code.co_code[frame.f_lasti] == opmap["IMPORT_FROM"]
 
@@ -108,7 +108,6 @@ def names_on_demand(
     origins: Mapping[str, Collection[str]],
     modules: Collection[str] = (),
     meant: Mapping[str, str] | None = None,
-    otherwise: str = "",
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return `__getattr__` and `__dir__` for a package.
 
@@ -119,11 +118,10 @@ def names_on_demand(
         origins: full name of a module → its public names.
         modules: submodules that are imported when they are accessed as attributes.
         meant: name in other libraries → what to use instead, for errors.
-        otherwise: what to use if no name is similar.
     """
     namespace = vars(sys.modules[package])
     module_of = {name: module for module, names in origins.items() for name in names}
-    refuse = explain_names(package, [*module_of, *modules], meant, otherwise)
+    refuse = explain_names(package, [*module_of, *modules], meant)
 
     def load(name: str) -> Any:
         """Load a public name from its module."""

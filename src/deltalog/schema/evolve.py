@@ -20,7 +20,6 @@ from deltalog.errors import (
 )
 from deltalog.schema.collations import renamed
 from deltalog.schema.columns import Path, canonical_path_of, find_field, map_fields, walk
-from deltalog.schema.new_metadata import check_new_metadata
 from deltalog.schema.primitives import Family
 from deltalog.schema.types import (
     GENERATION_EXPRESSION_KEY,
@@ -122,6 +121,8 @@ def new_field(field: Field) -> Field:
     Raises:
         InvalidInputError: its metadata is misspelled.
     """
+    from deltalog.schema.new_metadata import check_new_metadata  # noqa: PLC0415  # new columns
+
     check_new_metadata([field])
 
     def fresh(found: Field) -> Field:

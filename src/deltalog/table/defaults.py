@@ -14,7 +14,6 @@ from deltalog._util.argument_types import checked_types
 from deltalog._util.clock import now_ms
 from deltalog.protocol.actions.properties import canonical_key
 from deltalog.protocol.table_change.change import new_table
-from deltalog.schema.new_metadata import check_new_metadata
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -71,6 +70,8 @@ def new_table_with_defaults(
     Raises:
         InvalidInputError: a column's metadata is misspelled, or a property is invalid.
     """
+    from deltalog.schema.new_metadata import check_new_metadata  # new tables
+
     check_new_metadata(schema.fields)
     asked = dict(configuration or {})
     if place is not None:

@@ -109,7 +109,6 @@ def table(tmp_path: Path) -> DeltaTable:
         ("deltalog.set_option", "use the arguments of calls"),
         ("deltalog.init_logging", r"use logging\.getLogger\('deltalog'\)"),
         ("deltalog.DeltaOptimizer", r"use DeltaTable\(location\)\.optimize$"),
-        ("deltalog.zzz", r"use one of the names that dir\(deltalog\) lists$"),
         ("deltalog.sharing.load_table", r"use SharedTable\(url\)"),
         ("deltalog.errors.TableNotFound", "use TableNotFoundError$"),
         ("t.restore(0).version", "use version of the table itself"),
