@@ -133,7 +133,7 @@ def test_keyword_arguments(call: Callable[[Any], object], message: str, table: A
         ("is_delta_table", "use is_deltatable(location)"),
         ("creat", "did you mean 'create'?"),
         ("files", "DeltaTable.files is gone: use file_uris()"),
-        ("zzz", "DeltaTable has no attribute 'zzz'"),
+        ("zzz", "and t.alter and t.optimize have more"),
     ],
 )
 def test_attributes_of_the_class(name: str, hint: str) -> None:
