@@ -17,7 +17,7 @@ from deltalog.expressions.aliases import ALIASES, MACROS, add_interval, expand, 
 from deltalog.expressions.functions import FUNCTIONS, OF_PARTS, find_function
 from deltalog.expressions.literals import from_scalar, plain_value, to_scalar
 from deltalog.expressions.nodes import Call, Cast, Column, Expression, Literal
-from deltalog.expressions.render import to_sql
+from deltalog.expressions.render import shown_sql
 from deltalog.expressions.sql_session import RULES_OF_TABLES, SqlSession, TextRules
 from deltalog.expressions.trees import (
     LOGIC,
@@ -201,7 +201,7 @@ class _Resolver:
         # A string alone is probably a column in double quotes, of which `"y"` would be true.
         if data_type == STRING:
             raise InvalidInputError(
-                f"{to_sql(node)} is of type string, but a condition is expected here; names of "
+                f"{shown_sql(node)} is of type string, but a condition is expected here; names of "
                 "columns have no quotes, or backticks"
             )
         return self._tested(node, resolved, data_type)
@@ -216,7 +216,7 @@ class _Resolver:
         if data_type in {BOOLEAN, VOID, STRING} and not mistakes.is_no_truth(node):
             return self._casts.coerce(resolved, data_type, BOOLEAN)
         raise InvalidInputError(
-            f"{to_sql(node)} is of type {data_type}, but a condition is expected here"
+            f"{shown_sql(node)} is of type {data_type}, but a condition is expected here"
             f"{mistakes.advice_on_operand(node)}"
         )
 
@@ -246,13 +246,15 @@ class _Resolver:
             if len(path) == 1 and bare and self._schema.fields_named(bare[0]):
                 raise InvalidInputError(
                     f"there is no column {path[0]!r}; if it is an alias, leave it out, because the "
-                    f"expression is about one table: {to_sql(Column(bare))}"
+                    f"expression is about one table: {shown_sql(Column(bare))}"
                 ) from None
             if bare:
                 raise
-            separator = "" if str(error).endswith("?") else ";"
-            message = f"{error}{separator} a string has quotes: {to_sql(Literal(node.path[0]))}"
-            raise InvalidInputError(message) from None
+            if str(error).endswith("?"):  # a similar name is the better guess
+                raise
+            raise InvalidInputError(
+                f"{error}; a string has quotes: {shown_sql(Literal(node.path[0]))}"
+            ) from None
 
     def _refuse_dotted(self, node: Column, index: int) -> None:
         """Suggest backticks if `a.b` can only mean the column whose name has a dot."""
@@ -285,17 +287,17 @@ class _Resolver:
         try:
             met = self._casts.unify_comparison([left, right])
         except InvalidInputError as error:  # a constant cannot be cast
-            raise InvalidInputError(f"{error}, in {to_sql(node)}") from None
+            raise InvalidInputError(f"{error}, in {shown_sql(node)}") from None
         if met is None:
             advice = mistakes.advice_on_comparison(node, left[1], right[1])
             raise InvalidInputError(
-                f"cannot compare {left[1]} with {right[1]} in {to_sql(node)}: {advice}"
+                f"cannot compare {left[1]} with {right[1]} in {shown_sql(node)}: {advice}"
             )
         (new_left, new_right), common = met
         _refuse_opaque(common, node)
         # Spark cannot compare maps, not even for equality.
         if isinstance(common, MapType):
-            raise InvalidInputError(f"cannot compare maps in {to_sql(node)}")
+            raise InvalidInputError(f"cannot compare maps in {shown_sql(node)}")
         return nodes.Comparison(node.operator, new_left, new_right), BOOLEAN
 
     def logic(self, node: nodes.And | nodes.Or | nodes.Not) -> Typed:
@@ -309,11 +311,11 @@ class _Resolver:
         try:
             met = self._casts.unify_comparison(typed)
         except InvalidInputError as error:  # a constant cannot be cast
-            raise InvalidInputError(f"{error}, in {to_sql(node)}") from None
+            raise InvalidInputError(f"{error}, in {shown_sql(node)}") from None
         if met is None:
             arrays = any(isinstance(self.typed(one)[1], ArrayType) for one in node.options)
             advice = "; array_contains(array, value) looks into an array" if arrays else ""
-            raise InvalidInputError(f"the values of {to_sql(node)} have no common type{advice}")
+            raise InvalidInputError(f"the values of {shown_sql(node)} have no common type{advice}")
         (operand, *options), common = met
         _refuse_opaque(common, node)
         if common not in coercion.FINE_MOMENTS:
@@ -354,8 +356,8 @@ class _Resolver:
         is_order = node.operator == "+" or (node.operator == "-" and is_right)
         if data_type not in coercion.DATETIMES or not is_order:
             raise InvalidInputError(
-                f"cannot compute {to_sql(node)}: an INTERVAL must be added to or subtracted from a "
-                f"date or timestamp, found {data_type}"
+                f"cannot compute {shown_sql(node)}: an INTERVAL must be added to or subtracted "
+                f"from a date or timestamp, found {data_type}"
             )
         sign = 1 if node.operator == "+" else -1
         return self.typed(add_interval(moment, interval, sign, is_date=data_type == DATE))
@@ -364,7 +366,7 @@ class _Resolver:
         operand, source = self.typed(node.operand)
         if not coercion.can_cast(source, node.to):
             raise InvalidInputError(
-                f"cannot cast {source} to {node.to} in {to_sql(node)}: SQL has no such cast"
+                f"cannot cast {source} to {node.to} in {shown_sql(node)}: SQL has no such cast"
             )
         # A cast from string to string replaces the string's collation by the default collation.
         is_collated = source == node.to == STRING and compares_texts_apart(operand, self._schema)
@@ -376,7 +378,8 @@ class _Resolver:
         operand, source = self.typed(node.operand)
         if source not in {STRING, VOID}:
             raise InvalidInputError(
-                f"cannot compute {to_sql(node)}: expected a string before COLLATE, found {source}"
+                f"cannot compute {shown_sql(node)}: expected a string before COLLATE, found "
+                f"{source}"
             )
         return nodes.Collate(self._casts.coerce(operand, source, STRING), node.collation), STRING
 
@@ -386,7 +389,7 @@ class _Resolver:
         values = [self.typed(value) for _, value in node.branches]
         if node.otherwise is not None:
             values.append(self.typed(node.otherwise))
-        found, common = self._casts.unify(values, to_sql(node))
+        found, common = self._casts.unify(values, shown_sql(node))
         otherwise = found.pop() if node.otherwise is not None else None
         return nodes.Case(tuple(zip(conditions, found, strict=True)), otherwise), common
 
@@ -420,7 +423,7 @@ class _Resolver:
             )
         except InvalidInputError as error:
             advice = mistakes.advice_on_call(name)
-            raise InvalidInputError(f"cannot compute {to_sql(node)}: {error}{advice}") from error
+            raise InvalidInputError(f"cannot compute {shown_sql(node)}: {error}{advice}") from error
         return _simplified(Call(name, found), arguments[0][1] if arguments else VOID), result
 
     def _arguments(self, function: Function, arguments: Sequence[Expression]) -> list[Typed]:
@@ -461,7 +464,7 @@ class _Resolver:
         raise InvalidInputError(f"the lambda parameter {node.name!r} is used outside of a lambda")
 
     def stray_lambda(self, node: nodes.Lambda) -> Typed:
-        raise InvalidInputError(f"{to_sql(node)} can only be an argument of a function")
+        raise InvalidInputError(f"{shown_sql(node)} can only be an argument of a function")
 
     def _present(self, name: str) -> Typed:
         if self._session.now is None:
@@ -503,7 +506,7 @@ class _Typer(_Resolver):
 def _refuse_opaque(data_type: DataType, node: Expression) -> None:
     if coercion.is_unordered(data_type):
         raise InvalidInputError(
-            f"cannot compare values of type {data_type} in {to_sql(node)}: deltalog only stores "
+            f"cannot compare values of type {data_type} in {shown_sql(node)}: deltalog only stores "
             "and returns them; IS NULL is the only test on them"
         )
 

@@ -39,7 +39,7 @@ from deltalog.expressions.casts import cast_in_zone
 from deltalog.expressions.functions import find_function
 from deltalog.expressions.literals import array_of, from_scalar, to_scalar
 from deltalog.expressions.nodes import Call, Cast, Column, Comparison, Expression, Literal
-from deltalog.expressions.render import to_sql
+from deltalog.expressions.render import shown_sql, to_sql
 from deltalog.expressions.rows import (
     NO,
     YES,
@@ -140,20 +140,42 @@ def filter_mask(
 def _evaluate(node: Expression, data: Any) -> Datum:
     try:
         return spent_on(_RULES[type(node)](node, data), is_made=not isinstance(node, _INPUTS))
+    except InvalidInputError as error:
+        raise _located(node, error) from error.__cause__
     except DeltaError:
         raise
     except _OF_VALUES as error:
-        raise InvalidInputError(_failed(node, error)) from error
+        raise _marked(InvalidInputError(_failed(node, error))) from error
     except Exception as error:
         # Catch any exception of a kernel, so that the message contains the expression and users can
         # find the constraint.
         raise InternalError(_failed(node, error)) from error
 
 
+def _located(node: Expression, error: InvalidInputError) -> InvalidInputError:
+    """Return an error of a kernel with the innermost expression that failed."""
+    if getattr(error, _MARK, False):
+        return error
+    if any(_OWN_NAME.fullmatch(path[0]) for path in columns(node)):
+        return _marked(error)  # the user did not write these names
+    sql = shown_sql(node)
+    text = error.args[0]
+    return _marked(error if sql in text else error.with_message(f"{text}, in {sql}"))
+
+
+def _marked(error: InvalidInputError) -> InvalidInputError:
+    setattr(error, _MARK, True)
+    return error
+
+
+_MARK: Final = "_has_expression"
+"""The attribute of an error whose message contains the expression that failed."""
+
+
 def _failed(node: Expression, error: Exception) -> str:
     reason = str(error) or "there is not enough memory"  # a MemoryError may have no message
     named = "" if isinstance(error, pa.ArrowInvalid) else f"{type(error).__name__}: "
-    return f"cannot compute {to_sql(node)}: {named}{reason}"
+    return f"cannot compute {shown_sql(node)}: {named}{reason}"
 
 
 def _column(node: Column, data: Any) -> Datum:
@@ -340,12 +362,7 @@ _OWN_NAME = re.compile(r"c\d+|col-[0-9a-f-]{36}|__.*")
 def _cast(node: nodes.Cast, data: Any) -> Datum:
     operand = _evaluate(node.operand, data)
     source = from_arrow_type(operand.type, declared=True, fine=True)
-    try:
-        return cast_in_zone(operand, source, node.to, is_try=node.is_try, time_zone=node.time_zone)
-    except InvalidInputError as error:
-        if any(_OWN_NAME.fullmatch(path[0]) for path in columns(node)):
-            raise
-        raise InvalidInputError(f"{error}, in {to_sql(node)}") from error
+    return cast_in_zone(operand, source, node.to, is_try=node.is_try, time_zone=node.time_zone)
 
 
 def _collate(node: nodes.Collate, data: Any) -> Datum:

@@ -18,7 +18,7 @@ from deltalog.expressions import coercion
 from deltalog.expressions.casts import cast_in_zone, needs_zone
 from deltalog.expressions.literals import from_scalar, plain_value, to_scalar
 from deltalog.expressions.nodes import Arithmetic, Call, Cast, Expression, Literal
-from deltalog.expressions.render import to_sql
+from deltalog.expressions.render import shown_sql
 from deltalog.expressions.sql_session import UTC_NAMES
 from deltalog.expressions.string_forms import below_micros
 from deltalog.schema.arrow import to_arrow_type
@@ -89,7 +89,7 @@ class Casts:
             if found.type == to or is_try:
                 return found if found.type == to else Literal(None, to)
             raise InvalidInputError(
-                f"cannot cast {to_sql(literal)} to {to}: its nanoseconds do not fit 64 bits"
+                f"cannot cast {shown_sql(literal)} to {to}: its nanoseconds do not fit 64 bits"
             )
         if (
             source in coercion.INTEGRALS
@@ -143,7 +143,7 @@ class Casts:
             return node
         if not coercion.can_assign(source, to) and coercion.common_type(to, source) != to:
             raise InvalidInputError(
-                f"{to_sql(node)} is of type {source}, but {to} is expected here: cast it"
+                f"{shown_sql(node)} is of type {source}, but {to} is expected here: cast it"
             )
         return self.cast(node, source, to)
 
@@ -314,9 +314,11 @@ def arithmetic_of(
     if DATE in (left_type, right_type) and operator in "+-":
         return _date_arithmetic(operator, left, right)
     if not all(coercion.is_numeric(side) or side == VOID for side in (left_type, right_type)):
-        sql = to_sql(Arithmetic(operator, lhs, rhs))
+        sql = shown_sql(Arithmetic(operator, lhs, rhs))
         joins = operator == "+" and STRING in (left_type, right_type)
         advice = "; strings are joined by || or concat" if joins else ""
+        if operator in "+-" and {left_type, right_type} & {TIMESTAMP, TIMESTAMP_NTZ}:
+            advice = _ON_MOMENTS
         raise InvalidInputError(
             f"cannot compute {sql}: {left_type} {operator} {right_type}{advice}"
         )
@@ -364,6 +366,12 @@ def _as_decimal(
     return make_cast(node, data_type, target), target
 
 
+_ON_MOMENTS: Final = (
+    "; an INTERVAL has a unit, such as now() - INTERVAL 7 DAYS; timestampdiff(SECOND, a, b) is the "
+    "time between two moments"
+)
+
+
 def _date_arithmetic(operator: str, left: Typed, right: Typed) -> Typed:
     (lhs, left_type), (rhs, right_type) = left, right
     if operator == "+" and left_type in _DAY_COUNTS:
@@ -372,6 +380,6 @@ def _date_arithmetic(operator: str, left: Typed, right: Typed) -> Typed:
         name = "date_add" if operator == "+" else "date_sub"
         return Call(name, (lhs, make_cast(rhs, right_type, INTEGER))), DATE
     raise InvalidInputError(
-        f"cannot compute {to_sql(Arithmetic(operator, lhs, rhs))}: add an integer or an INTERVAL "
-        "to a date; use datediff for the days between two dates"
+        f"cannot compute {shown_sql(Arithmetic(operator, lhs, rhs))}: add an integer or an "
+        "INTERVAL to a date; use datediff for the days between two dates"
     )

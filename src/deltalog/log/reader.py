@@ -183,20 +183,19 @@ def advising_on_damage(
         commits: the commits that are read in the block, oldest first.
         log_tail: the newest commits of a catalog-managed table.
 
-    Cost: none without an error; otherwise see `note_readable_versions`.
+    Cost: none without an error; otherwise see `with_readable_versions`.
     """
     try:
         with naming_the_table(store):
             yield
     except MalformedLogError as error:
-        note_readable_versions(error, store, commits, log_tail)
-        raise
+        raise with_readable_versions(error, store, commits, log_tail) from error.__cause__
 
 
-def note_readable_versions(
+def with_readable_versions(
     error: MalformedLogError, store: Store, commits: Iterable[LogFile], log_tail: LogTail | None
-) -> None:
-    """Add a note about the first damaged commit: the readable versions, and what to do.
+) -> MalformedLogError:
+    """Return the error with advice on the first damaged commit: readable versions, what to do.
 
     Cost: reads every commit up to the damaged one, and lists the log.
     """
@@ -209,12 +208,12 @@ def note_readable_versions(
             older = (
                 ", or open one of these versions by DeltaTable(…, version=…)" if readable else ""
             )
-            error.add_note(
-                f"the commit of version {file.version} of {store.root}, {file.info.path}, "
-                f"is damaged{readable}; restore this file from a backup{older}; `deltalog doctor` "
-                "reports all damage"
+            return error.with_message(
+                f"{error}; the commit of version {file.version} ({file.info.path}) is damaged"
+                f"{readable}; restore this file from a backup{older}; `deltalog doctor` reports "
+                "all damage"
             )
-            return
+    return error
 
 
 def parse_commits(

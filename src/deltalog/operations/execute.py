@@ -16,6 +16,7 @@ from deltalog.errors import DeltaError
 from deltalog.log.snapshot import Snapshot
 from deltalog.operations.operation import Operation, OutcomeT_co
 from deltalog.schema.columns import naming_the_attempt
+from deltalog.storage.faults import naming_the_operation
 from deltalog.transaction import Committed, PendingTransaction, PostCommitHookProperties
 from deltalog.transaction.commit import Ran, commit, commit_loop, stage_and_commit
 from deltalog.transaction.pending import discard, discarding
@@ -193,9 +194,12 @@ def make_table(
         parameters=operation.logged_parameters(),
         configuration=configuration,
     )
-    with discarding(transaction):
+    with (
+        naming_the_operation("create a table at", context.store.root),
+        discarding(transaction),
+    ):
         outcome = stage(operation, transaction, engine, progress=progress)
-        committed = commit_staged(transaction, engine, options)
+        committed = _committed(transaction, engine, options)
     return Ran(value=outcome, committed=committed)
 
 
@@ -203,6 +207,13 @@ def commit_staged(
     transaction: PendingTransaction, engine: Engine, options: CommitOptions = USUAL
 ) -> Committed:
     """Commit a transaction with staged operations. If the commit is skipped, delete new files."""
+    with naming_the_operation("commit to", transaction.store.root):
+        return _committed(transaction, engine, options)
+
+
+def _committed(
+    transaction: PendingTransaction, engine: Engine, options: CommitOptions
+) -> Committed:
     transaction.checks_base = True  # the transaction may have been created long ago
     committed = commit(transaction, options, maintenance=EngineMaintenance(engine))
     if committed.skipped:

@@ -71,7 +71,8 @@ def naming_the_attempt(attempt: str, table: str) -> Iterator[None]:
         rest = error.args[0].removeprefix(_OF_DATA)
         raise error.with_message(f"cannot write the data to {table}: {rest}") from error.__cause__
     except InvalidInputError as error:
-        message = error.args[0]
+        # A scan for an operation has named itself already.
+        message = error.args[0].removeprefix(f"cannot read {table}: ")
         is_bare = type(error) is InvalidInputError and table not in message
         if not is_bare and not message.startswith(_BARE):
             raise
@@ -260,6 +261,8 @@ def _step(current: DataType, name: str, path: Path, resolved: list[str]) -> Fiel
             )
 
 
+_HIDDEN: Final = "_metadata"
+"""Spark's hidden struct, which `metadata_columns` adds to the columns that can be named."""
 _INTERNAL: Final = "__deltalog"
 """How the names of columns begin that deltalog adds while an operation runs."""
 
@@ -275,6 +278,7 @@ def _by_name(struct: StructType, name: str, path: Path, resolved: list[str]) -> 
     prefix = "".join(f"{part}." for part in resolved)
     names_of_tables = [known for known in struct.names if not known.startswith(_INTERNAL)]
     by_folded = {name_key(known): known for known in names_of_tables}
+    names_of_tables = [known for known in names_of_tables if known != _HIDDEN] or names_of_tables
     close = difflib.get_close_matches(name_key(name), by_folded, n=1)
     if close:
         hint = f"did you mean {prefix + by_folded[close[0]]!r}?"

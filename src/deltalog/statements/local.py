@@ -190,7 +190,8 @@ class LocalSession:
             return found
         if name.key in self._registered:
             raise InvalidInputError(
-                f"cannot use {name} as a Delta table: it was registered as other rows"
+                f"cannot use {name} as a Delta table: it was registered as other rows; statements "
+                "that change rows need a DeltaTable: pass DeltaTable(location)"
             )
         if name.location is not None:
             place = name.location if "://" in name.location else Path(name.location).absolute()

@@ -8,10 +8,12 @@ service. Any other exception becomes a `StorageError`. A message never contains 
 from __future__ import annotations
 
 import contextlib
+import errno
 import logging
 import os
 import re
 import socket
+import stat
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -61,7 +63,7 @@ def storage_error(
             f"exist; check its name, and the endpoint and account in storage_options; deltalog "
             f"does not create a {container}"
         )
-    detail = denial(error, path)
+    detail = denial(error, path) or _no_directory(error, operation, path)
     if not detail:
         detail = _TEMPORARY.sub("", redact(f"{type(error).__name__}: {error}", secrets))
     advice = _advice(error)
@@ -94,8 +96,8 @@ def _advice(error: Exception) -> str:
         return "; check the host in the location, and the network"
     if "Invalid endpoint" in str(error):
         return "; an endpoint is a URL, such as http://localhost:9000"
-    if isinstance(error, NotADirectoryError):
-        return "; the location, or a directory above it, is a file"
+    if isinstance(error, OSError) and error.errno in _ADVICE_BY_NUMBER:
+        return _ADVICE_BY_NUMBER[error.errno]
     if _NATIVE_HADOOP.search(str(error)):
         return (
             "; pyarrow reads HDFS with Hadoop's libraries: install Java and Hadoop's client, and "
@@ -122,13 +124,55 @@ def denial(error: BaseException, path: str) -> str:
     if isinstance(named, str) and named.startswith(f"{path.rstrip('/')}/"):
         path = named
     action, place = _barrier(Path(path))
-    if action == "write to" and os.access(place, os.W_OK):
-        return ""
     what = "the directory" if place.is_dir() else "the file"
+    if action == "write to" and _may(place, os.W_OK):  # refused by an access list, or by a mount
+        return (
+            f"permission denied ({error.strerror}): the system does not let this user write to "
+            f"{what} {str(place)!r}{_owned(place)}; check the permissions of the file and of the "
+            "directory, access lists, and how the file system is mounted"
+        )
     return (
-        f"permission denied: this user may not {action} {what} {str(place)!r}; change its "
-        "permissions, or run as a user who may"
+        f"permission denied: this user may not {action} {what} {str(place)!r}{_owned(place)}; "
+        "change its permissions, or run as a user who may"
     )
+
+
+def _no_directory(error: Exception, operation: str, path: str) -> str:
+    """Return which local directory the system did not create for a new file."""
+    is_new = operation in {"write", "create", "rename"} and path.startswith("/")
+    if not (is_new and isinstance(error, FileNotFoundError)):
+        return ""
+    missing = [place for place in Path(path).parents if not place.exists()]
+    if not missing:
+        return ""
+    return (
+        f"the system does not create the directory {str(missing[-1])!r}: {error.strerror}; choose "
+        "a location in a directory for files"
+    )
+
+
+def _owned(place: Path) -> str:
+    """Return the owner and the mode of a directory or file, for messages about permissions."""
+    try:
+        state = place.lstat()
+    except OSError:
+        return ""
+    return f", which belongs to {_owner(state.st_uid)} (mode {stat.filemode(state.st_mode)})"
+
+
+def _owner(uid: int) -> str:
+    try:
+        import pwd  # noqa: PLC0415  # does not exist on Windows
+
+        return repr(pwd.getpwuid(uid).pw_name)
+    except (ImportError, KeyError):
+        return f"the user {uid}"
+
+
+def _may(place: Path, mode: int) -> bool:
+    """Return whether this process, not the user who started it, may use a directory or file."""
+    effective = os.access in os.supports_effective_ids
+    return os.access(place, mode, effective_ids=effective)
 
 
 def _barrier(last: Path) -> tuple[str, Path]:
@@ -138,7 +182,7 @@ def _barrier(last: Path) -> tuple[str, Path]:
         if not os.path.lexists(place):
             return "write to", above
         search = os.X_OK if place.is_dir() else 0
-        if not os.access(place, search | (os.R_OK if place == last else 0)):
+        if not _may(place, search | (os.R_OK if place == last else 0)):
             return "open", place
         above = place
     return "write to", last if last.is_dir() else last.parent
@@ -159,6 +203,24 @@ _ADVICE: Final = {
     "InvalidRegionError": "; a region is such as eu-west-1",
 }
 """Name of a client's error → what to do."""
+_FULL: Final = "; free space, or choose another location; what was written before is unchanged"
+_ADVICE_BY_NUMBER: Final = {
+    errno.ENOTDIR: "; the location, or a directory above it, is a file",
+    errno.ENOSPC: _FULL,
+    errno.EDQUOT: _FULL,
+    errno.EFBIG: "; raise the limit of the file size of this process (ulimit -f)",
+    errno.EROFS: "; the file system is mounted read-only: mount it for writing, or choose another "
+    "location",
+    errno.ENAMETOOLONG: "; shorten the location, or the values of the partition columns, which "
+    "name directories",
+    errno.EMFILE: "; this process has too many open files: raise its limit (ulimit -n), or close "
+    "readers",
+    errno.ENFILE: "; the system has too many open files: close some, or raise its limit",
+    errno.EIO: "; the disk or its network connection failed: check the system's log",
+    errno.ESTALE: "; the network file system lost the file: mount it again",
+    errno.ELOOP: "; a symbolic link in the location leads to itself",
+}
+"""Number of an error of the operating system → what to do."""
 
 
 def cleanup_level(error: DeltaError) -> int:
@@ -167,11 +229,36 @@ def cleanup_level(error: DeltaError) -> int:
     If the failure that is being handled has the same reason, a missing permission or bucket,
     usually no files were written. Then the level is INFO.
     """
-    is_same = isinstance(error, _NOTHING_WRITTEN) and type(sys.exception()) is type(error)
+    failure = sys.exception()
+    is_same = isinstance(error, _NOTHING_WRITTEN) and type(failure) is type(error)
+    numbers = {getattr(one.__cause__, "errno", None) for one in (error, failure) if one}
+    is_same |= numbers == {errno.ENAMETOOLONG}
     return logging.INFO if is_same else logging.WARNING
 
 
 _NOTHING_WRITTEN: Final = (AccessDeniedError, ObjectNotFoundError)
+
+
+@contextlib.contextmanager
+def naming_the_operation(attempt: str, table: str) -> Iterator[None]:
+    """Add what was attempted to errors of the store in the block, which name a file.
+
+    Args:
+        attempt: the operation, such as `run DELETE on`.
+        table: the location of the table.
+    """
+    try:
+        yield
+    except StorageError as error:
+        message = f"cannot {attempt} {table}"
+        is_named = f"{table}: cannot " in str(error)
+        if is_named or type(error) not in _OF_FILES:
+            raise
+        raise error.with_message(f"{message}: {error.args[0]}") from error.__cause__
+
+
+_OF_FILES: Final = (StorageError, AccessDeniedError, ObjectNotFoundError)
+"""The errors of `storage_error` that end an operation; those of catalogs are other classes."""
 
 
 @contextlib.contextmanager
@@ -186,7 +273,9 @@ def disk_errors(purpose: str) -> Iterator[None]:
     except DeltaError:
         raise
     except OSError as error:
-        raise StorageError(f"cannot write temporary files to {purpose}: {error}") from error
+        raise StorageError(
+            f"cannot write temporary files to {purpose}: {error}{_advice(error)}"
+        ) from error
 
 
 def holds_secret(error: BaseException, secrets: Iterable[str] = ()) -> bool:

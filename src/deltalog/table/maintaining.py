@@ -13,6 +13,7 @@ from deltalog.errors import InvalidInputError
 from deltalog.log.branches import check_main
 from deltalog.log.snapshot import checked_in_place
 from deltalog.operations import arguments
+from deltalog.storage.faults import naming_the_operation
 from deltalog.table.changing import ChangeableTable, commit_options
 from deltalog.table.inspect.display import ShownList, as_facts, with_card
 
@@ -340,15 +341,19 @@ class MaintainableTable(ChangeableTable):
             "write manifests of",
             "they are in the directory of main, whose readers would find them",
         )
-        generate_symlink_manifest(checked_in_place(self._snapshot, "write manifests of"))
+        doing = "write manifests of"
+        with naming_the_operation(doing, self.table_uri):
+            generate_symlink_manifest(checked_in_place(self._snapshot, doing))
 
     def create_checkpoint(self) -> None:
         """Write a checkpoint of the version that this object shows.
 
         Cost: reads all columns of the file list once; see `deltalog.transaction.maintenance`.
         """
-        snapshot = checked_in_place(self._snapshot, "write a checkpoint of")
-        self.engine.write_checkpoint(snapshot, snapshot.context.clock.now_ms())
+        doing = "write a checkpoint of"
+        with naming_the_operation(doing, self.table_uri):
+            snapshot = checked_in_place(self._snapshot, doing)
+            self.engine.write_checkpoint(snapshot, snapshot.context.clock.now_ms())
 
     def sync_iceberg(self) -> IcebergVersion:
         """Write Iceberg metadata of the newest version, if it is missing.
@@ -391,12 +396,14 @@ class MaintainableTable(ChangeableTable):
         from deltalog.transaction.maintenance.cleanup import cleanup_metadata
 
         # The newest version defines the retention period, even if this object shows an old version.
-        paths = cleanup_metadata(self._snapshot.refresh(same_table=True))
+        with naming_the_operation("clean up the log of", self.table_uri):
+            paths = cleanup_metadata(self._snapshot.refresh(same_table=True))
         return ShownList(paths, title=f"{counted(len(paths), FILE)} of the log deleted")
 
     def compact_logs(self, starting_version: int, ending_version: int) -> None:
         """Write one compacted log file for a range of commits; the commits are not deleted."""
         from deltalog.transaction.maintenance.cleanup import compact_logs
 
-        snapshot = checked_in_place(self._snapshot, "compact the log up to")
-        compact_logs(snapshot, starting_version, ending_version)
+        with naming_the_operation("compact the log of", self.table_uri):
+            snapshot = checked_in_place(self._snapshot, "compact the log up to")
+            compact_logs(snapshot, starting_version, ending_version)

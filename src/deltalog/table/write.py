@@ -248,7 +248,7 @@ _OTHER_NAMES: Final = {
         "use writer_properties=WriterProperties(compression=…)",
     ),
     "use_dictionary": "use writer_properties",
-    "large_dtypes": "it makes no difference",
+    "large_dtypes": "it makes no difference; leave it out",
     "file_options": "use writer_properties",
     **dict.fromkeys(
         ("custom_metadata", "metadata", "commit_metadata", "snapshot_properties"),

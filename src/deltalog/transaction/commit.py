@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from deltalog._util.observing import WorkKind, observed
 from deltalog.errors import CommitConflictError
 from deltalog.log.snapshot.snapshot import in_place
+from deltalog.storage.faults import naming_the_operation
 from deltalog.storage.pool import meanwhile
 from deltalog.storage.store import is_local
 from deltalog.transaction.assemble import check_base
@@ -140,13 +141,13 @@ def stage_and_commit(
     may_rerun = options.max_retries > 0
     if is_held and (is_local(snapshot.store) or not may_rerun or _is_known(snapshot, options)):
         snapshot, is_held = in_place(snapshot), False
-    with observed(
-        WorkKind.OPERATION,
-        operation,
-        table=snapshot.store.root,
-        operation=operation,
-        is_skipped=True,
-    ) as work:
+    root = snapshot.store.root
+    with (
+        naming_the_operation(f"run {operation.removesuffix(' START')} on", root),
+        observed(
+            WorkKind.OPERATION, operation, table=root, operation=operation, is_skipped=True
+        ) as work,
+    ):
         while True:
             if _is_known(snapshot, options):
                 return Ran(value=None, committed=skipped(snapshot))
@@ -167,7 +168,7 @@ def stage_and_commit(
                 if reruns >= options.max_retries:
                     raise
                 reruns += 1
-                logger.info("running %s on %s again: %s", operation, snapshot.store.root, conflict)
+                logger.info("running %s on %s again: %s", operation, root, conflict)
                 snapshot, is_held = snapshot.refresh(same_table=True), False
             else:
                 # Another writer may have recorded the application transaction since `_is_known`.

@@ -455,7 +455,9 @@ def attempt(
         except AlreadyExistsError as taken:
             error = taken
         except StorageError as failure:
-            logger.warning("commit of version %d of %s: %s", version, store.root, failure)
+            # A refused commit is not tried again, so its error is enough.
+            level = logging.INFO if isinstance(failure, AccessDeniedError) else logging.WARNING
+            logger.log(level, "commit of version %d of %s: %s", version, store.root, failure)
             error = failure
         found, file = _look(committer, store, version, txn_id)
         if found is _Found.OURS:

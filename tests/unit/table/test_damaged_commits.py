@@ -64,9 +64,9 @@ def ids(table: DeltaTable) -> list[Any]:
 
 
 def check_advice(error: MalformedLogError, root: str, version: int = 1) -> None:
-    notes = error.__notes__
-    assert root in "".join([str(error), *notes])
-    (advice,) = [note for note in notes if "is damaged" in note]
+    advice = str(error)
+    assert root in advice
+    assert advice.count("is damaged") == 1
     assert f"the commit of version {version}" in advice
     for part in ("restore this file from a backup", "DeltaTable(…, version=…)", "deltalog doctor"):
         assert part in advice
@@ -132,7 +132,7 @@ def test_a_damaged_commit_of_a_branch_is_refused(damage: str) -> None:
     store.files[path] = DAMAGE[damage](store.files[path])
     with pytest.raises(MalformedLogError) as caught:
         DeltaTable(store).branch("draft", exist_ok=True)
-    assert "is damaged" in "".join(caught.value.__notes__)
+    assert "is damaged" in str(caught.value)
     with pytest.raises(MalformedLogError):
         draft.publish()
     assert ids(DeltaTable(store)) == [1]

@@ -191,7 +191,10 @@ def noting(task: FileTask) -> Iterator[None]:
         yield
     except DeltaError as error:
         error.add_note(f"while reading {task.path!r} of table {task.spec.table!r}")
-        raise
+        if type(error) is not InvalidInputError or task.spec.table in str(error):
+            raise
+        message = f"cannot read {task.spec.table}: {error.args[0]}"
+        raise error.with_message(message) from error.__cause__
 
 
 # --- The columns that a read needs from files and from the log

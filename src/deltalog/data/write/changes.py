@@ -128,7 +128,8 @@ def _matching(
     NULL is not a match, because the next overwrite with this predicate would not replace such a
     row.
     """
-    from deltalog.expressions import filter_mask, to_sql  # noqa: PLC0415  # few writes need them
+    from deltalog.expressions import filter_mask  # noqa: PLC0415  # few writes need it
+    from deltalog.expressions.render import shown_sql  # noqa: PLC0415  # as above
 
     for batch in batches:
         mask: Any = filter_mask(predicate, batch)
@@ -137,7 +138,7 @@ def _matching(
             examples = readable_rows(batch.filter(pc.invert(mask)).slice(0, _EXAMPLES))
             verb = "does" if missed == 1 else "do"
             raise ConstraintViolationError(
-                f"cannot overwrite the rows of {table} where {to_sql(predicate)}: {missed} of the "
-                f"new rows {verb} not match, for example {examples}; write them separately"
+                f"cannot overwrite the rows of {table} where {shown_sql(predicate)}: {missed} of "
+                f"the new rows {verb} not match, for example {examples}; write them separately"
             )
         yield batch

@@ -24,7 +24,7 @@ from deltalog.errors import (
     ObjectNotFoundError,
 )
 from deltalog.log.listing import list_for_version, list_log, list_newer
-from deltalog.log.reader import note_readable_versions
+from deltalog.log.reader import with_readable_versions
 from deltalog.log.segment import LogListing, build_segment
 from deltalog.log.snapshot.state import LogState
 from deltalog.storage.pool import map_in_pool
@@ -80,17 +80,17 @@ def way_around(state: LogState, error: MalformedLogError, log_tail: LogTail | No
     """Build the same version without a damaged compaction or checkpoint.
 
     Raises:
-        MalformedLogError: `error`, if a commit is damaged or no other files can be used. A note
-            contains the readable versions.
+        MalformedLogError: `error` with the readable versions, if a commit is damaged or no other
+            files can be used.
     """
     lacks_table = isinstance(error, NoProtocolError | NoMetadataError)
     with suppress(MalformedLogError):
         if state.segment.used_compactions or (lacks_table and state.checkpoint is not None):
             return other_way(state, CheckpointUnreadableError(str(error)), log_tail)
     if state.store.root not in str(error):
-        error.add_note(f"while reading the log of {state.store.root}")
-    note_readable_versions(error, state.store, state.segment.commits, log_tail)
-    raise error
+        error = error.with_message(f"cannot read the log of {state.store.root}: {error}")
+    commits = state.segment.commits
+    raise with_readable_versions(error, state.store, commits, log_tail) from error.__cause__
 
 
 def other_way(

@@ -134,8 +134,8 @@ def test_versions_before_a_damaged_commit_can_be_opened() -> None:
     assert load_snapshot(utc_context(store), version=11).version == 11
     with pytest.raises(MalformedLogError) as caught:
         _ = load_snapshot(utc_context(store)).num_files
-    assert "version 12" in caught.value.__notes__[-1]
-    assert caught.value.__notes__[-1].endswith(
+    assert "version 12" in str(caught.value)
+    assert str(caught.value).endswith(
         "versions that can be opened: 0 to 11; restore this file from a backup, or open one of "
         "these versions by DeltaTable(…, version=…); `deltalog doctor` reports all damage"
     )

@@ -189,7 +189,7 @@ def test_a_damaged_commit_is_not_the_fault_of_a_compaction() -> None:
     with pytest.raises(MalformedLogError) as caught:
         DeltaTable(store).to_pyarrow_table()
     assert f"version {LAST}" in str(caught.value)
-    assert any("0 to 5" in note for note in caught.value.__notes__)
+    assert "0 to 5" in str(caught.value)
 
 
 # Checkpoints.

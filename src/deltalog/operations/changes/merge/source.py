@@ -592,9 +592,9 @@ class Names:
             hint = f"did you mean {(known.get(close[0]) or bare[close[0]])!r}?"
         else:
             hint = f"the columns are {', '.join(map(repr, list(known.values())[:20]))}"
-        if not is_word:
+        if close or not is_word:
             return hint
-        return f"{hint}{'' if close else ';'} a string has quotes: {to_sql(Literal(column.name))}"
+        return f"{hint}; a string has quotes: {to_sql(Literal(column.name))}"
 
 
 def _in_backticks(name: str) -> str:
