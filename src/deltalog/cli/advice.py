@@ -190,6 +190,10 @@ _OF_COMMANDS: Final[dict[str, dict[str, str]]] = {
             "the file of the configuration is an argument without an option",
         ),
     ),
+    "vacuum": dict.fromkeys(
+        ("--days", "--retention-days", "--retain-days"),
+        "use --retention-hours, as in --retention-hours 72 for 3 days",
+    ),
     "optimize": {"--compact": "without an option, the command combines small files"},
     "properties": {"--get": "without an option, the command shows all properties"},
     "": {"-v": "use --version", "-V": "use --version"},
@@ -282,6 +286,8 @@ COMMANDS_MEANT: Final = {
 def plain_usage(options: Callable[[], set[str]]) -> Iterator[None]:
     """Change the messages of typer about options and values that are raised in a block.
 
+    They are printed as errors of commands are: `error:`, and a hint in a line below.
+
     Args:
         options: returns the options of all commands.
     """
@@ -290,13 +296,29 @@ def plain_usage(options: Callable[[], set[str]]) -> Iterator[None]:
     except typer.BadParameter as error:
         for pattern, replacement in _VALUES:
             error.message = pattern.sub(replacement, error.message)
+        _print_plainly(error)
         raise
     except Exception as error:
         if hasattr(error, "possibilities"):  # NoSuchOption, which typer does not export
             _explain_option(error, options)
         elif found := _EXTRA.match(getattr(error, "message", "")):
             _explain_argument(error, found[1])
+        _print_plainly(error)
         raise
+
+
+def _print_plainly(error: Any) -> None:
+    """Make typer print an error about the usage without the lines `Usage` and `Try`."""
+    # The error of a group without arguments is its help.
+    if not hasattr(error, "show") or type(error).__name__ == "NoArgsIsHelpError":
+        return
+    context = getattr(error, "ctx", None)
+    hint = "" if context is None else f"\n  {context.command_path} --help shows what it accepts"
+
+    def show(file: Any = None) -> None:
+        typer.echo(f"error: {error.format_message()}{hint}", file=file, err=file is None)
+
+    error.show = show
 
 
 _EXTRA: Final = re.compile(r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)$", re.DOTALL)

@@ -341,6 +341,8 @@ P = ParamSpec("P")
 Location = Annotated[
     str, typer.Argument(help="Path, URL or uc://catalog.schema.table; `table@v3` names a version.")
 ]
+NewestLocation = Annotated[str, typer.Argument(help="Path, URL or uc://catalog.schema.table.")]
+"""The location of a table that a command changes."""
 Options = Annotated[
     list[str] | None,
     typer.Option(

@@ -21,6 +21,7 @@ from deltalog.cli.application import (
     As,
     Columns,
     Location,
+    NewestLocation,
     Options,
     OutputFormat,
     Where,
@@ -40,6 +41,7 @@ from deltalog.cli.application import (
     storage_options,
 )
 from deltalog.errors import AuditFailedError, InvalidInputError
+from deltalog.protocol.actions.properties import parse_bytes
 from deltalog.schema.columns import schema_rows, schema_tree
 
 if TYPE_CHECKING:
@@ -373,9 +375,17 @@ def doctor(
         raise typer.Exit(1)
 
 
+def _size(text: str) -> int:
+    """Parse a size in bytes, or with a unit as in `delta.targetFileSize`."""
+    try:
+        return parse_bytes(text)
+    except ValueError as error:
+        raise typer.BadParameter(f"{error}, found {text!r}") from error
+
+
 @command("optimize")
 def optimize(  # noqa: PLR0917  # callers need each parameter
-    table: Location,
+    table: NewestLocation,
     option: Options = None,
     z_order: Annotated[
         list[str] | None,
@@ -396,7 +406,10 @@ def optimize(  # noqa: PLR0917  # callers need each parameter
         bool, typer.Option("--purge", help="Rewrite only files with deleted rows.")
     ] = False,
     target_size: Annotated[
-        int | None, typer.Option(help="Size of new files, in bytes.", min=1)
+        int | None,
+        typer.Option(
+            parser=_size, metavar="<size>", help="Size of new files: bytes, or such as 512mb, 1gb."
+        ),
     ] = None,
     form: As = OutputFormat.TABLE,
 ) -> None:
@@ -421,7 +434,7 @@ def optimize(  # noqa: PLR0917  # callers need each parameter
 
 @command("vacuum")
 def vacuum(  # noqa: PLR0917  # callers need each parameter
-    table: Location,
+    table: NewestLocation,
     option: Options = None,
     retention_hours: Annotated[
         float | None,

@@ -98,10 +98,13 @@ def sql(  # noqa: PLR0917  # callers need each parameter
         _run_script(connection, text, form, _name_of(statement, file))
 
 
+_STANDARD_INPUT: Final = "standard input"
+
+
 def _name_of(statement: str | None, file: str | None) -> str:
     """Return the name of the script for errors; empty for an argument."""
     if "-" in {statement, file} or (statement is None and file is None):
-        return "standard input"
+        return _STANDARD_INPUT
     return file or ""
 
 
@@ -122,6 +125,11 @@ def _run_script(connection: Connection, script: str, form: OutputFormat, name: s
                 raise
             raise one.located(error, script, name or "the statements") from error
 
+    if not script.strip() and name == _STANDARD_INPUT:
+        raise InvalidInputError(
+            "standard input is empty: give a statement, as in deltalog sql 'SELECT 1', or a file "
+            "as --file FILE"
+        )
     if not statements and name:
         typer.echo(f"{name} has no statements", err=True)
     for one in statements:  # so that no statement runs if a later one is invalid

@@ -47,7 +47,7 @@ def serve(
     host: Annotated[str | None, typer.Option(help="Overrides the file's host.")] = None,
     port: Annotated[int | None, typer.Option(help="Overrides the file's port.")] = None,
 ) -> None:
-    """Share the tables of a configuration file until the process is stopped."""
+    """Start a sharing server with a configuration file."""
     options = [] if host is None else ["--host", host]
     options += [] if port is None else ["--port", str(port)]
     _run("serve", config, *options)

@@ -21,7 +21,7 @@ from deltalog._util.escaping import name_key
 from deltalog._util.readable import counted
 from deltalog.cli.application import (
     As,
-    Location,
+    NewestLocation,
     Options,
     OutputFormat,
     command,
@@ -66,7 +66,7 @@ class SchemaMode(StrEnum):
 
 @command("write")
 def write(  # noqa: PLR0917  # callers need each parameter
-    table: Location,
+    table: NewestLocation,
     file: Annotated[str, typer.Argument(help="A CSV, JSON or Parquet file. - reads stdin.")],
     mode: Annotated[
         WriteMode, typer.Option("--mode", "-m", help="What to do if the table exists.")

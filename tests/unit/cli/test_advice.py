@@ -128,6 +128,9 @@ def test_a_feature_is_added_as_the_advice_says(tmp_path: Path) -> None:
         ("--json count t", "No such option: --json before the command; give it after the command"),
         ("--nothing count t", "No such option: --nothing"),
         ("vacuum t --retain 0", "No such option: --retain; use --retention-hours"),
+        ("vacuum t --days 3", "No such option: --days; use --retention-hours, as in --ret"),
+        ("optimize t --target-size big", "expected a size such as 134217728 or 128mb, found"),
+        ("optimize t --verbose", " optimize --help shows what it accepts"),
         ("vacuum t --no-dry-run", "use --delete"),
         ("vacuum t --delete --dry-run", "cannot use both --delete and --dry-run"),
         ("vacuum t --yes", "the command does not ask; --delete deletes the files"),
@@ -271,3 +274,27 @@ def test_results_are_shown_in_words(tmp_path: Path) -> None:
     write_deltalake(place, {"id": [2]}, mode="append")
     assert run("diff", place, 0, 1).stdout.startswith(f"Differences of '{place}' from version 0")
     assert run("show", place).stdout.splitlines()[0].split() == ["format", "delta"]
+
+
+@pytest.mark.parametrize("size", ["1gb", "512MB", "64MiB", "1000000"])
+def test_a_target_size_may_have_a_unit(tmp_path: Path, size: str) -> None:
+    place = str(tmp_path / "t")
+    write_deltalake(place, {"id": [1]})
+    run("optimize", place, "--target-size", size)
+
+
+@pytest.mark.parametrize(
+    "arguments", ["vacuum t --nothing", "count", "nothing", "scan t --limit x", "share serve"]
+)
+def test_errors_of_usage_look_like_other_errors(arguments: str) -> None:
+    shown = run(*arguments.split(), code=2).stderr
+    assert shown.startswith("error: ")
+    assert "Usage:" not in shown
+    assert "Try " not in shown
+    assert "--help shows what it accepts" in shown
+
+
+def test_the_help_of_commands_that_change_a_table_names_no_versions() -> None:
+    assert "table@v3" in run("scan", "--help").stdout
+    for command in ("write", "optimize", "vacuum"):
+        assert "table@v3" not in run(command, "--help").stdout

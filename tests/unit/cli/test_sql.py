@@ -286,3 +286,9 @@ def test_directories_and_files_are_told_apart(table: str, tmp_path: Path) -> Non
     file.write_text("id\n1\n")
     told = run("convert", str(file), code=2).stderr
     assert "it is a file; pass the directory that contains it" in " ".join(told.split())
+
+
+def test_an_empty_standard_input_is_an_error(table: str) -> None:
+    found = CliRunner().invoke(app, ["sql", *_named(table)], input="")
+    assert found.exit_code == 2
+    assert "standard input is empty: give a statement, as in deltalog sql" in found.stderr
