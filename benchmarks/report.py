@@ -119,12 +119,14 @@ _HEAD = """\
 _PAGE = """\
 # Benchmarks
 
-`make bench` rewrites this page. It creates the tables with pyarrow and the standard library,
-without deltalog; the data files have page indexes, and dictionaries only for strings, as those of
-deltalog. Each library runs in a process of its own, in turns. Times are medians of {turns} runs or
-more and do not include imports. Memory is the peak in addition to the memory after the imports. If
-the other library has several ways, the fastest one counts. A ratio above 1 means that deltalog is
-faster.
+How fast deltalog reads, writes and changes tables, compared with the fastest way of another
+library; rows in which that library is faster are here, too. The tables are made with pyarrow and
+the standard library, without deltalog; the data files have page indexes, and dictionaries only for
+strings, as those of deltalog. Each library runs in a process of its own, in turns. Times are
+medians of {turns} runs or more and do not include imports. Memory is the peak in addition to the
+memory after the imports. A ratio above 1 means that deltalog is faster. The names in code are
+those of the functions in `benchmarks/subjects.py`, and `make bench` repeats the measurements and
+rewrites this page.
 
 The chart shows the most common operations, and the tables below show all workloads.
 
@@ -213,12 +215,17 @@ def _row(result: Result, size: Size) -> str:
     goal += "".join(f", ≤ {limit:g} {what}" for what, limit in workload.limits)
     other = "none" if result.other is None else _cell(result.other)
     return (
-        f"| {title} | {_cell(result.ours)} | {other} "
+        f"| {title} | {_measure(result.ours)} | {other} "
         f"| {ratio} | {goal} | {'yes' if result.is_met else 'no'} |\n"
     )
 
 
 def _cell(measured: Measured) -> str:
+    """Return the name of another subject, whose library it names, and what was measured."""
+    return f"`{measured.subject}` {_measure(measured)}"
+
+
+def _measure(measured: Measured) -> str:
     memory = measured.memory_bytes / 1_000_000
     counts = measured.answer if isinstance(measured.answer, Mapping) else {}
     fixed = amounts(measured)
@@ -226,7 +233,7 @@ def _cell(measured: Measured) -> str:
         f", {n / measured.seconds:,.0f} {what}/s" for what, n in counts.items() if what not in fixed
     )
     more = "".join(f", {n:,.1f} {what}" for what, n in fixed.items())
-    return f"`{measured.subject}` {measured.seconds * 1_000:,.1f} ms, {memory:,.0f} MB{rates}{more}"
+    return f"{measured.seconds * 1_000:,.1f} ms, {memory:,.0f} MB{rates}{more}"
 
 
 def amounts(measured: Measured) -> dict[str, float]:

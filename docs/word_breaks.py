@@ -1,4 +1,4 @@
-"""Long names in code and titles may break after dots and underscores, and before capitals.
+"""Long names in code, titles and heads of tables may break at dots, underscores and capitals.
 
 Otherwise, a browser breaks a name that does not fit at any letter. The stylesheet moves
 a name to the next line if it fits there.
@@ -37,11 +37,17 @@ def with_breaks(name: str) -> str:
     return "<wbr>".join([*pieces, name[begin:]])
 
 
+def _is_in_head(node: nodes.Text) -> bool:
+    """Whether a text is in the head of a table."""
+    cell = node.parent.parent
+    return isinstance(cell, nodes.entry) and isinstance(cell.parent.parent, nodes.thead)
+
+
 class BreakingTranslator(HTML5Translator):
     """Sphinx's translator, which marks the places where names may break."""
 
     def visit_Text(self, node: nodes.Text) -> None:  # noqa: N802  # of docutils
-        """Write a text; names in code and titles have marks."""
+        """Write a text; names in code, titles and heads have marks."""
         begin = len(self.body)
         super().visit_Text(node)
         if self.protect_literal_text:
@@ -49,7 +55,7 @@ class BreakingTranslator(HTML5Translator):
                 _TOKEN.sub(lambda found: f"{found[1]}{with_breaks(found[2])}{found[3]}", piece)
                 for piece in self.body[begin:]
             ]
-        elif isinstance(node.parent, nodes.title):
+        elif isinstance(node.parent, nodes.title) or _is_in_head(node):
             self.body[begin:] = [
                 _WORD.sub(
                     lambda found: f'<span class="long-name">{with_breaks(found[0])}</span>', piece

@@ -32,6 +32,23 @@ def column_names(rows: Any) -> list[str]:
     return [str(name) for name in names]
 
 
+def fields_beside(rows: Any, field: str = "") -> list[str]:
+    """Return the names of the fields of the first struct that has a field of this name."""
+    schemas = (getattr(rows, "table_schema", None), getattr(rows, "schema", None))
+    found: Any = next((one for one in schemas if isinstance(one, StructType | pa.Schema)), ())
+    for column in found:
+        children = [str(child.name) for child in _fields_of(column.type)]
+        if field in children:
+            return children
+    return []
+
+
+def _fields_of(kind: Any) -> list[Any]:
+    if isinstance(kind, StructType):
+        return list(kind)
+    return list(kind.fields) if isinstance(kind, pa.StructType) else []
+
+
 def index_names(rows: Any) -> list[str]:
     """Return the names of the levels of a pandas frame's index, which are no columns in SQL."""
     names = getattr(getattr(rows, "index", None), "names", ())

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from deltalog._util.escaping import name_key
 from deltalog.errors import DeltaError
 from deltalog.expressions.other_dialects import instead_of, instead_of_word
-from deltalog.query.columns import column_names, index_names
+from deltalog.query.columns import column_names, fields_beside, index_names
 from deltalog.query.duckdb_expressions import BY_ZERO
 from deltalog.query.duckdb_files import NativeRows
 from deltalog.query.native import MONTHS_TEXT
@@ -59,6 +59,9 @@ def problem_of(message: str, watched: Mapping[str, Any], *, is_translated: bool)
 _UNKNOWN_COLUMN = re.compile(
     r'Referenced column "(?P<name>.*?)" not found in FROM clause!'
     r'|(?:Values list|Table) "(?:.*?)" does not have a column named "(?P<qualified>.*?)"'
+)
+_UNKNOWN_FIELD = re.compile(
+    r'Could not find key "(.*?)" in struct\s*Candidate Entries: (.*)', re.DOTALL
 )
 _UNKNOWN_TABLE = re.compile(r'Referenced table "(.*?)" not found!(?:\nCandidate tables: (.*))?')
 _NAMED: Final = re.compile(r'"(?:[^"]*\.)?([^".]*)"')
@@ -135,10 +138,6 @@ _ERRORS: Final[tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]
             r'Column "(.*?)" in (?:EXCLUDE|REPLACE) list not found in FROM clause.*', re.DOTALL
         ),
         r"there is no column '\1', which the list after * names",
-    ),
-    (
-        re.compile(r'Could not find key "(.*?)" in struct\s*Candidate Entries: (.*)', re.DOTALL),
-        lambda found: f"there is no field {found[1]!r}; the fields begin with {found[2]}",
     ),
     (
         re.compile(r"Cannot extract field '(.*?)' from expression \"(.*?)\" because it is not .*"),
@@ -319,6 +318,20 @@ _ERRORS: Final[tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]
 )
 
 
+def _without_field(name: str, similar: list[str], watched: Mapping[str, Any]) -> str:
+    """Return the problem of a field that a struct lacks; DuckDB names only similar fields."""
+    fields: list[str] = []
+    for rows in watched.values():
+        fields = fields or fields_beside(rows, *similar[:1])
+    if not fields:
+        return f"there is no field {name!r}; similar fields: {', '.join(map(repr, similar))}"
+    more = ", …" if len(fields) > _MOST_NAMES else ""
+    return (
+        f"there is no field {name!r}; the fields are "
+        f"{', '.join(map(repr, fields[:_MOST_NAMES]))}{more}"
+    )
+
+
 def _binder_problem(text: str, watched: Mapping[str, Any]) -> str:
     """Return a binder error of DuckDB in terms of the query."""
     if unknown := _UNKNOWN_COLUMN.match(text):
@@ -339,6 +352,8 @@ def _binder_problem(text: str, watched: Mapping[str, Any]) -> str:
         hint = f"did you mean {names[near[0]]!r}?" if near else f"known: {', '.join(shown)}{more}"
         instead = instead_of_word(name_key(unknown_name))
         return f"there is no column {unknown_name!r}{f'; {hint}' if names else ''}{instead}"
+    if absent := _UNKNOWN_FIELD.match(text):
+        return _without_field(absent[1], re.findall(r'"(.*?)"', absent[2]), watched)
     if missing := _UNKNOWN_TABLE.match(text):
         tables = (missing[2] or "").replace('"', "'")
         known = f"; the query has {tables}" if tables else ""

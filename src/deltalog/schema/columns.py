@@ -69,7 +69,9 @@ def naming_the_attempt(attempt: str, table: str) -> Iterator[None]:
         if not error.args[0].startswith((_OF_DATA, _OF_VALUES)):
             raise
         rest = error.args[0].removeprefix(_OF_DATA)
-        raise error.with_message(f"cannot write the data to {table}: {rest}") from error.__cause__
+        is_change = isinstance(error, ConstraintViolationError) and attempt in _CHANGES
+        doing = attempt if is_change else "write the data to"
+        raise error.with_message(f"cannot {doing} {table}: {rest}") from error.__cause__
     except InvalidInputError as error:
         # A scan for an operation has named itself already.
         message = error.args[0].removeprefix(f"cannot read {table}: ")
@@ -80,6 +82,8 @@ def naming_the_attempt(attempt: str, table: str) -> Iterator[None]:
 
 
 _BARE: Final = ("there is no column", "cannot cast ", "cannot compare ")
+_CHANGES: Final = frozenset({"run UPDATE on", "run MERGE on"})
+"""Attempts whose rows are not data that the caller passes as they are."""
 _OF_DATA: Final = "cannot write the data: "
 _OF_VALUES: Final = "cannot store "
 

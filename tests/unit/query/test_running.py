@@ -216,3 +216,9 @@ def test_errors_of_duckdb_show_no_sql_that_deltalog_wrote(
     assert str(caught.value).startswith("cannot run")
     assert sql in str(caught.value)
     assert "LINE 1" not in str(caught.value)
+
+
+def test_an_unknown_field_of_a_struct_lists_its_fields(tmp_path: Path) -> None:
+    deltalog.write_deltalake(tmp_path, [{"s": {"xa": 1, "yb": 2}}])
+    with pytest.raises(InvalidInputError, match=r"no field 'zz'; the fields are 'xa', 'yb'$"):
+        deltalog.sql("SELECT s.zz FROM t", t=deltalog.DeltaTable(tmp_path))

@@ -609,7 +609,7 @@ def some_rows(batches: Callable[[], Iterator[pa.RecordBatch]]) -> Iterator[CardP
             if sum(one.num_rows for one in found) == PREVIEW_ROWS:
                 break
     except DeltaError as error:
-        yield folding("rows cannot be shown", plain(str(error)), is_open=False)
+        yield folding("rows cannot be shown", plain(str(error)))
         return
     if any(one.num_rows for one in found):
         yield folding("some rows", grid_of_rows(pa.Table.from_batches(found)))
