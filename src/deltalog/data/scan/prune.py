@@ -26,6 +26,7 @@ from deltalog.protocol.partition_values import extract, parse_column
 from deltalog.protocol.stats.schema import MAX_VALUES, MIN_VALUES, STATS_WITH_COLLATION
 from deltalog.protocol.stats.skipping import plan_skipping
 from deltalog.schema import find_field
+from deltalog.schema.columns import naming_the_attempt
 from deltalog.storage.pool import read_ahead
 
 if TYPE_CHECKING:
@@ -348,15 +349,16 @@ def _judge(
     predicate: Expression,
     stats_where: Callable[[pa.Schema, pa.BooleanArray], pa.Table] | None = None,
 ) -> Judged:
-    return judge(
-        predicate,
-        snapshot.configuration,
-        num_files=snapshot.num_files,
-        partition_values=lambda: snapshot.files(["partitionValues"]).column(0),
-        stats=snapshot.stats,
-        time_zone=snapshot.context.time_zone,
-        stats_where=stats_where,
-    )
+    with naming_the_attempt("read", snapshot.store.root):
+        return judge(
+            predicate,
+            snapshot.configuration,
+            num_files=snapshot.num_files,
+            partition_values=lambda: snapshot.files(["partitionValues"]).column(0),
+            stats=snapshot.stats,
+            time_zone=snapshot.context.time_zone,
+            stats_where=stats_where,
+        )
 
 
 def _pruned(snapshot: Snapshot, num_files: int, judged: Judged) -> Pruned:
