@@ -100,7 +100,7 @@ def test_an_unknown_argument_of_a_write(table: DeltaTable, name: str, hint: str)
     ("predicate", "hint"),
     [
         ("name = n1", r"the columns are 'id', 'name'.*; a string has quotes: 'n1'$"),
-        ("names = 'n1'", r"did you mean 'name'\? a string has quotes: 'names'$"),
+        ("names = 'n1'", r"did you mean 'name'\?$"),
         ("id = 1 && name = 'n1'", "write AND$"),
         ("id = 1 && (name = 'n1')", "write AND$"),
     ],
