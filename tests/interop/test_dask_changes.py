@@ -275,6 +275,12 @@ class LosingClient:
     def cancel(self, tasks: list[Any]) -> None:
         self.cancelled += tasks
 
+    def nthreads(self) -> dict[str, int]:
+        return {"one": 1}
+
+    def scatter(self, value: Any) -> Any:
+        return value
+
 
 class LostTask:
     """A task whose input may be lost."""

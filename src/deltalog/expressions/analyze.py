@@ -141,7 +141,8 @@ def resolved(expression: Expression, schema: StructType, session: SqlSession) ->
     Raises:
         InvalidInputError: a column or function does not exist, or types do not match.
     """
-    return _Resolver(schema, session).typed(expression)[0]
+    resolver = _Resolver(schema, session, is_alone=isinstance(expression, Column))
+    return resolver.typed(expression)[0]
 
 
 def resolved_condition(
@@ -186,9 +187,11 @@ def _as_interval(node: Expression) -> Call | None:
 
 
 class _Resolver:
-    def __init__(self, schema: StructType, session: SqlSession) -> None:
+    def __init__(self, schema: StructType, session: SqlSession, *, is_alone: bool = False) -> None:
         self._schema = schema
         self._session = session
+        self._first: Column | None = None
+        self._is_alone = is_alone  # whether the whole expression is a column
         self._casts = implicit.Casts(session.time_zone)
 
     def typed(self, node: Expression) -> Typed:
@@ -221,6 +224,8 @@ class _Resolver:
         )
 
     def column(self, node: Column) -> Typed:
+        if self._first is None:
+            self._first = node
         current: DataType = self._schema
         path: list[str] = []
         for index, name in enumerate(node.path):
@@ -248,9 +253,8 @@ class _Resolver:
                     f"there is no column {path[0]!r}; if it is an alias, leave it out, because the "
                     f"expression is about one table: {shown_sql(Column(bare))}"
                 ) from None
-            if bare:
-                raise
-            if str(error).endswith("?"):  # a similar name is the better guess
+            # The first name in `nme = 'a'` is no string; `name = a` and a value alone may be one.
+            if bare or (node is self._first and not self._is_alone and str(error)[-1] == "?"):
                 raise
             raise InvalidInputError(
                 f"{error}; a string has quotes: {shown_sql(Literal(node.path[0]))}"

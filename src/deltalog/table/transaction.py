@@ -301,7 +301,7 @@ def warn_of_block(table: ReadableTable, operation: str) -> None:
         operation: the name of the operation.
     """
     # A task that was started in the block has a copy of the context, and can outlive the block.
-    if any(one.holds(table) for one in OPEN_BLOCKS.get()):
+    if any(_is_open_block(one, table) for one in OPEN_BLOCKS.get()):
         from deltalog._util.builders import warn_caller
 
         warn_caller(
@@ -310,6 +310,10 @@ def warn_of_block(table: ReadableTable, operation: str) -> None:
             "`with table.transaction() as tx:`, such as tx.append(data) or tx.delete(predicate); "
             "otherwise, move it out of the block"
         )
+
+
+def _is_open_block(block: TableTransaction, table: object) -> bool:
+    return block._table is table and block._pending is not None  # noqa: SLF001  # of this module
 
 
 @checks_types
@@ -324,10 +328,6 @@ class TableTransaction(StagedOperations):
     def __init__(self, table: LatestTable, options: CommitOptions) -> None:
         super().__init__(table)
         self._options = options
-
-    def holds(self, table: object) -> bool:
-        """Return whether this is an open transaction of this object."""
-        return self._table is table and self._pending is not None
 
     if not TYPE_CHECKING:  # type checkers must report unknown attributes
 

@@ -109,7 +109,7 @@ def test_types_that_are_asked_for_are_of_columns_that_are_there() -> None:
         ("files", r"is gone: use file_uris\(\)"),
         ("vacumm", "did you mean 'vacuum'"),
         ("_vacuum", "no attribute '_vacuum'$"),
-        ("xyz", "no attribute 'xyz'$"),
+        ("xyz", r"no attribute 'xyz'; help\(DeltaTable\) lists the methods, and t\.alter and .*$"),
     ],
 )
 def test_missing_names_are_explained(name: str, expected: str) -> None:

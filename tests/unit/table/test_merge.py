@@ -82,8 +82,7 @@ def test_nothing_to_merge_is_no_mistake() -> None:
     table = make(ROWS)
     with unchanged(table):
         assert table.upsert([], "id")["num_source_rows"] == 0
-    identity = {"delta.identity.start": 1, "delta.identity.step": 1}
-    fields = [Field("n", "long", metadata=identity), Field("id", "long")]
+    fields = [Field("n", "long").identity(), Field("id", "long")]
     assert DeltaTable.create(DictStore(), fields).upsert([], "id")["num_output_rows"] == 0
     gone = table.merge([], MERGE).when_not_matched_by_source_delete("id = 1").execute()
     assert gone["num_target_rows_deleted"] == 1
