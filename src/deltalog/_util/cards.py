@@ -42,10 +42,11 @@ _MOMENTS: Final = frozenset({"created_ms", "expires_ms"})
 _INNER_TABLE: Final = '<table style="margin:0">'
 _INNER_ROW: Final = '<tr style="background:transparent">'
 # A shade at the right edge of a card that is wider than its place, because many browsers hide the
-# scroll bar. Its width is 0 if the content fits.
+# scroll bar. Its width and its margin are 0 if the content fits.
 _MORE: Final = (
-    '<span style="position:sticky;right:0;flex:none;margin-left:-1.2em;pointer-events:none;'
+    '<span style="position:sticky;right:0;flex:none;pointer-events:none;'
     "width:clamp(0px,(100% - 100cqw)*999,1.2em);"
+    "margin-left:clamp(-1.2em,(100cqw - 100%)*999,0px);"
     'background:linear-gradient(to left,rgba(127,127,127,.5),transparent)"></span>'
 )
 _SHEET: Final = "color:inherit;background:transparent;color-scheme:light dark"
@@ -151,8 +152,10 @@ def details_of(facts: Mapping[str, object]) -> CardPiece:
 
 
 def plain(text: str) -> CardPiece:
-    """Return preformatted text with its line breaks."""
-    return CardPiece(f'<pre style="{_SHEET}">{escape(printable_lines(text))}</pre>')
+    """Return preformatted text with its line breaks; longer lines than the card are wrapped."""
+    return CardPiece(
+        f'<pre style="{_SHEET};white-space:pre-wrap">{escape(printable_lines(text))}</pre>'
+    )
 
 
 class ShownFields:

@@ -8,6 +8,7 @@ Protocol: none
 
 from __future__ import annotations
 
+import re
 from math import isnan
 from typing import TYPE_CHECKING, Final
 
@@ -33,6 +34,14 @@ JOINED: Final = "conditions are joined by AND and OR"
 _ORDER: Final = frozenset({"<", "<=", ">", ">="})
 _JOINERS: Final = frozenset({"&", "|", "^", "concat"})
 _TRUTHS: Final = frozenset({"true", "t", "yes", "y", "1", "false", "f", "no", "n", "0"})
+
+_IN_ONE: Final = re.compile(r"(?i)\bIN\s*\(\s*\?\s*\)")
+
+
+def advice_on_options(sql: str, num_marks: int) -> str:
+    """Return how to pass several options of `IN (?)`; empty if the expression is not about them."""
+    is_meant = num_marks == 1 and _IN_ONE.search(sql) is not None
+    return "; the options of IN (?) are one list, as in parameters=[[1, 2]]" if is_meant else ""
 
 
 def advice_on_comparison(node: nodes.Comparison, left: DataType, right: DataType) -> str:

@@ -21,6 +21,7 @@ from deltalog.errors import InvalidInputError
 from deltalog.expressions import nodes, sql_constants
 from deltalog.expressions.aliases import names_of_fields
 from deltalog.expressions.literals import values_of
+from deltalog.expressions.mistakes import advice_on_options
 from deltalog.expressions.nodes import Call, Column, Expression, Literal, lit
 from deltalog.expressions.spark_dialect import node_of, tokens_of
 from deltalog.expressions.spark_tokens import check_double_quotes, error_at, retag_for_deltalake
@@ -185,6 +186,7 @@ class _NodeConverter:
             raise InvalidInputError(
                 f"found {counted(len(self._positional), 'value')} for parameters, but "
                 f"{self._sql!r} has {counted(len(self._places), 'parameter')}"
+                f"{advice_on_options(self._sql, len(self._places))}"
             )
         return found
 

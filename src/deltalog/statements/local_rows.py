@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -109,9 +111,11 @@ def local_rows(name: str, data: Any) -> Any:
             return open_batches(data).read_all()
         if isinstance(data, Iterator):
             return OnceRows(name, open_batches(data))
+    is_value = data is None or isinstance(data, bool | int | float | Decimal | date)
+    advice = "" if is_value else advice_for(data)
     raise InvalidInputError(
         f"cannot read {name} in SQL: it is {kind_of(data)}; expected {_EXPECTED}"
-        f"{advice_for(data) or '; pass a value as parameters=…'}"
+        f"{advice or f'; pass a value as a parameter, as in sql(statement, {{{name!r}: value}})'}"
     )
 
 

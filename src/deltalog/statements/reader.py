@@ -21,6 +21,7 @@ from deltalog._util.readable import counted
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import Expression, Literal, lit, parse_sql
 from deltalog.expressions.filters import check_quoted_names
+from deltalog.expressions.mistakes import advice_on_options
 from deltalog.expressions.nodes import And, Comparison, In, Or
 from deltalog.expressions.render import quote_name, type_name
 from deltalog.expressions.sql import length_limits, parse_collated_type
@@ -392,6 +393,7 @@ class StatementReader(WordReader):
             raise error_at(sql, marks[0], "the parameter ? needs a list of values as `parameters`")
         if isinstance(parameters, Sequence) and len(parameters) != len(marks):
             advice = "" if marks else "; pass a dictionary for parameters such as :name"
+            advice = advice or advice_on_options(sql, len(marks))
             if not marks and "%s" in sql:
                 advice = "; write ? instead of %s"
             raise InvalidInputError(

@@ -55,6 +55,20 @@ def append(**values: object) -> Callable[[DeltaTable], object]:
             "a string has quotes: 'renamed'",
         ),
         (lambda t: t.update({"name": "renamed"}), "a string has quotes: 'renamed'"),
+        (lambda t: t.count("name == None"), "; for a missing value, write IS NULL"),
+        (
+            lambda t: t.count("id in (?)", parameters=[1, 2]),
+            "has 1 parameter; the options of IN (?) are one list, as in parameters=[[1, 2]]",
+        ),
+        (
+            lambda t: sql("SELECT * FROM t WHERE id IN (?)", [1, 2], t=t),
+            "found 2 values; the options of IN (?) are one list, as in parameters=[[1, 2]]",
+        ),
+        (
+            lambda t: sql("SELECT * FROM t WHERE id = :id", t=t, id=_any(1)),
+            "pass a value as a parameter, as in sql(statement, {'id': value})",
+        ),
+        (lambda t: t.transaction().begin(), "a transaction begins with its block: with table."),
         (lambda t: t.scan(predicate="name = named"), "a string has quotes: 'named'"),
         (lambda t: t.scan(["nme"]), "cannot scan {root}: there is no column 'nme'"),
         (lambda t: t.delete("nme = 1"), "cannot run DELETE on {root}: there is no column 'nme'"),
