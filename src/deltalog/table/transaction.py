@@ -344,15 +344,9 @@ class TableTransaction(StagedOperations):
                 hint = ": it has append, overwrite, delete, update, merge, upsert, and others"
             raise UnknownNameError(f"the transaction has no attribute {name!r}{hint}")
 
-    def begin(self) -> None:
-        """Raise an error: without a block, nothing would commit the transaction."""
-        raise InvalidInputError(
-            "a transaction begins with its block: with table.transaction() as tx: …"
-        )
-
     def __enter__(self) -> Self:
         """Begin a transaction on the latest version."""
-        super().begin()
+        self.begin()
         OPEN_BLOCKS.set((*OPEN_BLOCKS.get(), self))
         return self
 

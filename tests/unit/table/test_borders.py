@@ -173,7 +173,7 @@ def test_the_index_of_a_frame_is_no_column_in_sql() -> None:
         (pl.Series([1]), r"to_frame\(\)"),
         (pd.Series([1]).to_numpy(), "make a data frame of it"),
         (pd.DataFrame({"a": [1]}).groupby("a"), r"aggregate the groups first"),
-        (len, "pass a value as parameters"),
+        (len, "pass a value as a parameter"),
     ],
 )
 def test_what_is_no_rows_in_sql(rows: Any, advice: str) -> None:

@@ -68,7 +68,6 @@ def append(**values: object) -> Callable[[DeltaTable], object]:
             lambda t: sql("SELECT * FROM t WHERE id = :id", t=t, id=_any(1)),
             "pass a value as a parameter, as in sql(statement, {'id': value})",
         ),
-        (lambda t: t.transaction().begin(), "a transaction begins with its block: with table."),
         (lambda t: t.scan(predicate="name = named"), "a string has quotes: 'named'"),
         (lambda t: t.scan(["nme"]), "cannot scan {root}: there is no column 'nme'"),
         (lambda t: t.delete("nme = 1"), "cannot run DELETE on {root}: there is no column 'nme'"),
