@@ -177,7 +177,7 @@ def test_missing_credentials_of_workers_are_named(
     with pytest.raises(AccessDeniedError, match=remedy) as refused:
         deltalog.spark.write(spark.range(3), only_here, mode="append")
     (line,) = str(refused.value).splitlines()
-    assert line.startswith("a Python worker of Spark cannot ")
+    assert ": a Python worker of Spark cannot " in line
     assert only_here in line
     write_deltalake(only_here, pa.table({"id": [1, 2]}), mode="append")
     with pytest.raises(PythonException, match=remedy):  # Spark's, as is the action
