@@ -565,3 +565,11 @@ def _has_value(text: str) -> bool:
     except DeltaError:
         return False
     return True
+
+
+def name_of_function(node: Expr) -> str:
+    """Return the name of a function in a query, in lower case."""
+    if isinstance(node, exp.Anonymous):
+        return node.name.lower()
+    spelled: Any = node.meta.get("name")
+    return str(spelled or getattr(node, "sql_name", lambda: type(node).__name__)()).lower()
