@@ -688,6 +688,7 @@ if not TYPE_CHECKING:  # type checkers must report unknown names
 
     def __getattr__(name: str) -> NoReturn:
         """Raise an error that suggests the name of an exception."""
+        # `_util.lazy_names` has such a function for other modules, but errors are below `_util`.
         from difflib import get_close_matches  # noqa: PLC0415  # only for errors
         from dis import opmap  # noqa: PLC0415  # as above
 

@@ -157,7 +157,10 @@ def test_calls(table: DeltaTable, call: str, message: str) -> None:
         ("lit(t.count)", "cannot use a method as a constant"),
         ("t.alter.add_columns({'b': 'long'}, 'first')", "write the name, where='first'$"),
         ("DeltaTable('delta-sharing://x')", r"deltalog\.sharing\.SharedTable\("),
-        ("DeltaTable('t', filesystem=5)", r"with filesystem=5: expected a file system of fsspec"),
+        (
+            "DeltaTable('t', filesystem=5)",
+            "as filesystem one of fsspec .*, found an int$",
+        ),
         (
             "deltalog.sql('SELECT list_aggregate([1], \"sum\")', t=t)",
             r"an array is written array\(1, 2\)",
@@ -168,6 +171,13 @@ def test_values(table: DeltaTable, call: str, message: str) -> None:
     names = {"t": table, "deltalog": deltalog, "lit": lit, "DeltaTable": DeltaTable}
     with pytest.raises(InvalidInputError, match=message):
         eval(call, names)  # noqa: S307  # the text of a test
+
+
+def test_options_that_are_passed_as_a_file_system_are_not_shown() -> None:
+    options: Any = {"aws_secret_access_key": "s3cret"}
+    with pytest.raises(InvalidInputError, match="found a dict; pass options as storage_opt") as no:
+        DeltaTable("s3://bucket/table", filesystem=options)
+    assert "s3cret" not in str(no.value)
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from importlib.metadata import metadata
 from inspect import Parameter, signature
 from typing import Any, Final
 
+from deltalog._util.argument_types import kind_of
 from deltalog._util.paths import LOG_DIRECTORY
 from deltalog._util.store_kinds import KINDS, LOCAL, Address, StoreKind, kind_named
 from deltalog.errors import InvalidInputError, StorageError, UnsafePathError
@@ -274,9 +275,11 @@ def own_filesystem(filesystem: Any, location: str) -> tuple[Any, str]:
         return filesystem, location
     if type(filesystem).__module__.startswith("pyarrow"):
         return _from_arrow(filesystem, location)
+    # Options that were passed by the wrong name may contain credentials, so they are not shown.
+    advice = "; pass options as storage_options" if isinstance(filesystem, Mapping) else ""
     raise InvalidInputError(
-        f"cannot open {location!r} with filesystem={filesystem!r}: expected a file system of "
-        "fsspec or pyarrow, such as fsspec.filesystem('s3') or pyarrow.fs.S3FileSystem()"
+        f"cannot open {location!r}: expected as filesystem one of fsspec or pyarrow, such as "
+        f"fsspec.filesystem('s3') or pyarrow.fs.S3FileSystem(), found {kind_of(filesystem)}{advice}"
     )
 
 
