@@ -398,7 +398,7 @@ def as_condition(
     _check_named(parameters, given)
     known = with_metadata_columns(schema)
     for condition in given:
-        _check_texts(condition, schema)
+        _check_strings(condition, schema)
     found = [
         expressions.as_expression(condition, known, parameters, session, text_rules=text_rules)
         for condition in given
@@ -423,11 +423,11 @@ def _check_named(parameters: object, conditions: Sequence[Any]) -> None:
             )
 
 
-def _check_texts(filters: Any, schema: StructType) -> None:
+def _check_strings(filters: Any, schema: StructType) -> None:
     """Raise for filters that compare a string column with a list or another compound value."""
     if isinstance(filters, list):
         for one in filters:
-            _check_texts(one, schema)
+            _check_strings(one, schema)
     if not isinstance(filters, tuple) or len(filters) != 3 or not isinstance(filters[0], str):
         return
     name, operator, value = filters

@@ -194,7 +194,7 @@ def _add_columns(reader: StatementReader, table: QualifiedName) -> SqlStatement:
     if reader.is_at("IF NOT EXISTS"):
         reader.fail(
             "expected a column",
-            "; leave out IF NOT EXISTS: DESCRIBE t column tells whether it exists",
+            "; leave out IF NOT EXISTS: DESCRIBE t column fails if it does not exist",
         )
     is_bracketed = reader.is_at("(")
     found = reader.listed(lambda: _read_new_column(reader), is_bracketed=is_bracketed)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _DAY: Final = r"[+-]?[0-9]{4,7}-[0-9]{1,2}-[0-9]{1,2}"
 _MINUTE: Final = rf"{_DAY}[ T][0-9]{{1,2}}:[0-9]{{1,2}}"
-# The cast has checked the zone, so that any text may follow the digits.
+# The cast has checked the zone, so that any string may follow the digits.
 _ZONE: Final = r"(\s*[A-Za-z+-].*)?"
 # These do not change the digits, as Arrow's timestamps in UTC do not.
 _UTC: Final = r"\s?(Z|UTC|[+]00(:?00)?)?"
@@ -36,10 +36,10 @@ _EXACT_DIGITS: Final = 15
 _EXPECTED: Final = "expected YYYY-MM-DD HH:MM:SS, such as 2024-01-31 12:00:00.123456, or timestamps"
 
 
-def with_seconds(texts: Array) -> Array:
+def with_seconds(strings: Array) -> Array:
     """Add the seconds between minutes and an offset, without which Spark knows no timestamp."""
     return compute.replace_substring_regex(
-        texts, rf"\A(\s*{_MINUTE})(\s?(?:Z|UTC|[+-][0-9]{{2}}(?::?[0-9]{{2}})?)\s*)\z", r"\1:00\2"
+        strings, rf"\A(\s*{_MINUTE})(\s?(?:Z|UTC|[+-][0-9]{{2}}(?::?[0-9]{{2}})?)\s*)\z", r"\1:00\2"
     )
 
 
@@ -69,8 +69,8 @@ def change_of(
         if compute.all(compute.is_finite(stored), min_count=0).as_py():
             return None
         unnamed = compute.invert(compute.match_substring_regex(given, "(?i)inf|nan"))
-        text = _first(given, compute.and_(compute.invert(compute.is_finite(stored)), unnamed))
-        return text and f"{text!r} is out of range of {target}"
+        string = _first(given, compute.and_(compute.invert(compute.is_finite(stored)), unnamed))
+        return string and f"{string!r} is out of range of {target}"
     return None
 
 
@@ -80,28 +80,28 @@ def _first(given: Array, changed: Array) -> str | None:
     return None if row < 0 else given[row].as_py()
 
 
-def _unlike(texts: Array, pattern: str) -> Array:
-    return compute.invert(compute.match_substring_regex(texts, rf"\A{pattern}\z"))
+def _unlike(strings: Array, pattern: str) -> Array:
+    return compute.invert(compute.match_substring_regex(strings, rf"\A{pattern}\z"))
 
 
 def _of_moments(given: Array, target: PrimitiveType) -> str | None:
-    texts = trim_all(given)
+    strings = trim_all(given)
     if target == DATE:
-        text = _first(given, _unlike(texts, _DAY))
-        return text and (
-            f"{text!r} is not just one day; expected YYYY-MM-DD, such as 2024-01-31, or values of "
-            "the type date"
+        string = _first(given, _unlike(strings, _DAY))
+        return string and (
+            f"{string!r} is not just one day; expected YYYY-MM-DD, such as 2024-01-31, or values "
+            "of the type date"
         )
     digits = _FINE.get(target, _MICROSECONDS)
-    text = _first(given, _unlike(texts, _moment(digits, _ZONE)))
-    if text is not None:
-        is_fine = "." in text
+    string = _first(given, _unlike(strings, _moment(digits, _ZONE)))
+    if string is not None:
+        is_fine = "." in string
         what = f"has more than {digits} digits after the seconds" if is_fine else "lacks the day"
-        return f"{text!r} {what}; {_EXPECTED}"
+        return f"{string!r} {what}; {_EXPECTED}"
     if target.primitive.has_zone is False:
-        text = _first(given, _unlike(texts, _moment(digits, _UTC)))
-        return text and (
-            f"{text!r} has a time zone, and the column stores times without one; {_EXPECTED} "
+        string = _first(given, _unlike(strings, _moment(digits, _UTC)))
+        return string and (
+            f"{string!r} has a time zone, and the column stores times without one; {_EXPECTED} "
             "without a zone, or in UTC"
         )
     return None
@@ -114,11 +114,11 @@ def _moment(digits: int, zone: str) -> str:
 
 
 def _of_decimals(given: Array, target: PrimitiveType) -> str | None:
-    texts = trim_all(given)
-    rest = texts.filter(_unlike(texts, rf"[+-]?[0-9]*([.][0-9]{{0,{target.scale}}}0*)?"))
-    for text in rest.to_pylist():
-        if num_decimals(Decimal(text)) > target.scale:
-            return _round(repr(text), target)
+    strings = trim_all(given)
+    rest = strings.filter(_unlike(strings, rf"[+-]?[0-9]*([.][0-9]{{0,{target.scale}}}0*)?"))
+    for string in rest.to_pylist():
+        if num_decimals(Decimal(string)) > target.scale:
+            return _round(repr(string), target)
     return None
 
 
