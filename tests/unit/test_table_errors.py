@@ -264,7 +264,7 @@ BAD = [
         "no file system",
         nothing,
         InvalidInputError,
-        ("as filesystem one of fsspec or pyarrow", "found a str"),
+        ("as filesystem a file system of fsspec or pyarrow", "found a str"),
         lambda table: table.to_pandas(filesystem="s3"),
     ),
     Case(

@@ -159,7 +159,7 @@ def test_calls(table: DeltaTable, call: str, message: str) -> None:
         ("DeltaTable('delta-sharing://x')", r"deltalog\.sharing\.SharedTable\("),
         (
             "DeltaTable('t', filesystem=5)",
-            "as filesystem one of fsspec .*, found an int$",
+            "as filesystem a file system of fsspec .*, found an int$",
         ),
         (
             "deltalog.sql('SELECT list_aggregate([1], \"sum\")', t=t)",

@@ -278,8 +278,9 @@ def own_filesystem(filesystem: Any, location: str) -> tuple[Any, str]:
     # Options that were passed by the wrong name may contain credentials, so they are not shown.
     advice = "; pass options as storage_options" if isinstance(filesystem, Mapping) else ""
     raise InvalidInputError(
-        f"cannot open {location!r}: expected as filesystem one of fsspec or pyarrow, such as "
-        f"fsspec.filesystem('s3') or pyarrow.fs.S3FileSystem(), found {kind_of(filesystem)}{advice}"
+        f"cannot open {location!r}: expected as filesystem a file system of fsspec or pyarrow, "
+        "such as fsspec.filesystem('s3') or pyarrow.fs.S3FileSystem(), "
+        f"found {kind_of(filesystem)}{advice}"
     )
 
 
