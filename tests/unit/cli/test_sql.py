@@ -129,10 +129,13 @@ class Terminal:
         self._end, child = pty.openpty()
         environment = {**os.environ, "HOME": str(home), "TERM": "dumb", "NO_COLOR": "1"}
         command = [sys.executable, "-m", "deltalog", "sql", *arguments]
+        # A shell starts jobs in the background with SIGINT ignored, which processes inherit.
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
         self.process = subprocess.Popen(
             command, stdin=child, stdout=child, stderr=child, env=environment, close_fds=True,
             start_new_session=True,
         )  # fmt: skip
+        signal.signal(signal.SIGINT, before)
         os.close(child)
 
     def read_until(self, text: str) -> str:
