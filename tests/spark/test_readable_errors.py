@@ -14,6 +14,7 @@ from deltalog import write_deltalake
 from deltalog.errors import DataFileMissingError, DataFileUnreadableError
 from deltalog.spark import DeltaTable
 from deltalog.spark.engine.readable import readable
+from deltalog.spark.session.words import in_spark
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -94,4 +95,12 @@ def test_a_file_that_cannot_be_read_is_named_with_the_remedy(
             action()
         text = str(caught.value)
         assert path.name in text, (what, text)
-        assert kind.ADVICE in text, (what, text)
+        assert in_spark(kind.ADVICE) in text, (what, text)
+
+
+def test_an_insert_names_the_table(spark: SparkSession, tmp_path: Path) -> None:
+    place = str(tmp_path / "t")
+    write_deltalake(place, {"id": [1]})
+    with pytest.raises(PySparkException, match=f"^cannot write rows to {place}: ") as error:
+        deltalog.spark.sql(spark, f"INSERT INTO delta.`{place}` VALUES ('x')")  # noqa: S608  # a path of pytest
+    assert "row_tasks" not in str(error.value)

@@ -30,6 +30,7 @@ from deltalog.spark.session.failures import (
     WrongTypeError,
     as_spark_does,
     check_type,
+    speaks_spark,
 )
 from deltalog.spark.session.names import is_by_name, location_of
 from deltalog.spark.session.settings import session_defaults, session_settings
@@ -86,6 +87,7 @@ _MEANT: Final = {
 """What users of other libraries look for → what to use instead."""
 
 
+@speaks_spark
 @answers_options({**dict.fromkeys(("type", "dtype", "data_type"), "dataType=…")})
 class DeltaTableBuilder(SimilarNames):
     """Builder of the definition of a table. Only `execute` creates the table.
@@ -261,7 +263,6 @@ class DeltaTableBuilder(SimilarNames):
                     description=self._comment,
                     configuration=self._properties,
                     cluster_by=self._clusters,
-                    arbitrary_properties=True,
                 ),
                 mode=mode,
                 options=CommitOptions(properties=properties),

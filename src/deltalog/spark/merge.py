@@ -17,7 +17,12 @@ from deltalog.operations.arguments import as_condition
 from deltalog.operations.changes.request import Action, Clause, RowCounts, When
 from deltalog.spark.create import names_of
 from deltalog.spark.results import numbers, optimized_frame
-from deltalog.spark.session.failures import check_condition, check_type, check_values
+from deltalog.spark.session.failures import (
+    check_condition,
+    check_type,
+    check_values,
+    speaks_spark,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,6 +42,7 @@ _OPTIONS: Final = {
 """Argument in other libraries → what to use instead, for errors."""
 
 
+@speaks_spark
 @answers_options(_OPTIONS)
 class DeltaMergeBuilder(SimilarNames, RunsOnce):
     """Builder of a merge. Only `execute` changes the table.
@@ -167,6 +173,7 @@ def _given(values: Mapping[str, Any] | None, name: str, condition: object) -> Ma
 # --- OPTIMIZE
 
 
+@speaks_spark
 @answers_options(
     {
         **dict.fromkeys(("predicate", "condition", "partition_filter"), "partitionFilter=…"),

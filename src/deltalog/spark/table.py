@@ -48,6 +48,7 @@ from deltalog.spark.session.failures import (
     check_type,
     check_values,
     session_first,
+    speaks_spark,
 )
 from deltalog.spark.session.names import (
     location_of,
@@ -106,6 +107,7 @@ _OPTIONS: Final = {
 """Argument in other libraries → what to use instead."""
 
 
+@speaks_spark
 @answers_options(_OPTIONS)
 class DeltaTable(SimilarNames):
     """A Delta table on Spark; `forPath` opens one.

@@ -151,7 +151,8 @@ class SparkEngine(LocalEngine):
         """Write rows with Spark's own writer if its files are correct, else in Python workers."""
         if not isinstance(rows, SparkRows):
             return super().write_rows(spec, rows, predicate=predicate, tells_changes=tells_changes)
-        return rows.write(WriteJob(spec=spec, predicate=predicate, tells_changes=tells_changes))
+        with readable_errors(f"write rows to {spec.store.root}"):
+            return rows.write(WriteJob(spec=spec, predicate=predicate, tells_changes=tells_changes))
 
     def rewrite_bins(self, job: BinRewrite) -> Sequence[Rewritten]:
         """Rewrite all bins in one job. A task rewrites one large bin, or several small ones."""

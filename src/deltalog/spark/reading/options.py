@@ -40,6 +40,7 @@ _ELSEWHERE: Final = {
     "endingVersion": "it is for batch reads of the change feed; a stream has no end",
     "endingTimestamp": "it is for batch reads of the change feed; a stream has no end",
     "maxRecordsPerFile": "it is for writes",
+    "paths": "load takes the location of one table; unite the frames of several by union",
     "replaceOn": "use DeltaTable.merge or replaceWhere to replace rows",
     "replaceUsing": "use DeltaTable.merge or replaceWhere to replace rows",
     "excludeRegex": "a stream reads all files of a commit; filter its rows by "

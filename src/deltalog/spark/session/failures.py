@@ -15,13 +15,14 @@ from datetime import date
 from functools import cache, wraps
 from inspect import signature
 from os import PathLike
+from types import FunctionType
 from typing import Any, Final, TypeVar
 
 from pyspark.errors import AnalysisException, UnsupportedOperationException
 from pyspark.sql import Column, DataFrame
 
 from deltalog import errors
-from deltalog._util.argument_types import kind_of
+from deltalog._util.argument_types import kind_of, shortened
 from deltalog.errors import (
     DataFileMissingError,
     DataFileUnreadableError,
@@ -31,6 +32,7 @@ from deltalog.errors import (
     TableNotFoundError,
 )
 from deltalog.expressions import Expression
+from deltalog.spark.session.words import in_spark
 
 _CONDITIONS: Final = (str, Column, Expression)
 _UNREAD_FILE: Final = re.compile(
@@ -40,6 +42,7 @@ _OF_PLANNER: Final = re.compile(
     r"^deltalog\.errors\.(\w+): (.*?)(?=\s+SQLSTATE: \w+|\s*\Z)", re.DOTALL | re.MULTILINE
 )
 _Function = TypeVar("_Function", bound=Callable[..., Any])
+_Class = TypeVar("_Class")
 _NEEDED: Final[dict[tuple[type, ...], str]] = {
     (str,): "a string",
     (str, date): "a string",
@@ -105,7 +108,10 @@ class SparkTableNotFoundError(TableNotFoundError, _Analysis):
 
 @contextmanager
 def as_spark_does() -> Iterator[None]:
-    """Turn this block's errors about existing or missing tables into errors of Spark."""
+    """Raise errors of the block with Spark's words, and Spark's errors for tables.
+
+    Errors about an existing or a missing table are also errors of Spark.
+    """
     try:
         yield
     except _Analysis:
@@ -114,6 +120,17 @@ def as_spark_does() -> Iterator[None]:
         raise _also(SparkTableExistsError, error) from error
     except TableNotFoundError as error:
         raise _also(SparkTableNotFoundError, error) from error
+    except DeltaError as error:
+        error.args = tuple(in_spark(one) if isinstance(one, str) else one for one in error.args)
+        raise
+
+
+def speaks_spark(kind: type[_Class]) -> type[_Class]:
+    """Decorate a class: its public methods raise errors as `as_spark_does` does."""
+    for name, method in list(vars(kind).items()):
+        if isinstance(method, FunctionType) and not name.startswith("_"):
+            setattr(kind, name, as_spark_does()(method))
+    return kind
 
 
 @contextmanager
@@ -179,7 +196,7 @@ def naming_files(attempt: str = "read the rows") -> Iterator[None]:
         state = "there is no such file" if is_missing else "Spark cannot read the file"
         raise kind(
             f"cannot {attempt}: cannot read {found[2]!r}: {state}; if it belongs to a Delta "
-            f"table: {kind.ADVICE}"
+            f"table: {in_spark(kind.ADVICE)}"
         ) from error
 
 
@@ -211,7 +228,7 @@ def _analysis_class(kind: type[DeltaError]) -> type[DeltaError]:
 
 
 def _also(kind: type[DeltaError], error: DeltaError) -> DeltaError:
-    found = kind(str(error))
+    found = kind(in_spark(str(error)))
     found.__setstate__(vars(error))
     return found
 
@@ -271,7 +288,10 @@ def check_session(spark: object) -> None:
 def check_source(source: object) -> None:
     """Refuse a source of a merge that is not a data frame."""
     if not isinstance(source, DataFrame):
-        raise _wrong("source must be DataFrame", source)
+        raise WrongTypeError(
+            f"source must be DataFrame, found {shortened(source)}, {kind_of(source)}; "
+            "spark.createDataFrame makes one of rows, and spark.table or spark.read of a table"
+        )
 
 
 def check_condition(
@@ -316,4 +336,4 @@ def check_values(values: object, what: str, condition: object = None) -> None:
 
 
 def _wrong(expected: str, value: object) -> WrongTypeError:
-    return WrongTypeError(f"{expected}, found {value!r}, {kind_of(value)}")
+    return WrongTypeError(f"{expected}, found {shortened(value)}, {kind_of(value)}")

@@ -344,7 +344,10 @@ class NotingReader(NotingOptions):
         found = self._asked.frame(path)
         if found is None:
             load = super().load  # type: ignore[misc]  # at run time, `super()` is PySpark's class
-            found = loaded(lambda: load(path)) if self._asked.is_own else load(path)
+            if not self._asked.is_own:
+                return load(path)  # type: ignore[no-any-return]
+            with without_planner():
+                return loaded(lambda: load(path))
         return found
 
     def table(self, tableName: str) -> DataFrame:  # noqa: N803  # PySpark's name

@@ -109,7 +109,6 @@ class AskedTable(AskedWrite):
                 cluster_by=options.cluster_by,
                 configuration={**options.properties, **properties},
                 description=comment,
-                arbitrary_properties=True,
             )
             objection = objection_to_native(context.store)
             with left_to_spark(), session_defaults(self.spark):

@@ -1,0 +1,114 @@
+"""Errors on Spark advise Spark's methods, options and statements, not those of deltalog's API."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import deltalog.spark
+from deltalog import write_deltalake
+from deltalog.errors import DeltaError, InvalidInputError
+from deltalog.spark import DeltaTable
+from deltalog.spark.session.words import in_spark
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import SparkSession
+
+
+def _changes(spark: SparkSession, place: str) -> object:
+    options = {"readChangeFeed": "true", "startingVersion": "0"}
+    return spark.read.format("delta").options(**options).load(place)
+
+
+def _merge(spark: SparkSession, place: str) -> object:
+    table = DeltaTable.forPath(spark, place).alias("t")
+    return table.merge(spark.range(1).alias("s"), "t.id = s.id").execute()
+
+
+def _of_python(spark: SparkSession, place: str) -> object:
+    source: Any = {"id": [1]}
+    return DeltaTable.forPath(spark, place).merge(source, "true")
+
+
+@pytest.mark.parametrize(
+    ("act", "advice"),
+    [
+        (
+            lambda spark, place: spark.read.format("delta").load(f"{place}/none"),
+            "df.write.format('delta').save(location) makes one",
+        ),
+        (_merge, "such as whenMatchedUpdateAll() or whenNotMatchedInsertAll()"),
+        (
+            lambda spark, place: (
+                spark.range(1)
+                .selectExpr("id", "1 AS extra")
+                .write.format("delta")
+                .mode("append")
+                .save(place)
+            ),
+            "option('mergeSchema', 'true') adds new columns",
+        ),
+        (_changes, "SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true') switches it on"),
+        (
+            lambda spark, place: DeltaTable.forPath(spark, place).vacuum(0),
+            "; in a Spark session, set spark.databricks.delta.retentionDurationCheck.enabled",
+        ),
+        (_of_python, "found {'id': [1]}, a dict; spark.createDataFrame makes one of rows"),
+        (
+            lambda spark, place: spark.read.format("delta").load([place, place]),
+            "load takes the location of one table; unite the frames of several by union",
+        ),
+    ],
+)
+def test_advice(
+    spark: SparkSession,
+    tmp_path: Path,
+    act: Callable[[SparkSession, str], object],
+    advice: str,
+) -> None:
+    place = str(tmp_path / "t")
+    write_deltalake(place, {"id": [1]})
+    deltalog.spark.register(spark, name="delta")
+    try:
+        with pytest.raises(DeltaError) as error:
+            act(spark, place)
+    finally:
+        deltalog.spark.unregister(spark)
+    assert advice in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("python", "spark_text"),
+    [
+        ("run optimize.purge() first", "run REORG TABLE … APPLY (PURGE) first"),
+        ("the table with repair()", "the table with FSCK REPAIR TABLE …"),
+        ("call table.repair()", "call table.repair()"),
+        (
+            "alter.add_feature('checkConstraints', allow_protocol_versions_increase=True) adds it",
+            "addFeatureSupport('checkConstraints') adds it",
+        ),
+        ("use mode='append' or mode='overwrite'", "use mode('append') or mode('overwrite')"),
+        ("nothing to advise", "nothing to advise"),
+    ],
+)
+def test_words(python: str, spark_text: str) -> None:
+    assert in_spark(python) == spark_text
+
+
+def test_a_new_table_has_known_properties_only(spark: SparkSession, tmp_path: Path) -> None:
+    place = str(tmp_path / "t")
+    builder = DeltaTable.create(spark).location(place).addColumn("id", "bigint")
+    with pytest.raises(InvalidInputError, match=r"did you mean 'delta\.appendOnly'"):
+        builder.property("delta.appendOnyl", "true").execute()
+    deltalog.spark.register(spark, name="delta")
+    try:
+        made = spark.range(1).writeTo(f"delta.`{place}`").using("delta")
+        with pytest.raises(InvalidInputError, match=r"did you mean 'delta\.appendOnly'"):
+            made.tableProperty("delta.appendOnyl", "true").create()
+    finally:
+        deltalog.spark.unregister(spark)
+    assert not Path(place, "_delta_log").exists()
