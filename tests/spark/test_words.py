@@ -72,12 +72,12 @@ def test_advice(
 ) -> None:
     place = str(tmp_path / "t")
     write_deltalake(place, {"id": [1]})
-    deltalog.spark.register(spark, name="delta")
+    deltalog.spark.register(spark, "delta")
     try:
         with pytest.raises(DeltaError) as error:
             act(spark, place)
     finally:
-        deltalog.spark.unregister(spark)
+        deltalog.spark.unregister(spark, "delta")
     assert advice in str(error.value)
 
 
@@ -104,11 +104,11 @@ def test_a_new_table_has_known_properties_only(spark: SparkSession, tmp_path: Pa
     builder = DeltaTable.create(spark).location(place).addColumn("id", "bigint")
     with pytest.raises(InvalidInputError, match=r"did you mean 'delta\.appendOnly'"):
         builder.property("delta.appendOnyl", "true").execute()
-    deltalog.spark.register(spark, name="delta")
+    deltalog.spark.register(spark, "delta")
     try:
         made = spark.range(1).writeTo(f"delta.`{place}`").using("delta")
         with pytest.raises(InvalidInputError, match=r"did you mean 'delta\.appendOnly'"):
             made.tableProperty("delta.appendOnyl", "true").create()
     finally:
-        deltalog.spark.unregister(spark)
+        deltalog.spark.unregister(spark, "delta")
     assert not Path(place, "_delta_log").exists()

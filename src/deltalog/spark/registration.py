@@ -51,8 +51,8 @@ _NAMED: Final = {"deltalog": DeltalogSource, "delta": DeltaSource}
 
 def register(
     spark: SparkSession,
-    *,
     name: Literal["deltalog", "delta"] = "deltalog",
+    *,
     push_filters: bool = True,
     native: bool = True,
     catalogs: Mapping[str, TableCatalog | str] | None = None,
@@ -108,7 +108,7 @@ def register(
         uninstall_spellings(spark, name)
 
 
-def unregister(spark: SparkSession, *, name: Literal["deltalog", "delta"] = "deltalog") -> None:
+def unregister(spark: SparkSession, name: Literal["deltalog", "delta"] = "deltalog") -> None:
     """Restore PySpark's own methods for a format, which `register` has replaced.
 
     Spark cannot remove a format, so the format itself remains registered in the session.
