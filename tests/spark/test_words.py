@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyspark.errors import AnalysisException, ParseException
 
 import deltalog.spark
 from deltalog import write_deltalake
-from deltalog.errors import DeltaError, InvalidInputError
+from deltalog.errors import DeltaError, InvalidInputError, TableNotFoundError
 from deltalog.spark import DeltaTable
 from deltalog.spark.session.words import in_spark
 
@@ -112,3 +113,66 @@ def test_a_new_table_has_known_properties_only(spark: SparkSession, tmp_path: Pa
     finally:
         deltalog.spark.unregister(spark, "delta")
     assert not Path(place, "_delta_log").exists()
+
+
+@pytest.mark.parametrize("condition", ["id = 1 AND", "id = 1 x", "nullif(id, 2) = 1 x"])
+def test_a_name_after_a_condition_is_an_error(
+    spark: SparkSession, tmp_path: Path, condition: str
+) -> None:
+    """Spark takes it for the name of a column, and the rest of the condition would be lost."""
+    place = str(tmp_path / "t")
+    write_deltalake(place, {"id": [1, 2]})
+    table: Any = DeltaTable.forPath(spark, place)
+    merge = table.alias("t").merge(spark.range(3).alias("s"), f"t.id = s.id AND t.{condition}")
+    source = f"delta.`{place}`"
+    acts: list[Callable[[], object]] = [
+        lambda: table.delete(condition),
+        lambda: table.update(condition, {"id": "3"}),
+        lambda: table.update("id = 1", {"id": "3 x"}),
+        merge.whenMatchedDelete().execute,
+        lambda: deltalog.spark.sql(spark, f"DELETE FROM {source} WHERE {condition}"),  # noqa: S608  # a path of pytest
+        lambda: deltalog.spark.sql(spark, f"UPDATE {source} SET id = 3 x"),  # noqa: S608  # as above
+    ]
+    for act in acts:
+        with pytest.raises((ParseException, AnalysisException)):
+            act()
+    table.delete("id = 1 -- a comment")
+    assert [row.id for row in table.toDF().collect()] == [2]
+    assert table.history(1).head().version == 1
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "VACUUM nope",
+        "OPTIMIZE nope",
+        "DESCRIBE DETAIL nope",
+        "describe history nope",
+        "RESTORE nope TO VERSION AS OF 1",
+        "GENERATE symlink_format_manifest FOR TABLE nope",
+        "REORG TABLE nope APPLY (PURGE)",
+        "FSCK REPAIR TABLE nope",
+    ],
+)
+def test_delta_s_own_statements_name_a_table_that_is_missing(
+    spark: SparkSession, statement: str
+) -> None:
+    expected = "cannot find the Delta table nope: expected a table in Spark's catalog"
+    with pytest.raises(TableNotFoundError, match=expected):
+        deltalog.spark.sql(spark, statement)
+    deltalog.spark.register(spark, "delta")
+    try:
+        with pytest.raises(TableNotFoundError, match=expected):
+            spark.sql(statement)
+    finally:
+        deltalog.spark.unregister(spark, "delta")
+
+
+def test_the_format_of_the_official_sharing_connector(spark: SparkSession, tmp_path: Path) -> None:
+    deltalog.spark.register(spark, "delta")
+    try:
+        reader = spark.read.format("deltaSharing")
+        with pytest.raises(InvalidInputError, match=r"^cannot read the profile '.*': there is no"):
+            reader.load(f"{tmp_path}/none.share#a.b.c")
+    finally:
+        deltalog.spark.unregister(spark, "delta")

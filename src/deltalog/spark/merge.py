@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 _OPTIONS: Final = {
     **dict.fromkeys(("predicate", "where", "filter", "on"), "condition=…"),
     **dict.fromkeys(("updates", "assignments", "columns", "set_"), "set={column: value}"),
+    "values": "set={column: value}",
+    "set": "values={column: value}",
 }
 """Argument in other libraries → what to use instead, for errors."""
 

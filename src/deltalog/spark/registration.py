@@ -8,6 +8,7 @@ format under the name `delta`.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import wraps
 from threading import Lock
@@ -19,7 +20,12 @@ from pyspark.errors import AnalysisException
 from deltalog.errors import InvalidInputError
 from deltalog.spark.session.names import set_catalogs
 from deltalog.spark.session.settings import FORMATS, check_catalog, formats_of
-from deltalog.spark.source import DeltalogSource, DeltaSource, SharingSource
+from deltalog.spark.source import (
+    DeltalogSource,
+    DeltaSharingSource,
+    DeltaSource,
+    SharingSource,
+)
 from deltalog.spark.spellings.frames import (
     AskedRows,
     AskedStream,
@@ -66,8 +72,8 @@ def register(
 
     Args:
         spark: the session, classic or remote.
-        name: the name of the format. With `delta`, code that uses `format("delta")` runs without
-            Delta's jar.
+        name: the name of the format. With `delta`, code that uses `format("delta")` and
+            `format("deltaSharing")` runs without the jars of Delta and of its sharing connector.
         push_filters: whether Spark may push filters down to Python sources. Spark's default is no.
         native: if False, PySpark's own methods are not replaced, and Python workers read all files.
         catalogs: name → catalog. `DeltaTable.forName`, `DeltaTable.create` and
@@ -98,6 +104,9 @@ def register(
             "be replaced; use format('deltalog'), or start the session without the jar"
         ) from error
     spark.dataSource.register(SharingSource)
+    if name == "delta":
+        with suppress(AnalysisException):  # the official connector's jar is there
+            spark.dataSource.register(DeltaSharingSource)
     if push_filters:
         spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     if catalogs is not None:

@@ -271,5 +271,14 @@ class SharingSource(DataSource):
         _refuse_to_write()
 
 
+class DeltaSharingSource(SharingSource):
+    """The same format under the name `deltaSharing`, for code for the official connector."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the name for `format(…)` and `USING`."""
+        return "deltaSharing"
+
+
 def _refuse_to_write() -> NoReturn:
     raise InvalidInputError("cannot write a shared table: it is read-only")

@@ -22,7 +22,11 @@ from deltalog.errors import DeltaError, InvalidInputError, TableNotFoundError
 from deltalog.query.lexer import TextParts, Word, begins_query, split
 from deltalog.query.names import QualifiedName, end_of_value, unquoted
 from deltalog.spark.cluster_session import ClusterSession
-from deltalog.spark.session.failures import as_spark_does, check_session
+from deltalog.spark.session.failures import (
+    SparkTableNotFoundError,
+    as_spark_does,
+    check_session,
+)
 from deltalog.spark.session.names import catalogs_of
 from deltalog.spark.session.settings import (
     formats_of,
@@ -32,12 +36,22 @@ from deltalog.spark.session.settings import (
 )
 from deltalog.spark.session.splicing import CHANGES, completed
 from deltalog.spark.session.workers import check_source
-from deltalog.statements.catalog_names import UseStatement
+from deltalog.statements.catalog_names import UseStatement, names_in
 from deltalog.statements.changes import InsertStatement, SeveralInserts
 from deltalog.statements.create import CreateStatement
 from deltalog.statements.grammar import parse_statement
+from deltalog.statements.maintenance import (
+    GenerateStatement,
+    OptimizeStatement,
+    ReorgStatement,
+    RepairStatement,
+    RestoreStatement,
+    VacuumStatement,
+)
 from deltalog.statements.reader import Parameters, StatementReader
 from deltalog.statements.shows import (
+    DescribeDetailStatement,
+    DescribeHistoryStatement,
     SelectStatement,
 )
 
@@ -54,6 +68,21 @@ _OF_DELTA: Final = re.compile(
     re.IGNORECASE,
 )
 """The pattern of statements for which deltalog's parser reports a better error than Spark's."""
+_ONLY_OF_DELTA: Final = (
+    DescribeDetailStatement,
+    DescribeHistoryStatement,
+    GenerateStatement,
+    OptimizeStatement,
+    ReorgStatement,
+    RepairStatement,
+    RestoreStatement,
+    VacuumStatement,
+)
+"""Statements that Spark's grammar lacks. Delta's jar adds them."""
+_NOT_UNDERSTOOD: Final = re.compile(
+    r"PARSE_SYNTAX_ERROR|table or view `(?:detail|history)` cannot be found", re.IGNORECASE
+)
+"""The errors of Spark about these statements. `DESCRIBE HISTORY t` is column `t` of `HISTORY`."""
 
 
 def sql(
@@ -106,7 +135,7 @@ def sql(
             rows = other_rows(spark, session, text, values, run)
     else:
         rows = _answer(spark, session, found)
-    return _by_spark(spark, statement, parameters, None) if rows is None else rows
+    return _by_spark(spark, statement, parameters, _unknown_table(found)) if rows is None else rows
 
 
 def run_statement(
@@ -156,7 +185,19 @@ def run_statement(
         raise
     if rows is None and check is not None:
         check()
-    return rows
+    unknown = None if rows is not None else _unknown_table(found)
+    return rows if unknown is None else _by_spark(spark, statement, parameters, unknown)
+
+
+def _unknown_table(statement: SqlStatement) -> DeltaError | None:
+    """Return the error about a statement that only Delta knows, whose table was not found."""
+    if not isinstance(statement, _ONLY_OF_DELTA):
+        return None
+    name = next(names_in(statement))
+    return SparkTableNotFoundError(
+        f"cannot find the Delta table {name}: expected a table in Spark's catalog or in a "
+        "registered catalog; a location is written delta.`/path`"
+    )
 
 
 def _of_others(
@@ -214,7 +255,7 @@ def _by_spark(
         with left_to_spark():
             return spark.sql(statement, args=given)
     except Exception as refused:
-        if error is not None and "PARSE_SYNTAX_ERROR" in str(refused):
+        if error is not None and _NOT_UNDERSTOOD.search(str(refused)):
             raise error from refused
         raise
 

@@ -35,6 +35,7 @@ from deltalog.protocol.deletion_vectors import DeletionBitmap, inline_descriptor
 from deltalog.protocol.features.declarations import generation_expressions
 from deltalog.protocol.features.identity_columns import identity_columns
 from deltalog.schema import DataType, Field, PrimitiveType, StructType, find_field
+from deltalog.spark.reading.conditions import sql_column
 from deltalog.spark.session.settings import is_ansi
 from deltalog.spark.session.tasks import task_number
 from deltalog.spark.session.types import to_spark_type
@@ -289,7 +290,7 @@ def as_value(value: Any) -> Column:
     if isinstance(value, Expression):
         return F.expr(to_sql(value))
     if isinstance(value, str):
-        return F.expr(value)
+        return sql_column(value)
     raise InvalidInputError(
         f"cannot assign {value!r}: expected Spark SQL or a Spark column, such as lit({value!r})"
     )

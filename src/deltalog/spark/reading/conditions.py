@@ -125,7 +125,7 @@ def as_spark_condition(
     if ours is None:
         if not is_text:
             raise InvalidInputError(f"cannot use {condition!r} as a condition")
-        return RowCondition(column=F.expr(condition), pruning=None, used=None, text=condition)
+        return RowCondition(column=sql_column(condition), pruning=None, used=None, text=condition)
     parts = conjuncts(ours)
     kept = tuple(part for part in parts if knows_no_zone(part, schema, time_zone, is_text=is_text))
     asks = is_text and asks_the_clock(condition)
@@ -139,6 +139,16 @@ def as_spark_condition(
         text=text,
         is_known=len(kept) == len(parts),
     )
+
+
+def sql_column(text: str) -> Column:
+    """Return a SQL expression as a Spark column.
+
+    The brackets make a name after the expression an error. Spark would ignore it: `id = 1 AND`
+    would mean `id = 1 AS AND`.
+    """
+    end = "\n" if "--" in text else ""  # a comment ends with its line
+    return F.expr(f"({text}{end})")
 
 
 def _of_spark(condition: Expression, schema: StructType, session: SqlSession) -> RowCondition:

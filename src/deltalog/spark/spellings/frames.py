@@ -344,10 +344,8 @@ class NotingReader(NotingOptions):
         found = self._asked.frame(path)
         if found is None:
             load = super().load  # type: ignore[misc]  # at run time, `super()` is PySpark's class
-            if not self._asked.is_own:
-                return load(path)  # type: ignore[no-any-return]
             with without_planner():
-                return loaded(lambda: load(path))
+                return loaded(lambda: load(path)) if self._asked.is_own else load(path)
         return found
 
     def table(self, tableName: str) -> DataFrame:  # noqa: N803  # PySpark's name
@@ -374,7 +372,8 @@ class NotingStreamReader(NotingOptions):
         self.options(**options)
         load = super().load  # type: ignore[misc]  # at run time, `super()` is PySpark's class
         if not self._asked.is_own:
-            return load(path)  # type: ignore[no-any-return]
+            with without_planner():
+                return load(path)  # type: ignore[no-any-return]
         check_source(self._asked.spark)
         given = {one: as_text(text) for one, text in self._asked.options.items()}
         parse_stream_options(given if path is None else {**given, PATH: path})
