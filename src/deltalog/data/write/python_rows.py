@@ -155,7 +155,58 @@ def _column(name: object, values: Any) -> pa.Array[Any] | pa.ChunkedArray[Any]:
     has_objects = isinstance(items, list | tuple) or str(getattr(items, "dtype", "")) == "object"
     if has_objects and check_moments(name, items, found.type):
         found = pa.array(items, from_pandas=True)
-    return in_own_zone(found, items) if has_objects else found
+    return in_own_zone(with_nanoseconds(name, items, found), items) if has_objects else found
+
+
+def with_nanoseconds(name: object, items: Any, found: Any) -> Any:
+    """Return timestamps in nanoseconds if a value of pandas has some, which Arrow cuts off.
+
+    So the write stores them, or tells that it cuts them off.
+
+    Args:
+        name: the name of the column.
+        items: its values.
+        found: the values as an array.
+
+    Raises:
+        InvalidInputError: another value is outside of the range of nanoseconds.
+
+    Cost: nothing if the type has neither dates nor timestamps.
+    """
+    kind: pa.DataType = found.type
+    if not _has_moments(kind) or not any(map(_has_fine_part, items)):
+        return found
+    try:
+        return pa.array(items, _in_nanoseconds(kind), from_pandas=pa.types.is_timestamp(kind))
+    except pa.ArrowException as error:
+        raise InvalidInputError(
+            f"cannot write the values of {str(name)!r}: some have nanoseconds, and others are "
+            "outside of the years 1678 to 2261, which nanoseconds can express; pass "
+            "value.floor('us') of those with nanoseconds"
+        ) from error
+
+
+def _has_fine_part(value: Any) -> bool:
+    if isinstance(value, datetime):
+        return bool(getattr(value, "nanosecond", 0)) and not is_missing(value)
+    if isinstance(value, Mapping):
+        return any(map(_has_fine_part, value.values()))
+    return isinstance(value, list | tuple) and any(map(_has_fine_part, value))
+
+
+def _in_nanoseconds(kind: Any) -> Any:
+    """Return a type with nanoseconds in all its timestamps."""
+    match kind:
+        case pa.TimestampType():
+            return pa.timestamp("ns", kind.tz)
+        case pa.StructType():
+            return pa.struct(
+                [field.with_type(_in_nanoseconds(field.type)) for field in kind.fields]
+            )
+        case pa.ListType():
+            return pa.list_(kind.value_field.with_type(_in_nanoseconds(kind.value_type)))
+        case _:
+            return kind
 
 
 def in_own_zone(found: Any, items: Iterable[Any]) -> Any:
@@ -172,7 +223,7 @@ def in_own_zone(found: Any, items: Iterable[Any]) -> Any:
     if other is None:
         return found
     own: Any = pa.array([other]).type
-    return found.cast(pa.timestamp("us", own.tz))
+    return found.cast(pa.timestamp(kind.unit, own.tz))
 
 
 def has_uuids(kind: pa.DataType) -> bool:

@@ -33,6 +33,7 @@ from deltalog.data.write.python_rows import (
     table_of_columns,
     table_of_rows,
     too_large,
+    with_nanoseconds,
     with_uuids_as_text,
 )
 from deltalog.errors import InvalidInputError, SchemaMismatchError
@@ -405,7 +406,7 @@ def _column_of_objects(name: str, values: Any, found: Any) -> Any:
     check_moments(name, values, found.type)
     if has_uuids(found.type):
         return pa.array(list(map(with_uuids_as_text, values)), from_pandas=True)
-    return in_own_zone(found, values)
+    return in_own_zone(with_nanoseconds(name, values, found), values)
 
 
 def _objects(frame: Any, name: str) -> Iterator[Any]:
