@@ -8,6 +8,7 @@ that it writes are not part of the table.
 from __future__ import annotations
 
 import io
+import warnings
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Self
 
@@ -56,6 +57,8 @@ class DeltaStorageHandler(FileSystemHandler):
     ) -> None:
         self._store, _ = open_table_store(table_uri, options, None)
         self._sizes = {_clean(path): size for path, size in (known_sizes or {}).items()}
+        given = {} if options is None or callable(options) else options
+        self._buffer: object = given.get("max_buffer_size")
 
     @classmethod
     def from_table(
@@ -188,6 +191,13 @@ class DeltaStorageHandler(FileSystemHandler):
     ) -> pa.PythonFile:
         """Open a file for writing, which is created when it is closed. `metadata` has no effect."""
         del metadata
+        if self._buffer is not None:
+            warnings.warn(
+                f"max_buffer_size={self._buffer!r} has no effect: a file is written by one request "
+                "when it is closed; leave the option out",
+                UserWarning,
+                stacklevel=2,
+            )
         return pa.PythonFile(_Upload(self._store, _clean(path)), mode="w")
 
     def open_append_stream(

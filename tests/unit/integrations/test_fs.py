@@ -60,6 +60,12 @@ def test_datasets_are_written_and_read(ours: fs.PyFileSystem) -> None:
     ]
 
 
+def test_a_size_of_buffers_has_no_effect_and_warns(tmp_path: Path) -> None:
+    handler = DeltaStorageHandler(tmp_path, {"max_buffer_size": "1"})
+    with pytest.warns(UserWarning, match="max_buffer_size='1' has no effect: a file is written"):
+        handler.open_output_stream("file").close()
+
+
 def test_files_are_moved_copied_and_deleted(ours: fs.PyFileSystem) -> None:
     with ours.open_output_stream("d/one") as file:
         file.write(b"1")
