@@ -113,6 +113,14 @@ def test_columns_are_explained() -> None:
     assert made.schema().fields[2].metadata == {"unit": "m"}
 
 
+def test_each_call_of_add_feature_is_logged() -> None:
+    made = make(DATA)
+    for version in (1, 2):
+        made.alter.add_feature("appendOnly")
+        assert made.history(1)[0]["operation"] == "ADD FEATURE"
+        assert made.version() == version
+
+
 def test_columns_get_defaults() -> None:
     made = make(DATA)
     made.alter.add_feature("allowColumnDefaults", allow_protocol_versions_increase=True)

@@ -329,6 +329,7 @@ class AddFeature(Alteration):
     features: str | Sequence[str]
     allow_protocol_versions_increase: bool = False
     name: ClassVar[str] = "ADD FEATURE"  # the name that deltalake logs
+    skips_empty: ClassVar[bool] = False  # Delta Spark and deltalake log each call, too
 
     def change(self, transaction: PendingTransaction) -> dict[str, Any]:
         """Change the protocol.
