@@ -307,12 +307,17 @@ class DeltaDataset(ds.FileSystemDataset):
     ) -> Iterator[DeltaFragment]:
         """Yield parts of the dataset, for engines that scan parts at the same time (DataFusion).
 
+        A part is a file. It is the whole dataset if deltalog must read the files, as with deletion
+        vectors, nested columns or very long strings. If no file may match, there are no parts.
+
         Args:
             filter: skips files without matching rows; it is not applied to the rows.
         """
         files = None
         if self._predicate is None and self._arrow_filter is None:
             scan = self._scan(self._shown.names, filter)
+            if not scan.pruned.files(["size"]).num_rows:
+                return
             if self._shown.equals(scan.schema):
                 files = arrow_files(scan, is_filtered=False)
         if files is None:

@@ -183,6 +183,7 @@ def test_files_that_pyarrow_reads_are_fragments(tmp_path: Path) -> None:
     assert sorted(map(repr, rows_of)) == sorted(map(repr, found.to_table().to_pylist()))
     wanted = (pc.field("id") == 1) & (pc.field("p") == "1/x")
     assert len(list(found.get_fragments(wanted))) == 1
+    assert list(found.get_fragments(pc.field("id") == 7)) == []
     assert sum(one.count_rows(filter=wanted) for one in fragments) == 1
     assert sum(one.to_table(columns=["p"], filter=wanted).num_rows for one in fragments) == 1
     DeltaTable(tmp_path).alter.set_table_properties({"delta.enableDeletionVectors": "true"})
