@@ -37,7 +37,11 @@ if TYPE_CHECKING:
     from deltalog.data.write.written import WrittenFiles
     from deltalog.expressions.nodes import col, lit
     from deltalog.protocol.actions.model import Metadata, Protocol
-    from deltalog.protocol.features.registry import TableFeatures, enable_preview
+    from deltalog.protocol.features.registry import (
+        TableFeatures,
+        enable_nanosecond_timestamps,
+        enable_preview,
+    )
     from deltalog.query import QueryBuilder
     from deltalog.schema.types import (
         ArrayType,
@@ -77,7 +81,11 @@ _ORIGINS = {
     "deltalog.data.write.written": ["WrittenFiles"],
     "deltalog.expressions.nodes": ["col", "lit"],
     "deltalog.protocol.actions.model": ["Metadata", "Protocol"],
-    "deltalog.protocol.features.registry": ["TableFeatures", "enable_preview"],
+    "deltalog.protocol.features.registry": [
+        "TableFeatures",
+        "enable_nanosecond_timestamps",
+        "enable_preview",
+    ],
     "deltalog.query": ["QueryBuilder"],
     "deltalog.schema.types": [
         "ArrayType",
@@ -152,6 +160,7 @@ __all__ = [
     "col",
     "connect",
     "convert_to_deltalake",
+    "enable_nanosecond_timestamps",
     "enable_preview",
     "lit",
     "progress_bar",
@@ -255,7 +264,6 @@ if not TYPE_CHECKING:  # type checkers must not see it, so that they report wron
                 ("init_tracing", "shutdown_tracing"),
                 "deltalog.telemetry.watch_with_opentelemetry()",
             ),
-            "enable_nanosecond_timestamps": "Field(name, 'timestamp_nanos')",
             "read_delta": "DeltaTable(location).to_polars() or .to_pandas()",
             "scan_delta": "DeltaTable(location).to_polars(lazy=True)",
             "write_delta": "write_deltalake(location, data)",

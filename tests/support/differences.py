@@ -171,12 +171,6 @@ def _repeated(library: Library, place: str) -> int:
     return int(library.DeltaTable(place).version())
 
 
-def _feature_twice(library: Library, place: str) -> int:
-    table = _made(library, place)
-    table.alter.add_feature(library.TableFeatures.AppendOnly, allow_protocol_versions_increase=True)
-    return int(table.version())
-
-
 def _is_pickled(library: Library, place: str) -> int:
     return int(pickle.loads(pickle.dumps(_made(library, place))).version())  # ours
 
@@ -385,8 +379,8 @@ def _read_by_polars(library: Library, place: str) -> int:
     return pl.read_delta(_made(library, place)).height
 
 
-def _warned_of_small_parts(library: Library, place: str) -> int:
-    handler = library.fs.DeltaStorageHandler(place, options={"max_buffer_size": "1"})
+def _warned_of_large_parts(library: Library, place: str) -> int:
+    handler = library.fs.DeltaStorageHandler(place, options={"max_buffer_size": "10000000"})
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
         handler.open_output_stream("file").close()
@@ -945,16 +939,6 @@ DIFFERENCES: Final = (
         ours={},
     ),
     Difference(
-        topic=SCHEMA,
-        what="`add_feature` of a feature that the table has",
-        there="makes a commit",
-        here="makes no commit",
-        why="nothing changes",
-        ask=_feature_twice,
-        theirs=1,
-        ours=0,
-    ),
-    Difference(
         topic=LOG,
         what="the operation of `set_table_description` in the history",
         there="`UPDATE TABLE METADATA`",
@@ -1238,11 +1222,11 @@ DIFFERENCES: Final = (
         topic=INTERFACE,
         what="`max_buffer_size` in the options of `DeltaStorageHandler`",
         there="is the size of the parts of an upload; warns below 5 MiB",
-        here="has no effect, because a file is written by one request when it is closed",
+        here="has no effect, and warns: a file is written by one request when it is closed",
         why="a file either exists completely or not at all",
-        ask=_warned_of_small_parts,
-        theirs=1,
-        ours=0,
+        ask=_warned_of_large_parts,
+        theirs=0,
+        ours=1,
     ),
     Difference(
         topic=LOG,
@@ -1426,16 +1410,15 @@ DIFFERENCES: Final = (
     ),
     Difference(
         topic=INTERFACE,
-        what="`init_tracing`, `enable_nanosecond_timestamps`, `rust_core_version`",
+        what="`init_tracing`, `rust_core_version`",
         there="exist",
         here="do not exist",
-        why="Python has `logging` and OpenTelemetry; `enable_preview` enables nanoseconds",
+        why="Python has `logging` and OpenTelemetry, and there is no Rust library",
         ask=lambda library, _: [
-            hasattr(library, name)
-            for name in ("init_tracing", "enable_nanosecond_timestamps", "rust_core_version")
+            hasattr(library, name) for name in ("init_tracing", "rust_core_version")
         ],
-        theirs=[True] * 3,
-        ours=[False] * 3,
+        theirs=[True] * 2,
+        ours=[False] * 2,
     ),
     Difference(
         topic=INTERFACE,

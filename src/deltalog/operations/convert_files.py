@@ -33,6 +33,7 @@ from deltalog.errors import (
 from deltalog.protocol.actions.arrow import DELETION_VECTOR_TYPE
 from deltalog.protocol.actions.codec import deletion_vector_to_json
 from deltalog.protocol.deletion_vectors import DeletionBitmap, location, parse_inline
+from deltalog.protocol.features.registry import keeps_nanoseconds
 from deltalog.protocol.partition_values import (
     NULL_DIRECTORY,
     encode_value,
@@ -292,7 +293,8 @@ def _schema_text(footer: Any) -> str:
         if parsed is not None:
             return encode_schema(loosened(parsed, _bare))
     arrow = footer.schema.to_arrow_schema().remove_metadata()
-    schema = from_arrow_schema(pa.schema([field.remove_metadata() for field in arrow]))
+    plain = pa.schema([field.remove_metadata() for field in arrow])
+    schema = from_arrow_schema(plain, fine=keeps_nanoseconds())
     columns = [footer.schema.column(number) for number in range(len(footer.schema))]
     legacy = {column.path.split(".")[0] for column in columns if column.physical_type == "INT96"}
     # An INT96 column has no annotation of its time zone, but its values are always in UTC.

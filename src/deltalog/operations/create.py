@@ -20,6 +20,7 @@ from deltalog.operations.write import RowsWritten, Write
 from deltalog.protocol.actions.properties import TableProperties
 from deltalog.protocol.configuration import TableConfiguration
 from deltalog.protocol.features.clustering import CLUSTERING_DOMAIN
+from deltalog.protocol.features.registry import keeps_nanoseconds
 from deltalog.protocol.table_change.change import changed_table
 from deltalog.protocol.table_change.checks import clustering_domain, is_set_by_writers
 from deltalog.schema import StructType, as_fields, from_arrow_schema
@@ -59,7 +60,7 @@ def as_schema(schema: Any) -> StructType:
             arrow = schema if isinstance(schema, pa.Schema) else pa.schema(schema)
         except (pa.ArrowInvalid, TypeError):  # of a field or a type
             raise _no_schema(schema) from None
-        return from_arrow_schema(arrow, declared=True)
+        return from_arrow_schema(arrow, declared=True, fine=keeps_nanoseconds())
     raise _no_schema(schema)
 
 

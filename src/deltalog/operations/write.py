@@ -28,9 +28,10 @@ from deltalog.operations.operation import Operation
 from deltalog.protocol.actions.arrow import STRING_MAP
 from deltalog.protocol.column_mapping import physical_path
 from deltalog.protocol.features.clustering import check_clustering_columns, clustering_columns
+from deltalog.protocol.features.registry import keeps_nanoseconds
 from deltalog.protocol.partition_values import extract, parse_column
 from deltalog.protocol.table_change.change import changed_table
-from deltalog.schema import Field, from_arrow_schema
+from deltalog.schema import Field, StructType, from_arrow_schema
 from deltalog.schema.columns import walk
 from deltalog.schema.evolve import merge_schemas
 
@@ -266,7 +267,7 @@ class Write(Operation[RowsWritten]):
             _check_partitions(transaction, rows, self.partition_by)
             changed = changed_table(
                 transaction.configuration,
-                schema=from_arrow_schema(rows.schema),
+                schema=from_arrow_schema(rows.schema, fine=keeps_nanoseconds()),
                 partition_columns=self.partition_by,
                 replaces_data=True,
             )
@@ -356,9 +357,16 @@ def with_columns_of(
     Raises:
         SchemaMismatchError: a column's type differs from the type in the table.
     """
+    known = {name_key(name) for name in configuration.schema.names}
+    given = from_arrow_schema(schema)
+    if keeps_nanoseconds():
+        pairs = zip(given, from_arrow_schema(schema, fine=True), strict=True)
+        given = StructType(
+            [field if name_key(field.name) in known else fine for field, fine in pairs]
+        )
     merged = merge_schemas(
         configuration.schema,
-        from_arrow_schema(schema),
+        given,
         allow_widening=configuration.is_active("typeWidening"),
         casts=casts,
     )

@@ -22,6 +22,7 @@ from deltalog.operations.engine import Engine, LocalEngine
 from deltalog.operations.execute import execute, make_table
 from deltalog.operations.write import Write
 from deltalog.protocol.actions.properties import CONSTRAINT_PREFIX
+from deltalog.protocol.features.registry import keeps_nanoseconds
 from deltalog.schema import from_arrow_schema
 from deltalog.schema.columns import naming_the_attempt
 from deltalog.table.defaults import new_table_with_defaults
@@ -176,7 +177,7 @@ def create_table(
     source = None if rows is None else engine.open_rows(rows)
     schema = definition.schema
     if schema is None and source is not None:
-        schema = from_arrow_schema(source.schema)
+        schema = from_arrow_schema(source.schema, fine=keeps_nanoseconds())
     with naming_the_attempt("create a table at", store.root):
         wanted = definition.configured(schema, place.new)
     clusters = definition.cluster_by

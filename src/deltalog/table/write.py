@@ -33,6 +33,7 @@ from deltalog.operations.engine import Engine, LocalEngine, RowSource
 from deltalog.operations.execute import make_table
 from deltalog.operations.write import SchemaMode, Write
 from deltalog.protocol.actions.properties import canonical_key
+from deltalog.protocol.features.registry import keeps_nanoseconds
 from deltalog.protocol.table_change.change import changed_table
 from deltalog.schema import Schema, from_arrow_schema
 from deltalog.schema.columns import naming_the_attempt
@@ -504,7 +505,7 @@ def _schema_of(rows: RowSource, store: Store) -> Schema:
             f"cannot create a table at {store.root}: the data has no columns; "
             "DeltaTable.create creates an empty table with a schema"
         )
-    return from_arrow_schema(rows.schema)
+    return from_arrow_schema(rows.schema, fine=keeps_nanoseconds())
 
 
 def _open(

@@ -17,7 +17,16 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from deltalog import DeltaTable, Field, Schema, enable_preview, sql, write_deltalake
+from deltalog import (
+    DeltaTable,
+    Field,
+    Schema,
+    convert_to_deltalake,
+    enable_nanosecond_timestamps,
+    enable_preview,
+    sql,
+    write_deltalake,
+)
 from deltalog.errors import (
     AmbiguousMergeError,
     ConstraintViolationError,
@@ -781,3 +790,104 @@ def test_previews_are_off_until_they_are_switched_on(
     assert DeltaTable(tmp_path).count() == 3
     with pytest.raises(InvalidInputError, match="expected one of geospatial, timestampNanos"):
         enable_preview("variantType")
+
+
+# --- New columns for data with nanoseconds
+
+
+FINE = pa.table(
+    {
+        "id": [1],
+        "at": pa.array([NANOS], pa.timestamp("ns", "UTC")),
+        "clock": pa.array([NANOS], pa.timestamp("ns")),
+    }
+)
+
+
+def types_of(table: DeltaTable) -> list[str]:
+    return [str(field.type) for field in table.schema()]
+
+
+def test_new_columns_keep_nanoseconds_on_request(tmp_path: Path) -> None:
+    write_deltalake(tmp_path / "coarse", FINE)
+    coarse = DeltaTable(tmp_path / "coarse")
+    assert types_of(coarse) == ["long", "timestamp", "timestamp_ntz"]
+    enable_nanosecond_timestamps()
+    assert os.environ["DELTALOG_PREVIEWS"].startswith("geospatial,timestampNanos,intervalTypes")
+    kinds = ["long", "timestamp_nanos", "timestamp_nanos_ntz"]
+    write_deltalake(tmp_path / "fine", FINE)
+    fine = DeltaTable(tmp_path / "fine")
+    assert types_of(fine) == kinds
+    assert fine.to_arrow().equals(FINE.combine_chunks())
+    assert types_of(DeltaTable.create(tmp_path / "made", FINE.schema)) == kinds
+    # An existing column keeps its type, and a column that is replaced gets that of the data.
+    write_deltalake(
+        coarse, FINE.append_column("new", FINE["at"]), mode="append", schema_mode="merge"
+    )
+    assert types_of(coarse) == ["long", "timestamp", "timestamp_ntz", "timestamp_nanos"]
+    write_deltalake(coarse, FINE, mode="overwrite", schema_mode="overwrite")
+    coarse.update_incremental()
+    assert types_of(coarse) == kinds
+    (tmp_path / "files").mkdir()
+    pq.write_table(FINE, tmp_path / "files" / "a.parquet")
+    convert_to_deltalake(tmp_path / "files")
+    assert types_of(DeltaTable(tmp_path / "files")) == kinds
+
+
+def test_merged_columns_keep_nanoseconds_on_request(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, FINE.select(["id", "at"]))
+    enable_nanosecond_timestamps()
+    table = DeltaTable(tmp_path)
+    rows = FINE.set_column(0, "id", pa.array([2]))
+    table.merge(
+        rows, "s.id = t.id", source_alias="s", target_alias="t", merge_schema=True
+    ).when_not_matched_insert_all().execute()
+    assert types_of(table) == ["long", "timestamp", "timestamp_nanos_ntz"]
+    kept = table.to_arrow(filters=[("id", "=", 2)])
+    assert kept["clock"].cast(pa.int64()).to_pylist() == [NANOS]
+    assert "timestampNanos" in (table.protocol().writer_features or ())
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [{"clock": pd.Timestamp(NANOS)}],
+        {"clock": [pd.Timestamp(NANOS)]},
+        pd.DataFrame({"clock": pd.Series([pd.Timestamp(NANOS)], dtype=object)}),
+        [{"clock": pd.Timestamp(NANOS)}, {"clock": None}],
+    ],
+    ids=["rows", "columns", "objects", "missing"],
+)
+def test_timestamps_of_pandas_keep_nanoseconds(rows: Any, tmp_path: Path) -> None:
+    schema = Schema([Field("clock", "timestamp_nanos_ntz")])
+    written, merged, appended = (
+        DeltaTable.create(tmp_path / name, schema) for name in ("written", "merged", "appended")
+    )
+    write_deltalake(written, rows, mode="append")
+    merged.upsert(rows, ["clock"])
+    with appended.appender() as appender:
+        appender.append(rows)
+    for table in (written, merged, appended):
+        table.update_incremental()
+        assert NANOS in table.to_arrow()["clock"].cast(pa.int64()).to_pylist()
+
+
+def test_nested_timestamps_of_pandas_keep_nanoseconds(tmp_path: Path) -> None:
+    kind = Schema([Field("s", Schema([Field("l", "array<timestamp_nanos>")]))])
+    table = DeltaTable.create(tmp_path, kind)
+    moment = pd.Timestamp(NANOS, tz="UTC")
+    write_deltalake(table, [{"s": {"l": [moment]}}], mode="append")
+    assert table.to_arrow()["s"].to_pylist() == [{"l": [moment]}]
+
+
+def test_other_years_beside_nanoseconds_are_refused(tmp_path: Path) -> None:
+    rows = {"at": [pd.Timestamp(NANOS), pd.Timestamp("9999-01-01").to_pydatetime()]}
+    with pytest.raises(InvalidInputError, match=r"'at': some have nanoseconds.*1678 to 2261"):
+        write_deltalake(tmp_path, rows)
+
+
+def test_a_cut_of_nanoseconds_of_pandas_is_logged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    write_deltalake(tmp_path, [{"at": pd.Timestamp(NANOS)}])
+    assert "'at': timestamps are stored in microseconds" in caplog.text

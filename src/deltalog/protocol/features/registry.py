@@ -406,6 +406,8 @@ def canonical_name(name: str) -> str:
 
 
 VARIABLE: Final = "DELTALOG_PREVIEWS"
+# Beside the names of previews, so that child processes inherit it: data types new columns.
+_FINE_COLUMNS: Final = "timestampNanos-columns"
 PREVIEWS: Final = tuple(
     name for name, one in FEATURES.items() if Support.PREVIEW in {one.read, one.write}
 )
@@ -427,6 +429,22 @@ def enable_preview(*features: str) -> None:
                 f"cannot enable the preview {name!r}: expected one of {', '.join(PREVIEWS)}"
             )
     os.environ[VARIABLE] = ",".join(dict.fromkeys((*_enabled(), *features)))
+
+
+def enable_nanosecond_timestamps() -> None:
+    """Store timestamps in nanoseconds as such, in new columns, instead of cutting them off.
+
+    This enables the preview `timestampNanos` for this process and its child processes. Then new
+    tables, and columns that a write or merge adds, get the type `timestamp_nanos` or
+    `timestamp_nanos_ntz` if the data has nanoseconds. Existing columns keep their types.
+    """
+    enable_preview("timestampNanos")
+    os.environ[VARIABLE] = ",".join(dict.fromkeys((*_enabled(), _FINE_COLUMNS)))
+
+
+def keeps_nanoseconds() -> bool:
+    """Return whether new columns keep the nanoseconds of the data."""
+    return _FINE_COLUMNS in _enabled()
 
 
 def is_supported(name: str, support: Support) -> bool:

@@ -26,6 +26,7 @@ from deltalog.expressions.coercion import FINE_MOMENTS
 from deltalog.expressions.filters import check_quoted_names, has_field, warn_of_null
 from deltalog.expressions.nodes import col
 from deltalog.protocol.features.identity_columns import identity_columns
+from deltalog.protocol.features.registry import keeps_nanoseconds
 from deltalog.schema import (
     StructType,
     conform,
@@ -127,15 +128,15 @@ class MergeSource:
         """Return the source with its types adapted to those of a table.
 
         A timestamp column keeps its nanoseconds if the table's column of the same name has
-        nanoseconds, or if the table has no column of this name but has another column with
-        nanoseconds. Otherwise the timestamps are reduced to microseconds, with the same notice as
+        nanoseconds. A column that the table lacks keeps them if another column has nanoseconds, or
+        on request. Otherwise the timestamps are reduced to microseconds, with the same notice as
         in a write. An integer column becomes a year-month interval if the table's column is one.
         This excludes columns of query results, whose types already distinguish the two.
         """
         if not self.schema.fields:
             return self._without_rows(target)
         known = {name_key(field.name): field.type for field in target}
-        asks = any(kind in FINE_MOMENTS for kind in known.values())
+        asks = keeps_nanoseconds() or any(kind in FINE_MOMENTS for kind in known.values())
         fields: list[Field] = []
         cut: set[str] = set()
         for field in self.schema:
