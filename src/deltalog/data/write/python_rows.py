@@ -140,6 +140,11 @@ def _column(name: object, values: Any) -> pa.Array[Any] | pa.ChunkedArray[Any]:
         return values
     if (series := column_of_series(values, str(name))) is not None:
         return series
+    if type(values).__name__ in {"Array", "ChunkedArray"}:  # not a table, which is a struct
+        if hasattr(values, "__arrow_c_array__"):  # of arro3 or nanoarrow
+            return pa.array(values)
+        if hasattr(values, "__arrow_c_stream__"):
+            return pa.chunked_array(values)
     if isinstance(values, str | bytes | Mapping | AbstractSet) or not isinstance(values, Iterable):
         advice = "to write rows, pass a list of dicts"
         if isinstance(values, Mapping):

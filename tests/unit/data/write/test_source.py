@@ -15,6 +15,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
+from arro3 import core as arro3
 from pydantic import BaseModel
 
 from deltalog.data.write import is_rereadable, open_batches
@@ -167,6 +168,18 @@ class Model(BaseModel):
 )
 def test_a_dict_has_columns(columns: Any) -> None:
     assert open_batches(columns).read_all().equals(TABLE)
+
+
+def test_arrays_of_other_libraries_are_columns() -> None:
+    numbers = arro3.Array([1, 2, 3], arro3.DataType.int64())
+    views = arro3.ChunkedArray([arro3.Array(["x", None, "z"], arro3.DataType.string_view())])
+    columns: Any = {"a": numbers, "b": views, "c": [7, 8, 9]}
+    found = open_batches(columns).read_all()
+    assert found.select(["a", "b"]).cast(TABLE.schema).equals(TABLE)
+    with pytest.raises(
+        InvalidInputError, match=r"column 'a' of a dict: expected a list .* a Table"
+    ):
+        open_batches({"a": arro3.Table.from_pydict({"x": numbers})})
 
 
 def test_dataclasses_and_models_are_rows() -> None:
