@@ -299,10 +299,6 @@ def _feed_version_type(library: Library, place: str) -> str:
     return str(schema.field("_commit_version").type)
 
 
-def _vacuum_by_position(library: Library, place: str) -> object:
-    return _made(library, place).vacuum(None, True, True, None, library.CommitProperties())
-
-
 def _schema_by_name(library: Library, _: str) -> bool:
     schema = _fields(library, "a")
     return bool(library.Schema.from_json(schema_json=schema.to_json()) == schema)
@@ -1078,16 +1074,6 @@ DIFFERENCES: Final = (
         ours=ERROR,
     ),
     Difference(
-        topic=INTERFACE,
-        what="`commit_properties` as a positional argument, as in `create`, `update` and `vacuum`",
-        there="deprecated",
-        here="an error",
-        why="positions are easily confused",
-        ask=_vacuum_by_position,
-        theirs=[],
-        ours=ERROR,
-    ),
-    Difference(
         topic=LOG,
         what="a checkpoint with `delta.checkpointInterval = 2`",
         there="of versions 1, 3, …",
@@ -1406,6 +1392,17 @@ DIFFERENCES: Final = (
         tested=(
             "unit/table/test_write.py",
             "test_rows_that_somebody_added_meanwhile_are_overwritten",
+        ),
+    ),
+    Difference(
+        topic=WRITING,
+        what="a merge that adds a column with nanoseconds, after `enable_nanosecond_timestamps()`",
+        there="an error",
+        here="adds the table feature `timestampNanos` and the column",
+        why="a write does the same",
+        tested=(
+            "unit/table/test_next_types.py",
+            "test_merged_columns_keep_nanoseconds_on_request",
         ),
     ),
     Difference(

@@ -501,14 +501,67 @@ def _suggesting(owner: type, function: Callable[..., Any]) -> Callable[..., Any]
             if not is_of_call(error):
                 raise
             kind = self if isinstance(self, type) else type(self)
-            wrong = _unknown(kind, function, options) or _surplus(function, args)
+            wrong = _unknown(kind, function, options)
+            named = None if wrong else _by_their_types(function, args, options)
+            wrong = None if named is not None else wrong or _surplus(function, args)
             # Python's own message contains the class that defines the method.
             method = "" if function.__name__ == "__init__" else f".{function.__name__}"
             wrong = wrong or str(error).partition("() ")[2] + _WITHOUT.get(function.__name__, "")
             message = f"{kind.__name__}{method}() {wrong}" if wrong else str(error)
-            raise WrongCallError(message) from None
+            if named is None:
+                raise WrongCallError(message) from None
+        from deltalog._util.builders import warn_caller  # noqa: PLC0415  # only for warnings
+
+        shown = ", ".join(f"{name}=…" for name in named) or "commit_properties=…"
+        warn_caller(
+            f"{kind.__name__}{method}(): passing properties of a commit by position is deprecated; "
+            f"write {shown}",
+            DeprecationWarning,
+        )
+        return function(self, *args[: _num_positional(function)], **options, **named)
 
     return called
+
+
+_NAMES_OF_TYPES: Final = {
+    "CommitProperties": "commit_properties",
+    "PostCommitHookProperties": "post_commithook_properties",
+}
+_AFTER_PROPERTIES: Final = {
+    "create": ("raise_if_key_not_exists",),
+    "vacuum": ("full", "keep_versions"),
+}
+"""Method → the arguments that follow the two of a commit in deltalake, by position."""
+
+
+def _by_their_types(
+    function: Callable[..., Any], args: Sequence[Any], options: Mapping[str, Any]
+) -> dict[str, Any] | None:
+    """Return surplus positional arguments by name; None if they have no names.
+
+    deltalake accepts the properties of a commit by position, in an order that depends on the
+    method. Here, their types tell which is which.
+    """
+    surplus = args[_num_positional(function) :]
+    names = ("", "", *_AFTER_PROPERTIES.get(function.__name__, ()))
+    known = signature(function).parameters
+    if not surplus or len(surplus) > len(names) or "commit_properties" not in known:
+        return None
+    found: dict[str, Any] = {}
+    for name, value in zip(names, surplus, strict=False):
+        own = name or _NAMES_OF_TYPES.get(type(value).__name__, "")
+        if value is None and not name:
+            continue
+        if own not in known or own in found or own in options:
+            return None
+        found[own] = value
+    return found
+
+
+def _num_positional(function: Callable[..., Any]) -> int:
+    """Return how many positional arguments a method takes, without the object."""
+    parameters = list(signature(function).parameters.values())[1:]
+    return sum(one.kind is one.POSITIONAL_OR_KEYWORD for one in parameters)
 
 
 def suggests_options(called: str, meant: Mapping[str, str]) -> Callable[[_Function], _Function]:

@@ -18,7 +18,13 @@ import pyarrow as pa
 import pytest
 
 import deltalog
-from deltalog import DeltaTable, col, write_deltalake
+from deltalog import (
+    CommitProperties,
+    DeltaTable,
+    PostCommitHookProperties,
+    col,
+    write_deltalake,
+)
 from deltalog.errors import InvalidInputError
 
 
@@ -289,3 +295,34 @@ def test_warnings_are_at_the_callers_line(table: Any) -> None:
 def test_scans_and_expressions_are_pickled(table: Any) -> None:
     scan = pickle.loads(pickle.dumps(table.scan(predicate=col("id") > 0)))
     assert scan.to_table().num_rows == 1
+
+
+def test_properties_of_commits_by_position_are_named_by_their_types(table: Any) -> None:
+    commit, hooks = CommitProperties(custom_metadata={"by": "me"}), PostCommitHookProperties()
+    advice = r"DeltaTable\.repair\(\): passing .* by position is deprecated; write post_commithook"
+    with pytest.warns(DeprecationWarning, match=advice):
+        table.repair(True, hooks, commit)  # as in old versions of deltalake
+    with pytest.warns(DeprecationWarning, match="write commit_properties=…, full=…, keep_versions"):
+        table.vacuum(None, True, True, None, commit, True, [0])
+    with pytest.warns(DeprecationWarning, match="write commit_properties=…$"):
+        table.update({"id": "id + 1"}, None, None, None, True, commit)
+    assert table.history(1)[0]["by"] == "me"
+    with pytest.warns(DeprecationWarning, match="write commit_properties=…, raise_if_key"):
+        _any(DeltaTable).create(
+            *("memory://by-position", "id long", "error", None, None, None, None, None),
+            *(commit, None, False),
+        )
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda table, one: table.repair(True, one, one),
+        lambda table, one: table.repair(True, one, commit_properties=one),
+        lambda table, _: table.repair(True, {"by": "me"}),
+        lambda table, one: table.vacuum(None, True, True, None, one, True, [0], None),
+    ],
+)
+def test_other_surplus_arguments_are_refused(call: Any, table: Any) -> None:
+    with pytest.raises(TypeError, match=r"positional arguments? \(.*write the names"):
+        call(table, CommitProperties())
