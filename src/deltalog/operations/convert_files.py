@@ -33,7 +33,6 @@ from deltalog.errors import (
 from deltalog.protocol.actions.arrow import DELETION_VECTOR_TYPE
 from deltalog.protocol.actions.codec import deletion_vector_to_json
 from deltalog.protocol.deletion_vectors import DeletionBitmap, location, parse_inline
-from deltalog.protocol.features.registry import keeps_nanoseconds
 from deltalog.protocol.partition_values import (
     NULL_DIRECTORY,
     encode_value,
@@ -44,6 +43,7 @@ from deltalog.schema import Field, StructType, encode_schema, from_arrow_schema,
 from deltalog.schema.columns import leaf_columns, loosened
 from deltalog.schema.evolve import merge_schemas
 from deltalog.schema.primitives.moments import values_or_counts
+from deltalog.schema.primitives.table import keeps_nanoseconds
 from deltalog.schema.types import DATE, LONG, STRING, TIMESTAMP, TIMESTAMP_NTZ, DataType
 from deltalog.storage.parquet.reader import read_footer
 from deltalog.storage.pool import map_in_pool

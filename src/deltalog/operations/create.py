@@ -20,10 +20,10 @@ from deltalog.operations.write import RowsWritten, Write
 from deltalog.protocol.actions.properties import TableProperties
 from deltalog.protocol.configuration import TableConfiguration
 from deltalog.protocol.features.clustering import CLUSTERING_DOMAIN
-from deltalog.protocol.features.registry import keeps_nanoseconds
 from deltalog.protocol.table_change.change import changed_table
 from deltalog.protocol.table_change.checks import clustering_domain, is_set_by_writers
 from deltalog.schema import StructType, as_fields, from_arrow_schema
+from deltalog.schema.primitives.table import keeps_nanoseconds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -28,12 +28,12 @@ from deltalog.operations.operation import Operation
 from deltalog.protocol.actions.arrow import STRING_MAP
 from deltalog.protocol.column_mapping import physical_path
 from deltalog.protocol.features.clustering import check_clustering_columns, clustering_columns
-from deltalog.protocol.features.registry import keeps_nanoseconds
 from deltalog.protocol.partition_values import extract, parse_column
 from deltalog.protocol.table_change.change import changed_table
 from deltalog.schema import Field, StructType, from_arrow_schema
 from deltalog.schema.columns import walk
 from deltalog.schema.evolve import merge_schemas
+from deltalog.schema.primitives.table import keeps_nanoseconds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

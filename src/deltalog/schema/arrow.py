@@ -27,6 +27,7 @@ from deltalog.errors import (
 from deltalog.schema.codec import encode_type, parse_type
 from deltalog.schema.interchange import FORMS, Form
 from deltalog.schema.primitives import primitive_of_arrow, type_of_extension
+from deltalog.schema.primitives.table import keeps_nanoseconds
 from deltalog.schema.types import (
     ArrayType,
     Field,
@@ -426,6 +427,7 @@ def _to_arrow(value: Any, large: bool) -> Any:  # noqa: FBT001  # a private func
 
 
 def _from_arrow(value: Any, kind: type[Any]) -> Any:
+    fine = keeps_nanoseconds()
     if not isinstance(value, pa.Schema | pa.Field | pa.DataType):
         if not hasattr(value, "__arrow_c_schema__"):
             raise InvalidInputError(
@@ -433,13 +435,13 @@ def _from_arrow(value: Any, kind: type[Any]) -> Any:
                 "Schema, Field or DataType, or an object with __arrow_c_schema__"
             )
         if kind is StructType:
-            return from_arrow_schema(pa.schema(value), declared=True)
+            return from_arrow_schema(pa.schema(value), declared=True, fine=fine)
         value = pa.field(value) if kind is Field else pa.field(value).type
     if isinstance(value, pa.Schema):
-        return from_arrow_schema(value, declared=True)
+        return from_arrow_schema(value, declared=True, fine=fine)
     if isinstance(value, pa.Field):
-        return _from_arrow_field(value, (), _Naming(declared=True, fine=False))
-    return from_arrow_type(value, declared=True)
+        return _from_arrow_field(value, (), _Naming(declared=True, fine=fine))
+    return from_arrow_type(value, declared=True, fine=fine)
 
 
 FORMS["arrow"] = Form(_to_arrow, _from_arrow)

@@ -250,16 +250,19 @@ def _mismatch(found: Any, target: Any, path: Path) -> SchemaMismatchError:
             "dt.tz_localize(None) of pandas, or convert them to UTC"
         )
     return SchemaMismatchError(
-        f"cannot store {_named(found)} values{at} as {_named(target)}{advice}"
+        f"cannot store {_named(found)} values{at} as {_named(target, fine=True)}{advice}"
     )
 
 
-def _named(arrow_type: pa.DataType) -> str:
-    """Return the name of Delta's type for an Arrow type; the name in Arrow if there is none."""
+def _named(arrow_type: pa.DataType, *, fine: bool = False) -> str:
+    """Return the name of Delta's type for an Arrow type; the name in Arrow if there is none.
+
+    With `fine`, as for the type of a column, nanoseconds are a type of their own.
+    """
     if pt.is_unsigned_integer(arrow_type):
         return str(arrow_type)
     try:
-        return str(from_arrow_type(arrow_type, declared=True))
+        return str(from_arrow_type(arrow_type, declared=True, fine=fine))
     except InvalidInputError:
         return str(arrow_type)
 
@@ -270,8 +273,8 @@ def _checked(convert: Callable[[Any, Any], Any], array: Any, target: Any, path: 
     except pa.ArrowInvalid as error:
         at = f" of column {'.'.join(path)!r}" if path else ""
         raise SchemaMismatchError(
-            f"cannot store {_named(array.type)} values{at} as {_named(target)} without changing "
-            f"them: {_problem(convert, array, target, error)}"
+            f"cannot store {_named(array.type)} values{at} as {_named(target, fine=True)} without "
+            f"changing them: {_problem(convert, array, target, error)}"
         ) from error
     if result is None:
         raise _mismatch(array.type, target, path)

@@ -22,9 +22,9 @@ from deltalog.operations.engine import Engine, LocalEngine
 from deltalog.operations.execute import execute, make_table
 from deltalog.operations.write import Write
 from deltalog.protocol.actions.properties import CONSTRAINT_PREFIX
-from deltalog.protocol.features.registry import keeps_nanoseconds
 from deltalog.schema import from_arrow_schema
 from deltalog.schema.columns import naming_the_attempt
+from deltalog.schema.primitives.table import keeps_nanoseconds
 from deltalog.table.defaults import new_table_with_defaults
 from deltalog.transaction.properties import USUAL
 

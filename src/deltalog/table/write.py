@@ -33,10 +33,10 @@ from deltalog.operations.engine import Engine, LocalEngine, RowSource
 from deltalog.operations.execute import make_table
 from deltalog.operations.write import SchemaMode, Write
 from deltalog.protocol.actions.properties import canonical_key
-from deltalog.protocol.features.registry import keeps_nanoseconds
 from deltalog.protocol.table_change.change import changed_table
 from deltalog.schema import Schema, from_arrow_schema
 from deltalog.schema.columns import naming_the_attempt
+from deltalog.schema.primitives.table import keeps_nanoseconds
 from deltalog.storage.store import Store, is_local
 from deltalog.table.defaults import new_table_with_defaults
 from deltalog.table.delta_table import DeltaTable

@@ -828,6 +828,7 @@ def test_new_columns_keep_nanoseconds_on_request(tmp_path: Path) -> None:
     write_deltalake(coarse, FINE, mode="overwrite", schema_mode="overwrite")
     coarse.update_incremental()
     assert types_of(coarse) == kinds
+    assert Schema.from_arrow(fine.schema().to_arrow()) == fine.schema()
     (tmp_path / "files").mkdir()
     pq.write_table(FINE, tmp_path / "files" / "a.parquet")
     convert_to_deltalake(tmp_path / "files")
@@ -878,6 +879,12 @@ def test_nested_timestamps_of_pandas_keep_nanoseconds(tmp_path: Path) -> None:
     moment = pd.Timestamp(NANOS, tz="UTC")
     write_deltalake(table, [{"s": {"l": [moment]}}], mode="append")
     assert table.to_arrow()["s"].to_pylist() == [{"l": [moment]}]
+
+
+def test_years_without_nanoseconds_are_refused(other: DeltaTable) -> None:
+    rows = {"clock": [pd.Timestamp("9999-01-01").to_pydatetime()]}
+    with pytest.raises(SchemaMismatchError, match="'clock' as timestamp_nanos_ntz without chang"):
+        write_deltalake(other, rows, mode="append")
 
 
 def test_other_years_beside_nanoseconds_are_refused(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from deltalog.protocol.features.schema_needs import (
     has_variant,
 )
 from deltalog.schema.collations import has_collations
+from deltalog.schema.primitives.table import FINE_COLUMNS, VARIABLE, enabled_previews
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -405,9 +406,6 @@ def canonical_name(name: str) -> str:
 # --- Features from protocol proposals (RFCs), which are off by default
 
 
-VARIABLE: Final = "DELTALOG_PREVIEWS"
-# Beside the names of previews, so that child processes inherit it: data types new columns.
-_FINE_COLUMNS: Final = "timestampNanos-columns"
 PREVIEWS: Final = tuple(
     name for name, one in FEATURES.items() if Support.PREVIEW in {one.read, one.write}
 )
@@ -428,7 +426,7 @@ def enable_preview(*features: str) -> None:
             raise InvalidInputError(
                 f"cannot enable the preview {name!r}: expected one of {', '.join(PREVIEWS)}"
             )
-    os.environ[VARIABLE] = ",".join(dict.fromkeys((*_enabled(), *features)))
+    os.environ[VARIABLE] = ",".join(dict.fromkeys((*enabled_previews(), *features)))
 
 
 def enable_nanosecond_timestamps() -> None:
@@ -439,12 +437,7 @@ def enable_nanosecond_timestamps() -> None:
     `timestamp_nanos_ntz` if the data has nanoseconds. Existing columns keep their types.
     """
     enable_preview("timestampNanos")
-    os.environ[VARIABLE] = ",".join(dict.fromkeys((*_enabled(), _FINE_COLUMNS)))
-
-
-def keeps_nanoseconds() -> bool:
-    """Return whether new columns keep the nanoseconds of the data."""
-    return _FINE_COLUMNS in _enabled()
+    os.environ[VARIABLE] = ",".join(dict.fromkeys((*enabled_previews(), FINE_COLUMNS)))
 
 
 def is_supported(name: str, support: Support) -> bool:
@@ -455,12 +448,8 @@ def is_supported(name: str, support: Support) -> bool:
         support: the feature's entry in the registry.
     """
     if support is Support.PREVIEW:
-        return name in _enabled()
+        return name in enabled_previews()
     return support is Support.FULL
-
-
-def _enabled() -> list[str]:
-    return [name.strip() for name in os.environ.get(VARIABLE, "").split(",") if name.strip()]
 
 
 # --- Table features as deltalake's users name them: `TableFeatures.DeletionVectors`

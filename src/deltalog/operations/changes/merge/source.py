@@ -26,7 +26,6 @@ from deltalog.expressions.coercion import FINE_MOMENTS
 from deltalog.expressions.filters import check_quoted_names, has_field, warn_of_null
 from deltalog.expressions.nodes import col
 from deltalog.protocol.features.identity_columns import identity_columns
-from deltalog.protocol.features.registry import keeps_nanoseconds
 from deltalog.schema import (
     StructType,
     conform,
@@ -38,6 +37,7 @@ from deltalog.schema import (
 from deltalog.schema.arrow import type_of_query
 from deltalog.schema.conform import check_zones
 from deltalog.schema.primitives.moments import has_nanoseconds
+from deltalog.schema.primitives.table import keeps_nanoseconds
 from deltalog.schema.types import (
     INTEGER,
     TIMESTAMP,
