@@ -191,6 +191,17 @@ def _dataset(library: Library, place: str) -> bool:
     return isinstance(fragment, pa.dataset.Fragment)
 
 
+def _error_of_a_wrong_action(library: Library, place: str) -> type[Exception] | None:
+    table = _made(library, place)
+    try:
+        table.create_write_transaction([{"path": "a.parquet"}], "append", table.schema())
+    except TypeError:
+        return TypeError
+    except ValueError:
+        return ValueError
+    return None
+
+
 def _two_updates(merger: Any) -> Any:
     first = merger.when_not_matched_by_source_update({"v": "'x'"})
     return first.when_not_matched_by_source_update({"v": "'y'"})
@@ -668,7 +679,8 @@ DIFFERENCES: Final = (
         topic=READING,
         what="`get_fragments()` of the dataset",
         there="Parquet fragments",
-        here="read-only fragments without deleted rows, with the logical column names",
+        here="read-only fragments without deleted rows, with the logical column names; a single "
+        "one if deltalog must read the files, as with deletion vectors or very long strings",
         why="a file contains deleted rows and physical column names",
         ask=_dataset,
         theirs=True,
@@ -1519,6 +1531,16 @@ DIFFERENCES: Final = (
         here="works",
         why="`multiprocessing` forks on Linux",
         tested=("interop/test_peer_bugs.py", "test_b15_a_table_is_read_after_a_fork"),
+    ),
+    Difference(
+        topic=INTERFACE,
+        what="an argument of a wrong type, such as a dict instead of an `AddAction`",
+        there="a `TypeError`",
+        here="an `InvalidInputError`, which is a `DeltaError` and a `ValueError`",
+        why="one class contains all wrong arguments",
+        ask=_error_of_a_wrong_action,
+        theirs=TypeError,
+        ours=ValueError,
     ),
     Difference(
         topic=INTERFACE,
