@@ -82,6 +82,7 @@ def checked_types(function: _Function) -> _Function:
     def called(*args: Any, **options: Any) -> Any:
         __tracebackhide__ = True  # IPython does not show this frame
         _check_names(function, options)
+        _check_number(function, args)
         check_types(function, None, args, options)
         return called_with(function, *args, **options)
 
@@ -104,6 +105,17 @@ def _check_names(function: Callable[..., Any], options: Mapping[str, Any]) -> No
     name = next(one for one in options if one not in parameters)
     hint = similar_argument(name, parameters, function.__name__) or known_arguments(parameters)
     raise WrongCallError(f"{function.__name__}() got an unexpected keyword argument {name!r}{hint}")
+
+
+def _check_number(function: Callable[..., Any], args: Sequence[Any]) -> None:
+    """Raise `WrongCallError` for more positional arguments than a function takes."""
+    parameters = signature(function).parameters.values() if args else ()
+    if len(args) <= sum(one.kind is one.POSITIONAL_OR_KEYWORD for one in parameters):
+        return
+    from deltalog._util.similar_names import surplus  # noqa: PLC0415  # only for errors
+
+    if wrong := surplus(function, args, has_self=False):
+        raise WrongCallError(f"{function.__name__}() {wrong}")
 
 
 def check_types(

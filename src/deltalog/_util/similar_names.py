@@ -503,7 +503,7 @@ def _suggesting(owner: type, function: Callable[..., Any]) -> Callable[..., Any]
             kind = self if isinstance(self, type) else type(self)
             wrong = _unknown(kind, function, options)
             named = None if wrong else _by_their_types(function, args, options)
-            wrong = None if named is not None else wrong or _surplus(function, args)
+            wrong = None if named is not None else wrong or surplus(function, args)
             # Python's own message contains the class that defines the method.
             method = "" if function.__name__ == "__init__" else f".{function.__name__}"
             wrong = wrong or str(error).partition("() ")[2] + _WITHOUT.get(function.__name__, "")
@@ -542,13 +542,13 @@ def _by_their_types(
     deltalake accepts the properties of a commit by position, in an order that depends on the
     method. Here, their types tell which is which.
     """
-    surplus = args[_num_positional(function) :]
+    others = args[_num_positional(function) :]
     names = ("", "", *_AFTER_PROPERTIES.get(function.__name__, ()))
     known = signature(function).parameters
-    if not surplus or len(surplus) > len(names) or "commit_properties" not in known:
+    if not others or len(others) > len(names) or "commit_properties" not in known:
         return None
     found: dict[str, Any] = {}
-    for name, value in zip(names, surplus, strict=False):
+    for name, value in zip(names, others, strict=False):
         own = name or _NAMES_OF_TYPES.get(type(value).__name__, "")
         if value is None and not name:
             continue
@@ -592,7 +592,7 @@ def suggests_options(called: str, meant: Mapping[str, str]) -> Callable[[_Functi
                     problem = f"got an unexpected keyword argument {name!r}{hint}"
                 elif problem.startswith("takes "):
                     has_self = next(iter(known), "") in {"self", "cls"}
-                    problem = _surplus(function, args[has_self:], has_self=has_self) or problem
+                    problem = surplus(function, args[has_self:], has_self=has_self) or problem
                 raise WrongCallError(f"{called} {problem}") from None
 
         return call  # type: ignore[return-value]  # of the same signature
@@ -701,7 +701,7 @@ def _of_property(name: str) -> str:
     return bare[:1].lower() + bare[1:]
 
 
-def _surplus(
+def surplus(
     function: Callable[..., Any], args: Sequence[Any], *, has_self: bool = True
 ) -> str | None:
     """Return what is wrong with the number of positional arguments; None if it is right."""

@@ -52,5 +52,12 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:  # type checkers report such uses themselves
-    __getattr__ = explain_names(__name__, __all__)
+    __getattr__ = explain_names(
+        __name__,
+        __all__,
+        {
+            "create_table_with_add_actions": "DeltaTable.create(location, schema), and "
+            "create_write_transaction(…) of the table"
+        },
+    )
     explain_call(__name__, "`with table.transaction() as tx:`")

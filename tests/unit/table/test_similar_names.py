@@ -326,3 +326,56 @@ def test_properties_of_commits_by_position_are_named_by_their_types(table: Any) 
 def test_other_surplus_arguments_are_refused(call: Any, table: Any) -> None:
     with pytest.raises(TypeError, match=r"positional arguments? \(.*write the names"):
         call(table, CommitProperties())
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "advice"),
+    [
+        (
+            lambda: _any(deltalog.convert_to_deltalake)("x", *["error"] * 8),
+            TypeError,
+            r"^convert_to_deltalake\(\) takes 8 positional arguments \(uri, .*write the names",
+        ),
+        (
+            lambda: _any(deltalog.table_defaults)({}, {}),
+            TypeError,
+            r"^table_defaults\(\) takes 1 positional argument \(properties\), found 2$",
+        ),
+        (
+            lambda: _any(deltalog.enable_nanosecond_timestamps)(True),
+            TypeError,
+            r"^enable_nanosecond_timestamps\(\) takes no arguments, found 1$",
+        ),
+        (deltalog.enable_preview, InvalidInputError, "without names: pass some of geospatial"),
+        (
+            lambda: _any(deltalog.enable_preview)(["geospatial"]),
+            InvalidInputError,
+            "expected one of geospatial.*pass several as arguments of their own",
+        ),
+        (
+            lambda: _any(deltalog.TableFeatures).DeletionVector,
+            AttributeError,
+            "TableFeatures has no member 'DeletionVector': did you mean 'DeletionVectors'",
+        ),
+        (
+            lambda: _any(deltalog.TableFeatures).Nothing,
+            AttributeError,
+            "TableFeatures has no member 'Nothing': it has AppendOnly, Invariants",
+        ),
+        (
+            lambda: deltalog.TableFeatures("deletionVector"),
+            ValueError,
+            "cannot find the table feature 'deletionVector': did you mean 'deletionVectors'",
+        ),
+        (
+            lambda: _any(deltalog.transaction).create_table_with_add_actions,
+            AttributeError,
+            r"use DeltaTable\.create\(location, schema\), and create_write_transaction",
+        ),
+    ],
+)
+def test_functions_and_features_name_what_to_use(
+    call: Callable[[], object], kind: type[Exception], advice: str
+) -> None:
+    with pytest.raises(kind, match=advice):
+        call()

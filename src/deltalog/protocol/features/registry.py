@@ -12,10 +12,13 @@ from __future__ import annotations
 
 import os
 from dataclasses import KW_ONLY, dataclass
-from enum import StrEnum
+from enum import EnumType, StrEnum
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NoReturn
 
+from deltalog._util.argument_types import checked_types
+from deltalog._util.call_errors import UnknownNameError
+from deltalog._util.similar_names import similar_to
 from deltalog.errors import InvalidInputError
 from deltalog.protocol.features.schema_needs import (
     has_column_defaults,
@@ -419,16 +422,23 @@ def enable_preview(*features: str) -> None:
         features: `geospatial`, `timestampNanos` or `intervalTypes`.
 
     Raises:
-        InvalidInputError: the preview does not exist.
+        InvalidInputError: the preview does not exist, or there is no name.
     """
+    if not features:
+        raise InvalidInputError(
+            f"cannot enable previews without names: pass some of {', '.join(PREVIEWS)}"
+        )
     for name in features:
         if name not in PREVIEWS:
+            several = isinstance(name, list | tuple | set)
             raise InvalidInputError(
                 f"cannot enable the preview {name!r}: expected one of {', '.join(PREVIEWS)}"
+                + ("; pass several as arguments of their own" if several else "")
             )
     os.environ[VARIABLE] = ",".join(dict.fromkeys((*enabled_previews(), *features)))
 
 
+@checked_types
 def enable_nanosecond_timestamps() -> None:
     """Store timestamps in nanoseconds as such, in new columns, instead of cutting them off.
 
@@ -455,7 +465,20 @@ def is_supported(name: str, support: Support) -> bool:
 # --- Table features as deltalake's users name them: `TableFeatures.DeletionVectors`
 
 
-class TableFeatures(StrEnum):
+class _NamesOfFeatures(EnumType):
+    """The metaclass of `TableFeatures`: errors about unknown members suggest names."""
+
+    if not TYPE_CHECKING:  # so that type checkers report unknown names
+
+        def __getattr__(cls, name: str) -> NoReturn:
+            """Raise an error that suggests a member."""
+            raise UnknownNameError(
+                f"{cls.__name__} has no member {name!r}"
+                + (similar_to(name, cls.__members__) or f": it has {', '.join(cls.__members__)}")
+            )
+
+
+class TableFeatures(StrEnum, metaclass=_NamesOfFeatures):
     """Table features; each is a string, and plain strings are accepted instead."""
 
     AppendOnly = "appendOnly"
@@ -483,3 +506,12 @@ class TableFeatures(StrEnum):
     IcebergCompatV1 = "icebergCompatV1"
     IcebergCompatV2 = "icebergCompatV2"
     IcebergCompatV3 = "icebergCompatV3"
+    TimestampNanos = "timestampNanos"
+
+    @classmethod
+    def _missing_(cls, value: object) -> NoReturn:
+        near = similar_to(str(value), [one.value for one in cls])
+        raise InvalidInputError(
+            f"cannot find the table feature {value!r}"
+            + (near or "; list(TableFeatures) has all, and add_feature also takes strings")
+        )
