@@ -310,11 +310,6 @@ def _feed_version_type(library: Library, place: str) -> str:
     return str(schema.field("_commit_version").type)
 
 
-def _schema_by_name(library: Library, _: str) -> bool:
-    schema = _fields(library, "a")
-    return bool(library.Schema.from_json(schema_json=schema.to_json()) == schema)
-
-
 def _exports_types(library: Library, _: str) -> bool:
     module = importlib.import_module(f"{library.__name__}.writer.properties")
     return hasattr(module, "Compression")
@@ -1431,12 +1426,12 @@ DIFFERENCES: Final = (
     ),
     Difference(
         topic=INTERFACE,
-        what="the argument of `from_json` and `from_arrow` of schemas and types, by its name",
-        there="`schema_json=`, `field_json=`, `type_json=`, `data_type=`, `field=`",
-        here="an error; pass it by position",
-        why="there is only one argument, and its name would be another one in each class",
-        ask=_schema_by_name,
-        theirs=True,
+        what="`PrimitiveType(data_type=…)`",
+        there="works",
+        here="an error; the argument is `type`, or has no name",
+        why="it is the name of the attribute",
+        ask=lambda library, _: str(library.schema.PrimitiveType(data_type="long").type),
+        theirs="long",
         ours=ERROR,
     ),
     Difference(

@@ -487,6 +487,12 @@ def suggests_arguments(kind: _Class) -> _Class:
     return kind
 
 
+def suggests_arguments_of_init(kind: _Class) -> _Class:
+    """Decorate a class whose constructor's errors contain its name and the names to use."""
+    kind.__init__ = _suggesting(kind, kind.__init__)  # type: ignore[misc]
+    return kind
+
+
 def _suggesting(owner: type, function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     def called(self: Any = NO_OBJECT, /, *args: Any, **options: Any) -> Any:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 import pyarrow as pa
 import pyarrow.types as pt
 
-from deltalog._util.argument_types import with_article
+from deltalog._util.argument_types import kind_of, shortened, with_article
 from deltalog._util.json import dumps, loads
 from deltalog._util.kernels import arrow
 from deltalog.errors import (
@@ -430,9 +430,15 @@ def _from_arrow(value: Any, kind: type[Any]) -> Any:
     fine = keeps_nanoseconds()
     if not isinstance(value, pa.Schema | pa.Field | pa.DataType):
         if not hasattr(value, "__arrow_c_schema__"):
+            advice = ""
+            if hasattr(value, "schema"):
+                advice = "; pass its schema"
+            elif isinstance(value, list | tuple):
+                advice = "; pyarrow.schema(fields) makes a schema of a list"
             raise InvalidInputError(
-                f"cannot make {with_article(kind.__name__)} of {value!r}: expected a pyarrow "
-                "Schema, Field or DataType, or an object with __arrow_c_schema__"
+                f"cannot make {with_article(kind.__name__)} of {shortened(value)}, "
+                f"{kind_of(value)}: expected a pyarrow Schema, Field or DataType, or an object "
+                f"with __arrow_c_schema__{advice}"
             )
         if kind is StructType:
             return from_arrow_schema(pa.schema(value), declared=True, fine=fine)

@@ -8,15 +8,19 @@ which imports this module.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Self
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Self, TypeVar
 
 from deltalog._util.argument_types import kind_of, with_article, wrong_argument
 from deltalog._util.cached import name_methods_after
-from deltalog._util.similar_names import SimilarNames
+from deltalog._util.call_errors import UnknownNameError, WrongCallError
+from deltalog._util.similar_names import SimilarNames, similar_to
 from deltalog.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+_Function = TypeVar("_Function", bound="Callable[..., Any]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +42,8 @@ FORMS: Final[dict[str, Form]] = {}
 
 _MEANT: Final = {
     **dict.fromkeys(("to_pyarrow", "to_pandas", "to_polars", "arrow", "as_arrow"), "to_arrow()"),
-    **dict.fromkeys(("from_pyarrow", "of_arrow"), "from_arrow(schema)"),
+    **dict.fromkeys(("from_pyarrow", "of_arrow", "from_polars"), "from_arrow(schema)"),
+    **dict.fromkeys(("fromJson", "from_string", "loads"), "from_json(text)"),
     **dict.fromkeys(("to_dict", "as_dict", "jsonValue"), "json()"),
     "select": "Schema([schema[name] for name in names])",
     "simpleString": "str(schema)",
@@ -55,6 +60,7 @@ _MEANT: Final = {
     **dict.fromkeys(("dataType", "data_type", "dtype", "field_type"), "type"),
     **dict.fromkeys(("required", "is_nullable", "null"), "nullable"),
     "doc": "metadata.get('comment')",
+    "invariants": "the metadata of fields, under 'delta.invariants'",
     **dict.fromkeys(
         ("with_name", "with_type", "with_nullable", "with_metadata"),
         "dataclasses.replace(field, name=…)",
@@ -62,7 +68,42 @@ _MEANT: Final = {
 }
 
 
-class SchemaPart(SimilarNames):
+def _by_any_name(own: str, *names: str) -> Callable[[_Function], _Function]:
+    """Decorate a class method so that its argument may have the names of deltalake's classes."""
+
+    def decorated(function: _Function) -> _Function:
+        @wraps(function)
+        def called(cls: type[Any], *args: Any, **options: Any) -> Any:
+            __tracebackhide__ = True  # IPython does not show this frame
+            shown = f"{cls.__name__}.{function.__name__}()"
+            values = [*args, *(options.pop(name) for name in (own, *names) if name in options)]
+            for name in options:
+                raise WrongCallError(
+                    f"{shown} got an unexpected keyword argument {name!r}; its argument is {own}"
+                )
+            if len(values) != 1:
+                raise WrongCallError(f"{shown} takes 1 argument ({own}), found {len(values)}")
+            return function(cls, *values)
+
+        return called  # type: ignore[return-value]  # of the same signature
+
+    return decorated
+
+
+class _NamesOfTheClass(type):
+    """The metaclass of types and schemas: errors about attributes of classes suggest names."""
+
+    if not TYPE_CHECKING:  # so that type checkers report unknown names
+
+        def __getattr__(cls, name: str) -> NoReturn:
+            """Raise an error that names what to use instead."""
+            __tracebackhide__ = True  # IPython does not show this frame
+            other = _MEANT.get(name)
+            hint = f": use {other}" if other else similar_to(name, dir(cls))
+            raise UnknownNameError(f"{cls.__name__} has no attribute {name!r}{hint}")
+
+
+class SchemaPart(SimilarNames, metaclass=_NamesOfTheClass):
     """Base class of types, fields and schemas: conversion to and from JSON and Arrow."""
 
     __slots__ = ()
@@ -79,6 +120,7 @@ class SchemaPart(SimilarNames):
         return found
 
     @classmethod
+    @_by_any_name("text", "schema_json", "field_json", "type_json")
     def from_json(cls, text: str) -> Self:
         """Parse the JSON form of the protocol to a type, field or schema.
 
@@ -104,6 +146,7 @@ class SchemaPart(SimilarNames):
         return FORMS["arrow"].write(self, as_large_types)
 
     @classmethod
+    @_by_any_name("value", "data_type", "field", "schema")
     def from_arrow(cls, value: Any) -> Self:
         """Return the type, field or schema that stores data of an Arrow type, field or schema.
 

@@ -20,15 +20,20 @@ from deltalog._util.call_errors import UnknownKeyError, UnknownNameError
 from deltalog._util.escaping import name_key, printable
 from deltalog._util.json import loads
 from deltalog._util.lazy_names import higher
-from deltalog._util.similar_names import NoItems, similar_to, suggests_arguments
+from deltalog._util.similar_names import (
+    NoItems,
+    similar_to,
+    suggests_arguments,
+    suggests_arguments_of_init,
+)
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.schema.interchange import SchemaPart
 from deltalog.schema.primitives import (
     PRIMITIVES,
     Family,
     Primitive,
+    as_arrow_type,
     exact_type_of_python,
-    is_arrow_type,
     primitive_in_sql,
     primitive_named,
 )
@@ -45,6 +50,7 @@ CURRENT_DEFAULT_KEY: Final = "CURRENT_DEFAULT"
 COLLATIONS_KEY: Final = "__COLLATIONS"
 
 
+@suggests_arguments_of_init
 @dataclass(frozen=True, slots=True)
 class PrimitiveType(SchemaPart):
     """A type without inner types: `PrimitiveType("long")`, `PrimitiveType("decimal(10,2)")`.
@@ -175,6 +181,7 @@ class UnknownType(SchemaPart):
         return self.name
 
 
+@suggests_arguments_of_init
 @dataclass(frozen=True, slots=True)
 class ArrayType(SchemaPart):
     """A list of values of one type.
@@ -205,6 +212,7 @@ class ArrayType(SchemaPart):
         return f"array<{self.element_type}>"
 
 
+@suggests_arguments_of_init
 @dataclass(frozen=True, slots=True)
 class MapType(SchemaPart):
     """Pairs of key and value; keys are never NULL.
@@ -525,8 +533,8 @@ def as_type(value: DataType | str | Any) -> DataType:
     if name is not None:
         return PrimitiveType(name)
     try:
-        if is_arrow_type(value):
-            found: DataType = higher("from_arrow_type")(value)
+        if (arrow := as_arrow_type(value)) is not None:
+            found: DataType = higher("from_arrow_type")(arrow)
             return found
     except InvalidInputError:
         pass

@@ -16,6 +16,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from arro3 import core as arro3
 
 import deltalog
 from deltalog import (
@@ -379,3 +380,40 @@ def test_functions_and_features_name_what_to_use(
 ) -> None:
     with pytest.raises(kind, match=advice):
         call()
+
+
+SCHEMA = deltalog.Schema([deltalog.Field("a", "long")])
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: _any(deltalog.Schema).from_json(schema_json=SCHEMA.to_json()),
+        lambda: _any(deltalog.Schema).from_arrow(data_type=pa.schema([("a", pa.int64())])),
+        lambda: deltalog.Schema([_any(deltalog.Field).from_arrow(field=pa.field("a", pa.int64()))]),
+        lambda: deltalog.Schema([deltalog.Field("a", _any(arro3.DataType.int64()))]),
+    ],
+)
+def test_schemas_have_the_arguments_of_deltalake(call: Callable[[], object]) -> None:
+    assert call() == SCHEMA
+
+
+@pytest.mark.parametrize(
+    ("call", "advice"),
+    [
+        (
+            lambda s: s.from_json(),
+            r"^StructType\.from_json\(\) takes 1 argument \(text\), found 0$",
+        ),
+        (lambda s: s.from_json(j=1), r"got an unexpected .* 'j'; its argument is text$"),
+        (lambda s: s.from_pyarrow, r"no attribute 'from_pyarrow': use from_arrow\(schema\)$"),
+        (lambda s: s.from_arrow([1]), r"of \[1\], a list: .*pyarrow\.schema\(fields\) makes"),
+        (lambda s: s.from_arrow(pa.table({"a": [1]})), r"a Table: .*; pass its schema$"),
+        (lambda _: _any(deltalog.PrimitiveType)(data_type="long"), r"did you mean 'type'"),
+        (lambda _: _any(deltalog.ArrayType)(), r"^ArrayType\(\) missing 1 required"),
+        (lambda _: _any(deltalog.MapType)(key="long"), "the arguments are key_type, value_type"),
+    ],
+)
+def test_wrong_calls_of_types_name_what_to_use(call: Callable[[Any], object], advice: str) -> None:
+    with pytest.raises((TypeError, AttributeError, InvalidInputError), match=advice):
+        call(deltalog.Schema)

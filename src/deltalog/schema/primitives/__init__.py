@@ -13,8 +13,8 @@ from __future__ import annotations
 from deltalog.schema.primitives.row import Bounds, Family, Primitive, ValueCodec
 from deltalog.schema.primitives.table import (
     PRIMITIVES,
+    as_arrow_type,
     exact_type_of_python,
-    is_arrow_type,
     primitive_in_sql,
     primitive_named,
     primitive_of_arrow,
@@ -28,8 +28,8 @@ __all__ = [
     "Family",
     "Primitive",
     "ValueCodec",
+    "as_arrow_type",
     "exact_type_of_python",
-    "is_arrow_type",
     "primitive_in_sql",
     "primitive_named",
     "primitive_of_arrow",

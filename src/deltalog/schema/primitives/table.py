@@ -339,9 +339,14 @@ def exact_type_of_python(kind: object) -> str | None:
     return _OF_PYTHON[kind] if isinstance(kind, type) and kind in _EXACT else None
 
 
-def is_arrow_type(value: object) -> bool:
-    """Whether a value is a data type of pyarrow."""
-    return isinstance(value, pa.DataType)
+def as_arrow_type(value: Any) -> pa.DataType | None:
+    """Return a data type of pyarrow or arro3 as one of pyarrow; None for other values."""
+    if isinstance(value, pa.DataType):
+        return value
+    if type(value).__name__ == "DataType" and hasattr(value, "__arrow_c_schema__"):
+        found: pa.DataType = pa.field(value).type
+        return found
+    return None
 
 
 def unknown_type(value: object, nested: str | None = None) -> InvalidInputError:
