@@ -110,7 +110,7 @@ class DeltaStorageHandler(FileSystemHandler):
             for name in shown
         ]
 
-    def create_dir(self, path: str, recursive: bool) -> None:  # noqa: FBT001  # pyarrow's signature
+    def create_dir(self, path: str, recursive: bool = True) -> None:  # noqa: FBT001, FBT002  # deltalake's signature
         """Create a directory, unless it exists already."""
         native = native_path(self._store, _clean(path))
         if native is None:
@@ -131,10 +131,12 @@ class DeltaStorageHandler(FileSystemHandler):
         self,
         path: str,
         missing_dir_ok: bool = False,  # noqa: FBT001, FBT002  # pyarrow's signature
+        *,
+        accept_root_dir: bool = False,
     ) -> None:
-        """Delete the contents of a directory, which must not be the root."""
+        """Delete the contents of a directory; of the root only with `accept_root_dir`."""
         inner = _clean(path)
-        if not inner:
+        if not inner and not accept_root_dir:
             raise InvalidInputError(
                 f"cannot delete all contents of {self._store.root}: use delete_root_dir_contents"
             )
@@ -205,6 +207,10 @@ class DeltaStorageHandler(FileSystemHandler):
     ) -> pa.PythonFile:
         """Raise an error, because stores cannot append to files."""
         raise NotImplementedError(f"cannot append to {path!r}: stores only replace whole files")
+
+    def equals(self, other: object) -> bool:
+        """Return whether both handlers have the same root."""
+        return self == other
 
     def __eq__(self, other: object) -> bool:
         """Return whether both handlers have the same root."""

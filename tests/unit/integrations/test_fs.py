@@ -60,6 +60,18 @@ def test_datasets_are_written_and_read(ours: fs.PyFileSystem) -> None:
     ]
 
 
+def test_the_handler_has_the_arguments_of_deltalake(tmp_path: Path) -> None:
+    handler = DeltaStorageHandler(tmp_path)
+    handler.create_dir("a/b")
+    (tmp_path / "a" / "file").touch()
+    with pytest.raises(InvalidInputError, match="delete_root_dir_contents"):
+        handler.delete_dir_contents("/")
+    handler.delete_dir_contents("/", accept_root_dir=True)
+    assert list(tmp_path.iterdir()) == []
+    assert handler.equals(DeltaStorageHandler(tmp_path))
+    assert not handler.equals(DeltaStorageHandler(tmp_path / "a"))
+
+
 def test_a_size_of_buffers_has_no_effect_and_warns(tmp_path: Path) -> None:
     handler = DeltaStorageHandler(tmp_path, {"max_buffer_size": "1"})
     with pytest.warns(UserWarning, match="max_buffer_size='1' has no effect: a file is written"):

@@ -324,7 +324,8 @@ class DeltaDataset(ds.FileSystemDataset):
             yield DeltaFragment(self._shown, self.scanner)
             return
         for fragment in files.dataset.get_fragments():
-            yield DeltaFragment(self._shown, partial(self._scan_file, fragment, files.batch_rows))
+            scan_file = partial(self._scan_file, fragment, files.batch_rows)
+            yield DeltaFragment(self._shown, scan_file, fragment.partition_expression)
 
     def _scan_file(
         self,
@@ -371,11 +372,27 @@ class DeltaFragment:
     Args:
         schema: the Arrow schema of the rows.
         scan: returns a scanner, like `DeltaDataset.scanner`.
+        partition: the partition values that all rows have, as an expression.
     """
 
-    def __init__(self, schema: pa.Schema, scan: Callable[..., ds.Scanner]) -> None:
+    def __init__(
+        self,
+        schema: pa.Schema,
+        scan: Callable[..., ds.Scanner],
+        partition: ds.Expression | None = None,
+    ) -> None:
         self._schema = schema
         self._scan = scan
+        self._partition = partition
+
+    if not TYPE_CHECKING:  # type checkers must report unknown attributes
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Raise an error that says where the files are."""
+            raise UnknownNameError(
+                f"a part of a Delta table has no attribute {name!r}, because it may be rows of "
+                "several files, or without deleted rows; DeltaTable.file_uris() lists the files"
+            )
 
     @property
     def physical_schema(self) -> pa.Schema:
@@ -384,8 +401,8 @@ class DeltaFragment:
 
     @property
     def partition_expression(self) -> ds.Expression:
-        """Return `true`, because the part has no partition expression."""
-        return ds.scalar(True)  # noqa: FBT003  # pyarrow's signature
+        """The partition values of a file; `true` if the part may have rows of several files."""
+        return ds.scalar(True) if self._partition is None else self._partition  # noqa: FBT003  # pyarrow's signature
 
     def scanner(self, schema: pa.Schema | None = None, **options: Any) -> ds.Scanner:
         """Return a pyarrow scanner of the rows.

@@ -179,6 +179,10 @@ def test_files_that_pyarrow_reads_are_fragments(tmp_path: Path) -> None:
     found = DeltaTable(tmp_path).to_pyarrow_dataset()
     fragments = list(found.get_fragments())
     assert len(fragments) == 6
+    keys = [ds.get_partition_keys(one.partition_expression)["p"] for one in fragments]
+    assert sorted(keys, key=repr) == ["0/x", "1/x", "2/x", None, None, None]
+    with pytest.raises(AttributeError, match=r"no attribute 'path', .*file_uris\(\) lists"):
+        getattr(fragments[0], "path")  # noqa: B009  # type checkers know that there is none
     rows_of = [row for one in fragments for row in one.to_table(schema=found.schema).to_pylist()]
     assert sorted(map(repr, rows_of)) == sorted(map(repr, found.to_table().to_pylist()))
     wanted = (pc.field("id") == 1) & (pc.field("p") == "1/x")
