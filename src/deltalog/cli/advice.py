@@ -64,6 +64,13 @@ _ADVICE: Final[tuple[tuple[str, Replacement], ...]] = (
     (r"\bdoctor\(\) names", "deltalog doctor names"),
     # storage options, previews and catalogs
     (r"storage_options=(\{[^}]*\})", _keys),
+    (r"\bpass storage_options with credentials", "pass credentials as options (-o)"),
+    (r"\bas storage_options\b", "as options (-o)"),
+    (
+        r"\bgive azure_storage_account_name as a storage option\b",
+        "add -o azure_storage_account_name=NAME",
+    ),
+    (r"\b(?:with storage_options: pass them|storage_options)\b", "the options (-o)"),
     (r"\ballows_local_files=True", "-o unity_allow_local_files=true is given"),
     (r"deltalog\.enable_preview\(([^)]*)\)", lambda f: f"set DELTALOG_PREVIEWS={_names(f)}"),
     (r"connect\(catalog=…\)", "--catalog"),
@@ -152,6 +159,7 @@ _MEANT: Final = {
     "--storage-option": "--option",
     "--storage-options": "--option",
     "--output": "--format",
+    "--output-format": "--format",
 }
 """Option of other programs → the option of deltalog, for the commands that have it."""
 _OTHERWISE: Final = {
@@ -193,6 +201,15 @@ _OF_COMMANDS: Final[dict[str, dict[str, str]]] = {
     "vacuum": dict.fromkeys(
         ("--days", "--retention-days", "--retain-days"),
         "use --retention-hours, as in --retention-hours 72 for 3 days",
+    ),
+    "spark-archive": dict.fromkeys(
+        ("--output", "--out", "-o", "--file", "--path", "--to", "--output-file"),
+        "the archive is an argument without an option, as in deltalog spark-archive "
+        "deltalog.tar.gz",
+    ),
+    "token": dict.fromkeys(
+        ("--name", "--recipient", "--user", "--output", "--out", "-o", "--file"),
+        "--profile FILE writes the token to a new profile; the configuration names recipients",
     ),
     "optimize": {"--compact": "without an option, the command combines small files"},
     "properties": {"--get": "without an option, the command shows all properties"},
@@ -260,7 +277,12 @@ COMMANDS_MEANT: Final = {
         "deltalog write TABLE FILE --mode append writes rows; the other mode is overwrite.",
     ),
     **dict.fromkeys(
-        ("create", "alter", "clone"), f"{_SQL} STATEMENT runs statements, such as ALTER TABLE t …"
+        ("create", "init", "new", "make"),
+        "deltalog write TABLE FILE makes a table with the rows of a file; deltalog sql "
+        "'CREATE TABLE delta.`TABLE` (id BIGINT)' makes an empty one.",
+    ),
+    **dict.fromkeys(
+        ("alter", "clone"), f"{_SQL} STATEMENT runs statements, such as ALTER TABLE t …"
     ),
     **dict.fromkeys(
         ("drop", "rm", "remove"),
@@ -332,15 +354,32 @@ def _explain_argument(error: Any, extra: str) -> None:
         return
     known = options_of(context.command)
     has_table = any(one.name == "table" for one in context.command.params)
+    if half := _half_pair(context):
+        # The argument is not shown, because it may be a secret.
+        error.message = half
+        return
     advice = _option_for(extra, known)
     if not advice and context.info_name == "sql":
         advice = "statements are one argument in quotes, separated by semicolons"
+    elif not advice and context.info_name == "token":
+        advice = "--profile FILE writes the token to a new profile of a recipient"
     elif not advice and has_table:
         advice = f"the command takes one table: run deltalog {context.info_name} for each"
         if extra.removeprefix("v").isdecimal():
             advice = f"write a version after the table, as in TABLE@v{extra.removeprefix('v')}"
-    if advice:
-        error.message = f"expected no more arguments, found {extra!r}; {advice}"
+    advice = f"; {advice}" if advice else ""
+    error.message = f"expected no more arguments, found {extra!r}{advice}"
+
+
+def _half_pair(context: Any) -> str:
+    """Return an error about a value without `=`, as in `--set key value`; empty if none."""
+    for one in context.command.params:
+        wanted = str(one.metavar).strip("<>")
+        for given in (context.params.get(one.name) or ()) if "=" in wanted else ():
+            if "=" not in given:
+                name, example = one.opts[0], wanted.partition("=")[2]
+                return f"{name} expects {wanted}, as in {name} {given}={example}, found {given!r}"
+    return ""
 
 
 def _option_for(extra: str, known: set[str]) -> str:

@@ -23,7 +23,7 @@ from typing import Annotated, Any, Final, ParamSpec
 import pyarrow as pa
 import typer
 from rich.cells import cell_len, set_cell_size
-from typer.core import TyperGroup
+from typer.core import TyperArgument, TyperCommand, TyperGroup
 
 from deltalog._util.cards import progress_bar
 from deltalog._util.escaping import printable, printable_json, printable_lines
@@ -379,6 +379,21 @@ _GROUPS: Final = {
 """Heading in the help → the commands below it."""
 
 
+class Command(TyperCommand):
+    """A command whose help and errors write arguments in capitals, as in `TABLE [START]`."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        """Give each argument the name that the usage shows."""
+        super().__init__(*args, **options)
+        for parameter in self.params:
+            if isinstance(parameter, TyperArgument) and parameter.metavar is None:
+                parameter.metavar = str(parameter.name).upper()
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return the parts of the usage; typer writes required arguments in braces."""
+        return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
+
+
 class _Commands(TyperGroup):
     """The commands. Their usage errors say what to use instead."""
 
@@ -479,7 +494,7 @@ def command(name: str) -> Callable[[Callable[P, None]], Callable[P, None]]:
         if "form" in signature.parameters:
             given = [*signature.parameters.values(), *_SHORT_FORMS]
             run.__signature__ = signature.replace(parameters=given)  # type: ignore[attr-defined]
-        return app.command(name)(run)
+        return app.command(name, cls=Command)(run)
 
     return register
 

@@ -151,7 +151,9 @@ def explain(
 @command("cdf")
 def cdf(  # noqa: PLR0917  # callers need each parameter
     table: Location,
-    start: Annotated[str, typer.Argument(help="The first version, or a timestamp.")],
+    start: Annotated[
+        str, typer.Argument(help="The first version, or a timestamp; default: 0.")
+    ] = "0",
     end: Annotated[str | None, typer.Argument(help="The last version; default: latest.")] = None,
     option: Options = None,
     column: Columns = None,

@@ -21,6 +21,7 @@ from deltalog._util.clock import Stopwatch
 from deltalog._util.readable import counted, readable_size
 from deltalog.cli.application import (
     As,
+    Command,
     OutputFormat,
     app,
     command,
@@ -41,7 +42,7 @@ app.add_typer(_share, name="share")
 Config = Annotated[str, typer.Argument(help="A YAML or TOML file.")]
 
 
-@_share.command("serve")
+@_share.command("serve", cls=Command)
 def serve(
     config: Config,
     host: Annotated[str | None, typer.Option(help="Overrides the file's host.")] = None,
@@ -53,7 +54,7 @@ def serve(
     _run("serve", config, *options)
 
 
-@_share.command("check")
+@_share.command("check", cls=Command)
 def check(
     config: Config,
     *,
@@ -70,7 +71,7 @@ def check(
     _run("check", config, *options, *(["--json"] if json else []))
 
 
-@_share.command("token")
+@_share.command("token", cls=Command)
 def token(
     profile: Annotated[
         str | None, typer.Option(help="Write the token to this new file, print only the hash.")

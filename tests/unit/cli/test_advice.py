@@ -100,6 +100,10 @@ def test_advice_of_the_doctor(tmp_path: Path) -> None:
             "vacuum has deleted them. ignore_missing_files=True restores the files",
             "; --ignore-missing-files restores the files",
         ),
+        ("in the environment or in storage_options", "in the environment or in the options (-o)"),
+        ("and its secret, as storage_options", "and its secret, as options (-o)"),
+        ("give azure_storage_account_name as a storage option", "azure_storage_account_name=NAME"),
+        ("pass storage_options with credentials", "pass credentials as options (-o)"),
         ("cleanup_metadata() deletes them", "the Python method cleanup_metadata() deletes them"),
         (
             "files: update(updates={'size(a)': '`size(a)`'})",
@@ -113,6 +117,23 @@ def test_advice_of_the_doctor(tmp_path: Path) -> None:
 )
 def test_advice_in_the_words_of_the_shell(text: str, told: str) -> None:
     assert in_shell(text).endswith(told)
+
+
+def test_the_value_after_half_a_pair_is_not_shown(tmp_path: Path) -> None:
+    shown = run("head", tmp_path, "-o", "aws_secret_access_key", "hidden", code=2).stderr
+    assert "hidden" not in shown
+
+
+@pytest.mark.parametrize(
+    ("command", "usage"),
+    [
+        ("cdf", "cdf [OPTIONS] TABLE [START] [END]"),
+        ("share serve", "share serve [OPTIONS] CONFIG"),
+        ("completion", "completion [OPTIONS] SHELL"),
+    ],
+)
+def test_the_usage_names_arguments_in_capitals(command: str, usage: str) -> None:
+    assert run(*command.split(), "--help").stdout.partition("\n")[0].endswith(usage)
 
 
 def test_a_feature_is_added_as_the_advice_says(tmp_path: Path) -> None:
@@ -161,8 +182,15 @@ def test_a_feature_is_added_as_the_advice_says(tmp_path: Path) -> None:
         ("scan t --limit -1", "expected a number greater than or equal to 0"),
         ("vacuum t --hours x", "expected a number"),
         ("branch t b --expires-days 0", "expected a number greater than or equal to 1"),
-        ("completion powershell", "'shell': 'powershell' is not one of 'bash', 'zsh', 'fish'."),
+        ("completion powershell", "'SHELL': 'powershell' is not one of 'bash', 'zsh', 'fish'."),
         ("properties t --set a", "cannot use --set 'a': expected key=value, with a value after ="),
+        ("properties t --set a b", "--set expects key=value, as in --set a=value, found 'a'"),
+        ("head t -o key b", "--option expects key=value, as in --option key=value, found 'key'"),
+        ("sql -t a b x", "--table expects name=location, as in --table a=location"),
+        ("create t", "deltalog sql 'CREATE TABLE delta.`TABLE` (id BIGINT)' makes an empty one"),
+        ("spark-archive --output x.tar.gz", "the archive is an argument without an option"),
+        ("completion bash x", "expected no more arguments, found 'x'"),
+        ("head", "Missing argument 'TABLE'"),
         ("properties t --set =3", "cannot use --set: expected key=value, with a key before ="),
     ],
 )

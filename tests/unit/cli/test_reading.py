@@ -99,6 +99,7 @@ def test_cdf_shows_changed_rows(tmp_path: Path) -> None:
         return [tuple(row.values()) for row in lines("cdf", uri, *arguments, *chosen)]
 
     assert feed(0) == first + deleted
+    assert feed() == first + deleted
     assert feed(0, 0) == first
     assert feed(1, 1, "--where", "id = 2") == deleted
     assert feed(0, "-n", 2) == first[:2]

@@ -39,6 +39,8 @@ def test_a_port_beyond_the_last_one_is_refused(
         (("serve", "c.yaml", "8080"), "use --port 8080"),
         (("serve", "/no/such.yaml"), "it does not exist; expected a YAML or TOML file"),
         (("check", "{directory}"), "it is a directory; expected a YAML or TOML file"),
+        (("token", "x"), "found 'x'; --profile FILE writes the token to a new profile"),
+        (("token", "--output", "x"), "--profile FILE writes the token to a new profile"),
         (("token", "--endpoint", "https://x.example"), "--endpoint without --profile"),
         (("token", "--endpoint", "x", "--profile", "{directory}/p"), "expected a URL such as"),
     ],
