@@ -38,6 +38,7 @@ from deltalog.expressions.arithmetic import calculate
 from deltalog.expressions.casts import cast_in_zone
 from deltalog.expressions.functions import find_function
 from deltalog.expressions.literals import array_of, from_scalar, to_scalar
+from deltalog.expressions.mistakes import advice_on_strings
 from deltalog.expressions.nodes import Call, Cast, Column, Comparison, Expression, Literal
 from deltalog.expressions.render import shown_sql, to_sql
 from deltalog.expressions.rows import (
@@ -155,7 +156,8 @@ def _evaluate(node: Expression, data: Any) -> Datum:
 def _located(node: Expression, error: InvalidInputError) -> InvalidInputError:
     """Return an error of a kernel with the innermost expression that failed."""
     if getattr(error, _MARK, False):
-        return error
+        advice = advice_on_strings(node)
+        return _marked(error.with_message(f"{error}{advice}")) if advice else error
     if any(_OWN_NAME.fullmatch(path[0]) for path in columns(node)):
         return _marked(error)  # the user did not write these names
     sql = shown_sql(node)

@@ -528,7 +528,25 @@ TRIMS: Final = frozenset({"ltrim", "rtrim", "trim"})
 
 _SIMILAR: Final = 0.75
 """The minimum similarity of a function that is suggested; less would be a guess."""
-_AGGREGATES: Final = frozenset({"avg", "count", "first", "last", "max", "mean", "min", "sum"})
+_AGGREGATES: Final = frozenset(
+    {
+        "any_value", "approx_count_distinct", "avg", "collect_list", "collect_set", "count",
+        "count_if", "first", "last", "max", "max_by", "mean", "median", "min", "min_by", "mode",
+        "stddev", "sum", "variance",
+    }
+)  # fmt: skip
+_OF_QUERIES: Final = {
+    **dict.fromkeys(
+        ("rand", "random", "uuid"),
+        "its result differs each time, so",
+    ),
+    **dict.fromkeys(
+        ("dense_rank", "lag", "lead", "ntile", "rank", "row_number"),
+        "it compares a row with others, so",
+    ),
+    **dict.fromkeys(("explode", "explode_outer", "posexplode"), "it returns several rows, so"),
+}
+"""Function → why it cannot be part of a condition or a new value."""
 
 
 def find_function(name: str, count: int, others: Collection[str] = ()) -> Function:
@@ -548,6 +566,10 @@ def find_function(name: str, count: int, others: Collection[str] = ()) -> Functi
     if function is None:
         close = difflib.get_close_matches(name, [*FUNCTIONS, *others], 1, _SIMILAR)
         hint = f"; did you mean {close[0]!r}?" if close else ""
+        if name in {"rand", "random"} and count:
+            raise InvalidInputError(f"{name} takes no seed: a query can use {name}()")
+        if kind := _OF_QUERIES.get(name):
+            raise InvalidInputError(f"{name}() cannot be used here: {kind} only a query can use it")
         if name in _AGGREGATES:
             hint = " for one row: it is an aggregate function, which only a query can use"
         elif instead := instead_of(name):

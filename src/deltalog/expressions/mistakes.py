@@ -13,12 +13,17 @@ from math import isnan
 from typing import TYPE_CHECKING, Final
 
 from deltalog.expressions import nodes
-from deltalog.expressions.nodes import Call, Column, Literal
+from deltalog.expressions.nodes import Call, Cast, Column, Literal
 from deltalog.expressions.render import to_sql
 from deltalog.schema.types import (
     BOOLEAN,
+    BYTE,
     DATE,
+    DOUBLE,
+    FLOAT,
     INTEGER,
+    LONG,
+    SHORT,
     STRING,
     ArrayType,
     DataType,
@@ -33,6 +38,7 @@ JOINED: Final = "conditions are joined by AND and OR"
 """What to write instead of `&` and `|` between conditions."""
 _ORDER: Final = frozenset({"<", "<=", ">", ">="})
 _JOINERS: Final = frozenset({"&", "|", "^", "concat"})
+_NUMBERS: Final = frozenset({BYTE, SHORT, INTEGER, LONG, FLOAT, DOUBLE})
 _TRUTHS: Final = frozenset({"true", "t", "yes", "y", "1", "false", "f", "no", "n", "0"})
 
 _IN_ONE: Final = re.compile(r"(?i)\bIN\s*\(\s*\?\s*\)")
@@ -63,6 +69,25 @@ def advice_on_comparison(node: nodes.Comparison, left: DataType, right: DataType
             return "is_in(values), IN in SQL, compares with each of several values"
         return "array_contains(array, value) looks into an array"
     return "cast one of them"
+
+
+def advice_on_strings(node: Expression) -> str:
+    """Return what to write instead of a comparison of strings with numbers; empty for others."""
+    if isinstance(node, nodes.Comparison):
+        sides = [node.left, node.right]
+    elif isinstance(node, nodes.In):
+        sides = [node.operand, *node.options]
+    else:
+        return ""
+    cast = next((one for one in sides if isinstance(one, Cast) and one.to in _NUMBERS), None)
+    value = next((one for one in sides if isinstance(one, Literal)), None)
+    if cast is None or value is None or not isinstance(cast.operand, Column):
+        return ""
+    name = to_sql(cast.operand)
+    return (
+        f"; {name} holds strings: compare it with a string in quotes, such as '{value.value}', or "
+        f"use TRY_CAST({name} AS {to_sql(cast).rpartition(' AS ')[2]}"
+    )
 
 
 def advice_on_call(function: str) -> str:

@@ -7,6 +7,7 @@ parses the first string, because importing sqlglot is slow.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn
 
 from sqlglot import exp
@@ -70,6 +71,10 @@ _METHODS: Final = {
     "like": "write column LIKE 'a%'",
 }
 """Methods of columns in Python → their SQL."""
+
+
+_PREFIXED: Final = re.compile(r"""[A-Za-z_&]+(['"].*)""", re.DOTALL)
+"""A string with a prefix, as in `N'text'` of SQL Server and `E'text'` of PostgreSQL."""
 
 
 class SparkValues(SparkParser):
@@ -151,6 +156,8 @@ class SparkValues(SparkParser):
         start = token.start if token else len(self.sql)
         source = self.sql[start : token.end + 1] if token else ""
         problem = _MESSAGES.get(message, message)
+        if prefixed := _PREFIXED.fullmatch(self._joined(token)):
+            raise error_at(self.sql, start, "", f"a string has no prefix here; write {prefixed[1]}")
         if thousands := advice_on_thousands(self.sql, start):
             problem += f"; {thousands}"
         elif source.upper() == "FROM" and problem == _MESSAGES["Expecting )"]:
@@ -161,6 +168,14 @@ class SparkValues(SparkParser):
             advice = advice_at(token, self._prev)
             problem += "" if advice in problem else advice
         raise error_at(self.sql, start, source, problem)
+
+    def _joined(self, token: Token | None) -> str:
+        """Return the source of a token, and of the one before it if they touch."""
+        before = self._prev
+        if not token:
+            return ""
+        first = before if before and before.end + 1 == token.start else token
+        return self.sql[first.start : token.end + 1]
 
     def validate_expression(self, expression: Any, args: Any = None) -> Any:
         """Raise an error if a node lacks a required part."""
@@ -177,17 +192,13 @@ class SparkValues(SparkParser):
             )
             raise error_at(self.sql, token.start, token.text, problem)
         if token.token_type is TokenType.SELECT:
-            problem = (
-                "expected a value, but a subquery cannot be part of an expression on one table; "
-                "statements of deltalog.sql, such as DELETE, can have subqueries"
-            )
-        elif token.token_type is TokenType.AMP and self._prev.token_type is TokenType.AMP:
+            self.raise_error("expected a value, but a subquery cannot be part of an expression")
+        if token.token_type is TokenType.AMP and self._prev.token_type is TokenType.AMP:
             self.raise_error("Spark SQL has no &&; write AND", self._prev)
-        elif token and NAME.fullmatch(token.text) and token.token_type is not TokenType.STRING:
+        if token and NAME.fullmatch(token.text) and token.token_type is not TokenType.STRING:
             problem = "expected a value, found a keyword"
-        else:
-            self.raise_error("expected a value, a column or a function")
-        self.raise_error(f"{problem}; put names that are keywords in backticks")
+            self.raise_error(f"{problem}; put names that are keywords in backticks")
+        self.raise_error("expected a value, a column or a function")
 
     def _expect(self, kind: TokenType, text: str) -> None:
         if not self._match(kind):
@@ -643,6 +654,11 @@ class SparkConditions(SparkValues):
         if parameter is not None:
             return self.expression(exp.In(this=this, expressions=[parameter]))
         self._expect(TokenType.L_PAREN, "(")
+        if self._curr.token_type is TokenType.R_PAREN:
+            self.raise_error(
+                "IN needs at least one value; a list that may be empty is a parameter, as in "
+                "x IN (:ids) with {'ids': []}"
+            )
         options = self._parse_csv(self._parse_whole)
         self._expect(TokenType.R_PAREN, ")")
         return self.expression(exp.In(this=this, expressions=options))

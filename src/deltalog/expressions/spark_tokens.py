@@ -61,8 +61,8 @@ _AT: Final = {
     "LIMIT": "a condition has no LIMIT",
     "ORDER": "a condition has no ORDER BY",
     "%": "a parameter is written ? (with a list of values) or :name (with a dictionary)",
-    "SELECT": "a condition in Python has no queries: deltalog.sql runs statements with them, and "
-    "MERGE compares rows with those of another table",
+    "SELECT": "deltalog.sql runs statements with subqueries, such as DELETE FROM t WHERE id IN "
+    "(SELECT …), and MERGE compares rows with those of another table",
     "FROM": "to use the rows of another table, merge them: MERGE INTO … USING …",
     "PRIMARY": "a table has no such keys or indexes; table.alter.set_key_index(columns) makes "
     "look-ups of keys fast",

@@ -27,6 +27,7 @@ from deltalog.expressions.spark_dialect import node_of, tokens_of
 from deltalog.expressions.spark_tokens import check_double_quotes, error_at, retag_for_deltalake
 from deltalog.schema.collations import with_collations
 from deltalog.schema.primitives import PRIMITIVES, primitive_in_sql, primitive_named
+from deltalog.schema.primitives.table import unknown_type
 from deltalog.schema.types import (
     BY_BYTES,
     ArrayType,
@@ -634,6 +635,9 @@ def _read(node: Expr) -> tuple[str, list[Expr]]:
         advice = _OF_PARTS.get(name, "")
         if name in _LIMITED:
             advice = f"; write STRING, or {name.upper()}(n)"
+        if row is None and not is_nested and name not in _PARTS and name not in _LIMITED:
+            shown = f"{name}({', '.join(part.sql() for part in parts)})" if parts else name
+            raise unknown_type(shown)
         raise InvalidInputError(
             f"expected a type, found {name} with the wrong number of parts{advice}"
         )

@@ -133,7 +133,7 @@ def read_query(text: str) -> ReadQuery:
         raise SyntaxProblem(place, _problem(error, found)) from error
     tree = trees[0] if trees else None
     if len(trees) != 1 or not isinstance(tree, exp.Query | exp.Values):
-        raise SyntaxProblem(0, "expected one query")
+        raise SyntaxProblem(0, _no_query(plain, trees))
     for node in tree.walk():
         _check_complete(node, plain, source)
         _check_selected(node, source, plain)
@@ -146,6 +146,24 @@ def read_query(text: str) -> ReadQuery:
     if options:
         _note_options(tree, split(plain), options, source)
     return ReadQuery(tree, source, plain, options)
+
+
+_OF_STATEMENTS: Final = frozenset(
+    {"alter", "create", "delete", "drop", "insert", "merge", "optimize", "update", "vacuum"}
+)
+
+
+def _no_query(text: str, trees: Sequence[Expr | None]) -> str:
+    """Return why a text is not one query, and what runs it."""
+    (first, *_) = text.lower().split(maxsplit=1) or [""]
+    if first in _OF_STATEMENTS:
+        return (
+            f"expected one query, found {first.upper()}; deltalog.sql runs statements, and a table "
+            "has methods for them"
+        )
+    if len(trees) == 1 and isinstance(trees[0], exp.Predicate | exp.Connector | exp.Not):
+        return f"expected one query, found a condition; write SELECT * FROM … WHERE {text.strip()}"  # noqa: S608  # it is shown
+    return "expected one query"
 
 
 def _problem(error: Exception, found: dict[str, Any]) -> str:

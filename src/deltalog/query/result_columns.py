@@ -117,31 +117,121 @@ def _functions_over_rows(node: Expr) -> Iterator[Expr]:
                 yield from _functions_over_rows(one)
 
 
-def _name_over_rows(node: Expr, source: TextOfParts) -> str | None:
+def _name_over_rows(
+    node: Expr, source: TextOfParts, around: tuple[int, int] | None = None
+) -> str | None:
+    """Return the name of an aggregate, a window function or a subquery; None if unknown.
+
+    Args:
+        node: the expression.
+        source: the text of the query.
+        around: the position of the expression with its FILTER or OVER.
+    """
+    span = span_of(node) or around
     if isinstance(node, exp.Query):
         return "scalarsubquery()"
-    if not isinstance(node, exp.AggFunc):
-        return None
-    span = span_of(node)
-    if span is None:
+    if isinstance(node, exp.Window):
+        return _window_name(node, source)
+    if isinstance(node, exp.Filter):
+        counted = _name_over_rows(node.this, source, span)
+        condition = _argument_name(node.expression.this, source)
+        return counted and condition and f"{counted} FILTER (WHERE {condition})"
+    if not isinstance(node, exp.AggFunc) or span is None:
         return None
     function = source.text[span[0] : span[1]].partition("(")[0].strip().lower()
-    value: Any = node.this
-    if isinstance(node, exp.Count):
-        many = [*([] if value is None else [value]), *node.expressions]
-        if any(isinstance(one, exp.Star) for one in many):
-            return "count(1)"
-    elif value is None or len([one for one in node.args.values() if one]) != 1:
-        return None
-    else:
-        many = [value]
+    many = _aggregated(node)
+    if isinstance(node, exp.Count) and any(isinstance(one, exp.Star) for one in many):
+        return "count(1)"
     distinct = ""
     if len(many) == 1 and isinstance(many[0], exp.Distinct):
         distinct, many = "DISTINCT ", many[0].expressions
     names = [_argument_name(one, source) for one in many]
-    if None in names:
+    if not names or None in names:
         return None
-    return f"{function}({distinct}{', '.join(map(str, names))})"
+    return f"{_AGGREGATES.get(function, function)}({distinct}{', '.join(map(str, names))})"
+
+
+def _aggregated(node: exp.AggFunc) -> list[Expr]:
+    """Return the arguments of an aggregate function; an empty list if they are unknown."""
+    value, separator = node.this, node.args.get("separator")
+    given = [] if value is None else [value]
+    if isinstance(node, exp.Count):
+        return [*given, *node.expressions]
+    if isinstance(node, exp.GroupConcat) and separator is not None:
+        return [*given, separator]
+    is_alone = (
+        len([one for one in node.args.values() if one and isinstance(one, exp.Expr | list)]) == 1
+    )
+    return given if is_alone else []
+
+
+def _window_name(node: exp.Window, source: TextOfParts) -> str | None:
+    """Return the name of a window function, with all defaults as in Spark; None if unknown."""
+    spec, order = node.args.get("spec"), node.args.get("order")
+    called = _name_in_window(node.this, source, span_of(node))
+    if node.args.get("alias") is not None or called is None:
+        return None
+    function, frame = called
+    parts = []
+    if given := node.args.get("partition_by"):
+        parts.append(("PARTITION BY", [_argument_name(one, source) for one in given]))
+    if order is not None:
+        parts.append(("ORDER BY", [_ordered_name(one, source) for one in order.expressions]))
+    if spec is not None:
+        frame = _frame_name(spec)
+    elif not frame:
+        frame = _RUNNING.format("RANGE") if order is not None else _WHOLE
+    if any(name is None for _, names in parts for name in names):
+        return None
+    shown = [f"{words} {', '.join(map(str, names))}" for words, names in parts]
+    return f"{function} OVER ({' '.join([*shown, frame])})"
+
+
+_RUNNING: Final = "{0} BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
+_WHOLE: Final = "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
+_RANKS: Final = {"rank": "RANK", "dense_rank": "DENSE_RANK", "percent_rank": "PERCENT_RANK"}
+
+
+def _name_in_window(
+    node: Expr, source: TextOfParts, span: tuple[int, int] | None
+) -> tuple[str, str] | None:
+    """Return the name of a function before OVER, and its own frame; "" if it has none."""
+    if span is None:
+        return None
+    function = source.text[span[0] : span[1]].partition("(")[0].strip().lower()
+    if isinstance(node, exp.Lag | exp.Lead):
+        offset, default = node.args.get("offset"), node.args.get("default")
+        rows = "1" if offset is None else offset.name
+        names = [_argument_name(node.this, source), rows, "NULL"]
+        if default is not None:
+            names[2] = _argument_name(default, source)
+        if None in names or not rows.isdecimal():
+            return None
+        place = f"{rows if isinstance(node, exp.Lead) else f'-{rows}'} FOLLOWING"
+        return f"{function}({', '.join(map(str, names))})", f"ROWS BETWEEN {place} AND {place}"
+    if isinstance(node, exp.CumeDist):
+        return f"{function}()", _RUNNING.format("RANGE")
+    if isinstance(node, exp.RowNumber | exp.Rank | exp.DenseRank | exp.PercentRank):
+        return f"{_RANKS.get(function, function)}()", _RUNNING.format("ROWS")
+    found = _name_over_rows(node, source, span)
+    frame = _RUNNING.format("ROWS") if isinstance(node, exp.Ntile) else ""
+    return None if found is None else (found, frame)
+
+
+def _ordered_name(node: Expr, source: TextOfParts) -> str | None:
+    name = _argument_name(node.this, source)
+    direction = "DESC" if node.args.get("desc") else "ASC"
+    nulls = "FIRST" if node.args.get("nulls_first") else "LAST"
+    return name and f"{name} {direction} NULLS {nulls}"
+
+
+def _frame_name(spec: Expr) -> str:
+    bounds = []
+    for bound in ("start", "end"):
+        place, side = spec.args.get(bound), spec.args.get(f"{bound}_side")
+        text = place.sql(dialect="spark") if isinstance(place, exp.Expr) else place or "CURRENT ROW"
+        bounds.append(f"{text} {side}" if side else text)
+    return f"{spec.args['kind']} BETWEEN {' AND '.join(bounds)}".upper()
 
 
 def _argument_name(node: Expr, source: TextOfParts) -> str | None:
@@ -166,7 +256,8 @@ def _literal(node: Literal, *_: Any) -> str:
         case str() | int() | Decimal():
             return format(value, "f") if isinstance(value, Decimal) else str(value)
         case datetime():
-            return f"TIMESTAMP '{value:%Y-%m-%d %H:%M:%S}'"
+            word = "TIMESTAMP_NTZ" if value.tzinfo is None else "TIMESTAMP"
+            return f"{word} '{value:%Y-%m-%d %H:%M:%S}'"
         case date():
             return f"DATE '{value}'"
         case _:
@@ -176,11 +267,22 @@ def _literal(node: Literal, *_: Any) -> str:
 def _and(word: str) -> Callable[..., str]:
     def named(node: Any, inner: Callable[[Expression], str], _: Any) -> str:
         found = inner(node.operands[0])
+        if between := _between(node, inner):
+            return between
         for one in node.operands[1:]:
             found = f"({found} {word} {inner(one)})"
         return found
 
     return named
+
+
+def _between(node: Any, inner: Callable[[Expression], str]) -> str:
+    """Return the name of BETWEEN, whose two comparisons share their operand; "" for others."""
+    match node.operands:
+        case (nodes.Comparison(">=", operand, low), nodes.Comparison("<=", other, high)):
+            if operand is other:
+                return f"between({inner(operand)}, {inner(low)}, {inner(high)})"
+    return ""
 
 
 def _comparison(node: nodes.Comparison, inner: Callable[[Expression], str], _: Any) -> str:
@@ -222,10 +324,20 @@ def _like(node: nodes.Like, inner: Callable[[Expression], str], _: Any) -> str:
 
 # The names that Spark gives to functions in names of columns.
 _CAST: Final = re.compile(r"(?i)\A(?:try_)?cast\s*\(|::")
-_TESTS: Final = {"isnull": "IS NULL", "isnotnull": "IS NOT NULL"}
+_FORMS: Final = {
+    ("isnull", 1): "({0} IS NULL)",
+    ("isnotnull", 1): "({0} IS NOT NULL)",
+    ("negative", 1): "(- {0})",
+    ("[]", 2): "{0}[{1}]",
+    ("~", 1): "~{0}",
+    ("log", 1): "LOG(E(), {0})",
+    **{(operator, 2): f"({{0}} {operator} {{1}})" for operator in ("|", "&", "^", "div")},
+}
+"""Function and number of arguments → the name of its call."""
+_AGGREGATES: Final = {"array_agg": "collect_list"}
 _UPPER: Final = frozenset(
     {"acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "cosh", "degrees", "e",
-     "exp", "expm1", "hypot", "log10", "log1p", "log2", "pi", "power", "radians",
+     "exp", "expm1", "hypot", "log10", "log1p", "log2", "pi", "power", "radians", "regexp_like",
      "signum", "sinh", "sqrt", "tanh"}
 )  # fmt: skip
 _RENAMED: Final = {
@@ -245,31 +357,31 @@ _DEFAULTS: Final = {
     **dict.fromkeys((("sort_array", 1), ("months_between", 2)), "true"),
     **dict.fromkeys((("regexp_replace", 3), ("regexp_extract", 2), ("locate", 2)), "1"),
     ("split", 2): "-1",
+    ("replace", 2): "",
     **dict.fromkeys((("unix_timestamp", 1), ("from_unixtime", 1)), "yyyy-MM-dd HH:mm:ss"),
 }
 """Function and number of arguments → the argument that Spark adds."""
 
 
 def _call(node: nodes.Call, inner: Callable[[Expression], str], _: Any) -> str:
-    if node.function == "negative":
-        return f"(- {inner(node.arguments[0])})"
-    if node.function == "[]":
-        return f"{inner(node.arguments[0])}[{inner(node.arguments[1])}]"
     if node.function == "if":
         return f"(IF({', '.join(map(inner, node.arguments))}))"
     if node.function == "rlike":
         return f"RLIKE({', '.join(map(inner, node.arguments))})"
     given = [*map(inner, node.arguments)]
-    if node.function in {"|", "&", "^", "div"} and len(given) == 2:
-        return f"({given[0]} {node.function} {given[1]})"
-    if node.function == "~":
-        return f"~{given[0]}"
-    if node.function in _TESTS:
-        return f"({given[0]} {_TESTS[node.function]})"
-    if defaults := _DEFAULTS.get((node.function, len(given))):
+    if node.function == "interval":
+        pairs = zip(given[::2], given[1::2], strict=True)
+        return " ".join(["INTERVAL", *(f"'{amount}' {unit}" for amount, unit in pairs)])
+    if form := _FORMS.get((node.function, len(given))):
+        return form.format(*given)
+    if (defaults := _DEFAULTS.get((node.function, len(given)))) is not None:
         given += [defaults]
     function = _RENAMED.get((node.function, len(given)), node.function)
     return f"{function.upper() if function in _UPPER else function}({', '.join(given)})"
+
+
+def _variable(*_: Any) -> str:
+    return "namedlambdavariable()"
 
 
 _NAMES: Final[dict[type[Expression], Callable[..., str]]] = {
@@ -289,7 +401,7 @@ _NAMES: Final[dict[type[Expression], Callable[..., str]]] = {
     nodes.Case: _case,
     nodes.Call: _call,
     nodes.Lambda: lambda node, inner, _: (
-        f"lambdafunction({inner(node.body)}, namedlambdavariable())"
+        f"lambdafunction({', '.join([inner(node.body), *map(_variable, node.parameters)])})"
     ),
-    nodes.Variable: lambda *_: "namedlambdavariable()",
+    nodes.Variable: _variable,
 }

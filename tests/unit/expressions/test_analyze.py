@@ -93,7 +93,10 @@ def test_what_does_not_exist_is_named_with_the_nearest(sql: str, problem: str) -
         ("d + INTERVAL 1 MONTH 1 DAY", "either years and months, or days"),
         ("round(price, n)", "must be a constant"),
         ("date_format(ts, name)", "must be a constant"),
-        ("rand()", "no SQL function 'rand'"),
+        ("rand()", "differs each time, so only a query can use it"),
+        ("row_number()", "compares a row with others, so only a query can use it"),
+        ("explode(a)", "returns several rows, so only a query can use it"),
+        ("stddev(a)", "it is an aggregate function"),
     ],
 )
 def test_types_that_do_not_fit(sql: str, problem: str) -> None:

@@ -11,6 +11,13 @@ import deltalog
 ROW = {"n": 1, "x": 1.5, "name": "alice", "d": date(2024, 1, 31), "tags": ["b", "a"], "s": {"a": 1}}
 
 
+LAMBDA = ", ".join(["namedlambdavariable()"] * 3)
+RUNNING = "BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
+BY_N = "ORDER BY n ASC NULLS FIRST"
+BY_X = "ORDER BY x DESC NULLS LAST"
+TWO = "ROWS BETWEEN 2 PRECEDING AND CURRENT ROW"
+
+
 @pytest.mark.parametrize(
     ("expression", "name"),
     [
@@ -48,11 +55,52 @@ ROW = {"n": 1, "x": 1.5, "name": "alice", "d": date(2024, 1, 31), "tags": ["b", 
         ("datediff(DAY, d, d)", "timestampdiff(DAY, d, d)"),
         ("datediff(d, d)", "datediff(d, d)"),
         ("~n", "~n"),
+        ("n BETWEEN 1 AND 2", "between(n, 1, 2)"),
+        ("n >= 1 AND n <= 2", "((n >= 1) AND (n <= 2))"),
+        ("INTERVAL 2 DAYS", "INTERVAL '2' DAY"),
+        ("log(x)", "LOG(E(), x)"),
+        ("replace(name, 'a')", "replace(name, a, )"),
+        ("regexp_like(name, 'a')", "REGEXP_LIKE(name, a)"),
+        ("timestamp_ntz'2024-01-01'", "TIMESTAMP_NTZ '2024-01-01 00:00:00'"),
+        ("array_agg(n)", "collect_list(n)"),
+        ("string_agg(name, ',')", "string_agg(name, ,)"),
+        ("max(n) + 1", "(max(n) + 1)"),
+        ("count(DISTINCT n) FILTER (WHERE x > 1)", "count(DISTINCT n) FILTER (WHERE (x > 1))"),
+        ("zip_with(tags, tags, (a, b) -> a)", f"zip_with(tags, tags, lambdafunction({LAMBDA}))"),
     ],
 )
 def test_a_result_column_has_the_name_of_spark(expression: str, name: str) -> None:
     query = f"SELECT {expression} FROM t WHERE n > 1"
     assert deltalog.sql(query, t=[ROW]).schema.names == [name]
+
+
+@pytest.mark.parametrize(
+    ("expression", "name"),
+    [
+        ("row_number() OVER (ORDER BY n)", f"row_number() OVER ({BY_N} ROWS {RUNNING})"),
+        ("Rank() over (order by n)", f"RANK() OVER ({BY_N} ROWS {RUNNING})"),
+        ("cume_dist() over (order by n)", f"cume_dist() OVER ({BY_N} RANGE {RUNNING})"),
+        ("ntile(2) over (order by n)", f"ntile(2) OVER ({BY_N} ROWS {RUNNING})"),
+        (
+            "lag(n, 2, n + 1) OVER (ORDER BY n)",
+            f"lag(n, 2, (n + 1)) OVER ({BY_N} ROWS BETWEEN -2 FOLLOWING AND -2 FOLLOWING)",
+        ),
+        (
+            "lead(n) OVER (ORDER BY n)",
+            f"lead(n, 1, NULL) OVER ({BY_N} ROWS BETWEEN 1 FOLLOWING AND 1 FOLLOWING)",
+        ),
+        (
+            "count(*) OVER ()",
+            "count(1) OVER (ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)",
+        ),
+        (
+            "sum(n + 1) OVER (PARTITION BY name, d ORDER BY x DESC, n ROWS 2 PRECEDING) / 2",
+            f"(sum((n + 1)) OVER (PARTITION BY name, d {BY_X}, n ASC NULLS FIRST {TWO}) / 2)",
+        ),
+    ],
+)
+def test_a_window_function_has_the_name_of_spark(expression: str, name: str) -> None:
+    assert deltalog.sql(f"SELECT {expression} FROM t", t=[ROW]).schema.names == [name]
 
 
 def test_an_order_by_the_name_of_a_cast_column_sorts_the_cast_values() -> None:

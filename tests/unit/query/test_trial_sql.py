@@ -39,12 +39,31 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> DeltaTable:
         ("SELECT * FROM t WHERE name = 'O'Brien'", "written twice, as in 'O''Brien'"),
         ("SELECT * FROM t WHERE name = \u2018a\u2019", "write straight quotes"),
         ("SELECT to_char(1, '9')", "for numbers, format_number"),
+        ("CREATE TABLE delta.`x` (id intt)", "did you mean 'integer'"),
+        ("CREATE TABLE delta.`x` (id varchar2(10))", "did you mean 'string'"),
         ("DELETE FROM t WHERE EXISTS (SELECT 1 FROM t s WHERE s.id = u.id)", "as a MERGE"),
     ],
 )
 def test_mistakes_are_answered(table: DeltaTable, query: str, answer: str) -> None:
     with pytest.raises(DeltaError, match=answer):
         deltalog.sql(query, t=table)
+
+
+@pytest.mark.parametrize(
+    ("query", "answer"),
+    [
+        ("DELETE FROM this WHERE id = 1", "found DELETE; deltalog.sql runs statements"),
+        ("id > 3", r"found a condition; write SELECT \* FROM … WHERE id > 3"),
+    ],
+)
+def test_what_a_table_does_not_query(table: DeltaTable, query: str, answer: str) -> None:
+    with pytest.raises(InvalidInputError, match=answer):
+        table.sql(query)
+
+
+def test_a_query_compares_strings_with_numbers(table: DeltaTable) -> None:
+    with pytest.raises(InvalidInputError, match="compare it with a string in quotes, such as '5'"):
+        deltalog.sql("SELECT * FROM t WHERE name > 5", t=table).to_pylist()
 
 
 def test_an_error_points_behind_as_of(table: DeltaTable) -> None:
@@ -59,7 +78,9 @@ def test_an_error_points_behind_as_of(table: DeltaTable) -> None:
         ("id = %(x)s", r"a parameter is written \?"),
         ("name = 'O'Brien'", "written twice, as in 'O''Brien'"),
         ("name = \u201ca\u201d", "write straight quotes"),
-        ("exists(select 1)", "a condition in Python has no queries"),
+        ("exists(select 1)", "deltalog.sql runs statements with subqueries"),
+        ("name > 5", "name holds strings: compare it with a string in quotes, such as '5'"),
+        ("name IN (1, 2)", r"such as '1', or use TRY_CAST\(name AS BIGINT\)"),
     ],
 )
 def test_mistakes_in_conditions_are_answered(

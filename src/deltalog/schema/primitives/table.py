@@ -317,6 +317,7 @@ _OF_NAMES: Final = {kind.__name__.lower(): name for kind, name in _OF_PYTHON.ite
 # Names of types that neither Arrow nor SQL has → the suggested type.
 _OTHERS: Final = {
     **dict.fromkeys(("object", "text", "varchar", "char", "nvarchar", "utf8", "uuid"), "string"),
+    **dict.fromkeys(("varchar2", "nvarchar2", "clob", "nchar", "ntext"), "string"),
     **dict.fromkeys(("number", "numeric"), "decimal(38,18)"),
     **dict.fromkeys(("character varying", "character", "json", "enum"), "string"),
     **dict.fromkeys(("datetime64", "timestamptz", "timestamp with time zone"), "timestamp"),
@@ -375,6 +376,7 @@ def unknown_type(value: object, nested: str | None = None) -> InvalidInputError:
     )
 
 
+_IN_SQL: Final = {"int": "integer", "bigint": "long", "smallint": "short", "tinyint": "byte"}
 _SIMILAR: Final = 0.7
 """The minimum similarity of a type that is suggested; `id` and `void` have 0.67."""
 
@@ -386,9 +388,9 @@ def _meant(value: object) -> str | None:
         found = as_arrow(value)
         return None if found is None else _of_arrow(found)
     name = value.strip().lower()
-    return named_elsewhere(name) or next(
-        iter(get_close_matches(name, PRIMITIVES, n=1, cutoff=_SIMILAR)), None
-    )
+    known = {one: one for one in PRIMITIVES} | _IN_SQL
+    close = get_close_matches(name, known, n=1, cutoff=_SIMILAR)
+    return named_elsewhere(name) or (known[close[0]] if close else None)
 
 
 def named_elsewhere(name: str) -> str | None:
