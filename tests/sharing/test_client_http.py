@@ -107,6 +107,14 @@ def test_a_profile_that_has_ended_says_so(scripted: ScriptedServer) -> None:
     assert "expired" not in str(caught.value)
 
 
+def test_an_unreachable_server_of_a_profile_that_has_ended(scripted: ScriptedServer) -> None:
+    ended = scripted.profile(
+        endpoint="http://127.0.0.1:9/x", expirationTime="2021-11-12T00:12:29.0Z"
+    )
+    with pytest.raises(SharingUnavailableError, match=r"attempts: .*expired 2021-11-12T00:12:29Z"):
+        SharingClient(ended, options=QUICK).list_shares()
+
+
 @pytest.mark.protocol("SHARE-SEC-09")
 @pytest.mark.parametrize("endpoint", ["http://sharing.example/x", "ftp://sharing.example/x"])
 def test_a_server_without_tls_is_refused(scripted: ScriptedServer, endpoint: str) -> None:

@@ -172,3 +172,16 @@ def test_an_unknown_scheme_of_a_profile_is_described() -> None:
     with pytest.raises(InvalidInputError, match="neither a file nor the URL of one") as caught:
         SharedTable("delta-sharing://p.share#a.b.c")
     assert "ValueError" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "found"),
+    [
+        ("p.share#a.b", "found 'a.b', which has no table; SharingClient"),
+        ("p.share#a", "found 'a', which has no schema"),
+        ("a.b.c", "found no '#'"),
+    ],
+)
+def test_a_url_without_a_part_says_which(url: str, found: str) -> None:
+    with pytest.raises(InvalidInputError, match=f"<share>.<schema>.<table>', {found}"):
+        parse_table_url(url)

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from deltalog import write_deltalake
 from tests.support.sharing import small_config
+from tests.support.sharing_process import running_server
 
 
 def test_the_server_runs_from_its_file(tmp_path: Path) -> None:
@@ -44,6 +45,18 @@ def test_the_server_runs_from_its_file(tmp_path: Path) -> None:
     lines = [json.loads(line) for line in logged.splitlines() if line.startswith("{")]
     assert lines[-1]["action"] == "get_version"
     assert "token-of-alice" not in logged
+
+
+def test_a_table_that_does_not_exist_is_logged(tmp_path: Path) -> None:
+    missing = {"name": "t", "location": str(tmp_path / "t")}
+    shares = [{"name": "s", "schemas": [{"name": "d", "tables": [missing]}]}]
+    with running_server(tmp_path / "home", small_config(shares=shares)) as server:
+        for _ in range(1200):
+            log = server.log.read_text()
+            if "s.d.t" in log:
+                break
+            time.sleep(0.05)
+    assert "the table s.d.t cannot be shared: cannot open" in log
 
 
 def test_a_port_in_use_is_named(tmp_path: Path) -> None:

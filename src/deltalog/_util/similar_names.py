@@ -139,12 +139,12 @@ _READING: Final = frozenset(
 """Methods that read the version that the table shows."""
 _ELSEWHERE: Final = {
     **dict.fromkeys(
-        (
-            ("GlueCatalog", "region_name"),
-            ("GlueCatalog", "region"),
-            ("GlueCatalog", "profile_name"),
-        ),
+        (("GlueCatalog", one) for one in ("region_name", "region", "endpoint_url", "config")),
         "client_options={'region_name': …}, the arguments of boto3.client",
+    ),
+    **dict.fromkeys(
+        (("GlueCatalog", one) for one in ("profile_name", "profile", "session")),
+        "the environment variable AWS_PROFILE",
     ),
     **dict.fromkeys(
         (("UnityCatalog", one) for one in ("workspace_url", "host", "uri", "endpoint", "server")),
@@ -666,9 +666,18 @@ def _unknown(
             if is_of_other_rows(kind.__name__):
                 hint = of_reader or hint
             hint = hint or _hint_of(function.__name__, name, options[name]) or of_reader
-            hint = hint or known_arguments(known)
+            hint = hint or _misspelled_elsewhere(kind, name) or known_arguments(known)
             return f"got an unexpected keyword argument {name!r}{hint}"
     return None
+
+
+def _misspelled_elsewhere(kind: type, name: str) -> str:
+    """Return what to use instead of a misspelled option of another library; empty if unknown."""
+    from difflib import get_close_matches  # noqa: PLC0415  # only for errors
+
+    names = [one for owner, one in _ELSEWHERE if owner == kind.__name__]
+    close = get_close_matches(name, names, 1, _SIMILAR)
+    return f": use {_ELSEWHERE[kind.__name__, close[0]]}" if close else ""
 
 
 def _elsewhere(kind: type, method: str, name: str) -> str | None:

@@ -10,6 +10,7 @@ import functools
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -48,6 +49,9 @@ _NO_CLIENT: Final = (
     "; deltalog has no client for this kind of catalog: pass tables by name, as in "
     "connect({'sales': location}), or an own TableCatalog"
 )
+
+_NAMES: Final = ("glue", "uc://")
+_SIMILAR: Final = 0.75
 
 _FORM: Final = "expected uc://catalog.schema.table"
 
@@ -104,6 +108,12 @@ def open_catalog(text: str, storage_options: StorageOptions | None = None) -> Ta
         raise InvalidInputError(
             f"cannot open {text!r} as a catalog: expected uc://catalog, the URL of a Unity "
             f"Catalog, glue, or a directory of tables; did you mean {meant!r}?"
+        )
+    close = get_close_matches(lower, _NAMES, 1, _SIMILAR)
+    if close and not Path(text).exists():
+        raise InvalidInputError(
+            f"cannot open {text!r} as a catalog: there is no such directory; did you mean "
+            f"{close[0]!r}?"
         )
     return FileCatalog(text, storage_options)
 

@@ -30,6 +30,7 @@ from deltalog.errors import (
 from deltalog.log.context import TableContext, utc_context
 from deltalog.log.listing import has_table
 from deltalog.storage.fsspec_store import FsspecStore, StorageOptions
+from deltalog.storage.options import check_options
 from deltalog.storage.store import Store, is_local, native_path
 from deltalog.storage.stores.filesystems import (
     check_deletable,
@@ -66,6 +67,7 @@ class FileCatalog(OffersTransactions):
         self, root: str | PathLike[str], storage_options: StorageOptions | None = None
     ) -> None:
         self._root = os.fspath(root).rstrip("/") or "/"
+        check_options(storage_options)
         self._options = storage_options
         self._place = FsspecStore(self._root, storage_options)
 

@@ -42,6 +42,7 @@ from deltalog.schema.codec import parse_schema
 from deltalog.storage import open_store
 from deltalog.storage.faults import impatient_client, redact, says
 from deltalog.storage.http.replies import printable
+from deltalog.storage.options import check_options
 
 if TYPE_CHECKING:
     from deltalog.log.snapshot import Snapshot
@@ -90,6 +91,7 @@ class GlueCatalog(OffersTransactions):
         allows_local_files: bool = False,
         pickles_secrets: bool = False,
     ) -> None:
+        check_options(storage_options)
         self._glue = GlueRequests(
             catalog_id, dict(client_options or {}), pickles_secrets=pickles_secrets
         )

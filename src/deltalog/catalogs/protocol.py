@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
@@ -288,6 +289,36 @@ class KeepsCatalogs(CatalogOfCatalogs, Protocol):
 def shown_name(name: Sequence[str]) -> str:
     """Return a name such as `a.b.c` for messages; backticks enclose parts with other characters."""
     return ".".join(part if part.isidentifier() else f"`{part}`" for part in name)
+
+
+MOST_NAMES: Final = 10
+"""The maximum number of names in an error about a missing one."""
+
+
+def names_beside(catalog: TableCatalog, name: Name, error: str) -> str:
+    """Return a similar table or schema, or those that exist; empty if the catalog lists none.
+
+    Args:
+        catalog: the catalog without the table.
+        name: the table's name.
+        error: the error about the table; what it ends with is not repeated.
+
+    Cost: the requests of `list_schemas` and `list_tables`.
+    """
+    schema = tuple(name[:-1])
+    try:
+        schemas = catalog.list_schemas(schema[:-1])
+        known = [one[-1] for one in (catalog.list_tables(schema) if schema in schemas else schemas)]
+    except DeltaError:
+        return ""
+    wanted = name[-1] if schema in schemas else schema[-1]
+    kind = "tables" if schema in schemas else "schemas"
+    missing = "" if schema in schemas else f"; there is no schema {shown_name(schema)}"
+    missing = "" if error.endswith(missing[2:]) else missing
+    names = ", ".join(map(repr, known[:MOST_NAMES])) or "none"
+    close = get_close_matches(wanted, known, 1)
+    hint = f", did you mean {close[0]!r}?" if close else ""
+    return f"{missing}; the {kind} are {names}{hint}"
 
 
 def check_parts(name: Name, count: int, what: str) -> None:

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from deltalog._util.argument_types import kind_of
 from deltalog._util.paths import canonical_path, decode_location, is_absolute, parse_table_uri
-from deltalog.errors import DeltaError, InvalidInputError
+from deltalog.errors import DeltaError, InvalidInputError, TableNotFoundError
 from deltalog.log.branches import BranchStore, get_branch
 from deltalog.log.context import TableContext
 from deltalog.schema.primitives.moments import offset_micros_of
 from deltalog.storage import open_store
+from deltalog.storage.options import check_options
 
 if TYPE_CHECKING:
     from pathlib import PurePath
@@ -42,13 +42,7 @@ def open_table_store(
 
     Escapes of a `file:` URL are decoded: `file:///a%20b` is the directory `/a b`.
     """
-    if not (storage_options is None or isinstance(storage_options, Mapping)) and not callable(
-        storage_options
-    ):
-        raise InvalidInputError(
-            "cannot use storage_options: expected a mapping, or a callable that returns one, found "
-            f"{kind_of(storage_options)}"  # the value may contain secrets
-        )
+    check_options(storage_options)
     if not isinstance(table_uri, str):
         return open_store(table_uri, storage_options, filesystem=filesystem), None
     if table_uri.lower().startswith(BY_NAME):
@@ -106,11 +100,21 @@ def open_table_context(
         ) from None
     named = named_table(table_uri, storage_options, filesystem)
     if named is not None:
-        context = named.catalog.open(named.name)
+        context = _open_named(named)
         return replace(context, time_zone=time_zone), named.at
     place = cast("str | PurePath | Store", table_uri)
     store, at = open_table_store(place, storage_options, filesystem)
     return TableContext(store=store, time_zone=time_zone), at
+
+
+def _open_named(named: NamedTable) -> TableContext:
+    from deltalog.catalogs.protocol import names_beside  # noqa: PLC0415  # as in `named_table`
+
+    try:
+        return named.catalog.open(named.name)
+    except TableNotFoundError as error:
+        beside = names_beside(named.catalog, named.name, str(error))
+        raise error.with_message(f"{error}{beside}") from error.__cause__
 
 
 def one_version(

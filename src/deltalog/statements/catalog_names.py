@@ -11,7 +11,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,6 +20,7 @@ from deltalog._util.argument_types import check_type, kind_of
 from deltalog._util.escaping import name_key
 from deltalog.catalogs.files import FileCatalog
 from deltalog.catalogs.protocol import (
+    MOST_NAMES,
     CatalogOfCatalogs,
     KeepsCatalogs,
     KeepsSchemas,
@@ -28,9 +28,10 @@ from deltalog.catalogs.protocol import (
     NewNamedTable,
     TableCatalog,
     TableType,
+    names_beside,
     shown_name,
 )
-from deltalog.errors import CatalogError, DeltaError, InvalidInputError, TableNotFoundError
+from deltalog.errors import CatalogError, InvalidInputError, TableNotFoundError
 from deltalog.query.located import located
 from deltalog.query.names import QualifiedName
 from deltalog.query.translate import TableChangesCall
@@ -116,7 +117,7 @@ class CatalogNames:
         try:
             found[0].open(found[1])
         except TableNotFoundError as error:
-            return f"{error}{_names_beside(*found, str(error))}"
+            return f"{error}{names_beside(*found, str(error))}"
         return None
 
     def advice(self, name: QualifiedName) -> str:
@@ -339,7 +340,7 @@ class CatalogNames:
             kind = "schema" if own is None else "catalog"
             names = [shown_name(one) for one in catalog.list_schemas()] if own is None else own
         if names:
-            known = ", ".join(names[:_MOST_NAMES]) + ", …" * (len(names) > _MOST_NAMES)
+            known = ", ".join(names[:MOST_NAMES]) + ", …" * (len(names) > MOST_NAMES)
             other = "schema" if kind == "schema" else "catalog.schema"
             raise InvalidInputError(
                 f"cannot list tables without a schema: write SHOW TABLES IN {other}, or set it by "
@@ -382,27 +383,6 @@ def _without(catalog: object) -> str:
 
 def _own_catalogs(catalog: object) -> list[str] | None:
     return catalog.list_catalogs() if isinstance(catalog, CatalogOfCatalogs) else None
-
-
-_MOST_NAMES: Final = 10
-
-
-def _names_beside(catalog: TableCatalog, name: Name, error: str) -> str:
-    """Return a similar table or schema, or those that exist; empty if the catalog lists none."""
-    schema = tuple(name[:-1])
-    try:
-        schemas = catalog.list_schemas(schema[:-1])
-        known = [one[-1] for one in (catalog.list_tables(schema) if schema in schemas else schemas)]
-    except DeltaError:
-        return ""
-    wanted = name[-1] if schema in schemas else schema[-1]
-    kind = "tables" if schema in schemas else "schemas"
-    missing = "" if schema in schemas else f"; there is no schema {shown_name(schema)}"
-    missing = "" if error.endswith(missing[2:]) else missing
-    names = ", ".join(map(repr, known[:_MOST_NAMES])) or "none"
-    close = get_close_matches(wanted, known, 1)
-    hint = f", did you mean {close[0]!r}?" if close else ""
-    return f"{missing}; the {kind} are {names}{hint}"
 
 
 def _opened(catalog: object, storage_options: StorageOptions | None) -> TableCatalog:

@@ -33,6 +33,7 @@ from deltalog.query.results import SqlResult, rows_of
 from deltalog.statements.catalog_names import CatalogNames
 from deltalog.statements.grammar import parse_statement
 from deltalog.statements.local import LocalSession
+from deltalog.storage.options import check_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -554,6 +555,7 @@ def connect(
         >>> db.sql("SELECT sum(n) AS n FROM big").to_pylist()
         [{'n': 13}]
     """
+    check_options(storage_options)
     if schema is not None and catalog is None:
         raise InvalidInputError(
             f"cannot connect with schema={schema!r}: expected catalog=…, which contains the schema"

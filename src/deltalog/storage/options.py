@@ -20,6 +20,7 @@ from typing import Any, Final, Protocol, runtime_checkable
 
 import pyarrow as pa
 
+from deltalog._util.argument_types import kind_of
 from deltalog._util.escaping import name_key
 from deltalog._util.kernels import arrow
 from deltalog._util.store_kinds import (
@@ -258,6 +259,24 @@ def warn_of_lock(kind: StoreKind, name: str, value: str) -> None:
     )
 
 
+def check_options(given: object) -> None:
+    """Refuse storage options that are neither a mapping nor a function.
+
+    Raises:
+        InvalidInputError: the options have another type.
+    """
+    if not (given is None or isinstance(given, Mapping) or callable(given)):
+        raise InvalidInputError(
+            "cannot use storage_options: expected a mapping, or a callable that returns one, found "
+            f"{kind_of(given)}"  # the value may contain secrets
+        )
+    for name in given if isinstance(given, Mapping) else ():
+        if not isinstance(name, str):
+            raise InvalidInputError(
+                f"cannot use storage_options: expected names as strings, found {name!r}"
+            )
+
+
 def check_effect(kind: StoreKind, options: Mapping[str, Any]) -> None:
     """Log options that have no effect, or forbid commits, when a table is opened.
 
@@ -265,11 +284,8 @@ def check_effect(kind: StoreKind, options: Mapping[str, Any]) -> None:
         InvalidInputError: an option is probably misspelt, belongs to Hadoop, or names an unknown
             lock.
     """
+    check_options(options)
     for name, value in options.items():
-        if not isinstance(name, str):
-            raise InvalidInputError(
-                f"cannot use storage_options: expected names as strings, found {name!r}"
-            )
         check_hadoop(name)
         if ours := NAMES_OF_CLIENTS.get(kind.name, {}).get(name_key(name)):
             raise InvalidInputError(f"there is no storage option {name!r}: write {ours!r}")

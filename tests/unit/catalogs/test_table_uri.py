@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from deltalog import DeltaTable, connect, write_deltalake
+from deltalog.catalogs import FileCatalog, GlueCatalog, NamedTable
 from deltalog.catalogs import table_uri as locations
-from deltalog.errors import InvalidInputError, ObjectNotFoundError
+from deltalog.errors import InvalidInputError, ObjectNotFoundError, TableNotFoundError
 from deltalog.storage import open_store
 from tests.support.logs import DictStore
 
@@ -51,3 +55,39 @@ def test_errors_name_the_table_once() -> None:
     with pytest.raises(ObjectNotFoundError) as known, locations.naming("/t"):
         raise ObjectNotFoundError("/t is gone")
     assert not hasattr(known.value, "__notes__")
+
+
+@pytest.mark.parametrize("options", [[1], "a=b", {1: 2}], ids=str)
+@pytest.mark.parametrize("entry", ["connect", "FileCatalog", "DeltaTable", "write_deltalake"])
+def test_options_of_another_type_are_refused(tmp_path: Path, entry: str, options: Any) -> None:
+    calls: dict[str, Any] = {
+        "connect": partial(connect, storage_options=options),
+        "FileCatalog": partial(FileCatalog, tmp_path, options),
+        "DeltaTable": partial(DeltaTable, tmp_path, storage_options=options),
+        "write_deltalake": partial(write_deltalake, tmp_path, {"id": [1]}, storage_options=options),
+    }
+    with pytest.raises(InvalidInputError, match="cannot use storage_options: expected"):
+        calls[entry]()
+
+
+def test_a_missing_name_lists_those_that_exist(tmp_path: Path) -> None:
+    catalog = FileCatalog(tmp_path)
+    write_deltalake(tmp_path / "sales" / "orders", {"id": [1]})
+    for name, words in (
+        (("sales", "order"), "the tables are 'orders', did you mean 'orders'"),
+        (("sale", "orders"), "there is no schema sale; the schemas are 'sales'"),
+    ):
+        with pytest.raises(TableNotFoundError, match=re.escape(words)):
+            DeltaTable(NamedTable(catalog=catalog, name=name))
+
+
+def test_a_misspelled_kind_of_catalog_is_no_directory() -> None:
+    with pytest.raises(InvalidInputError, match="no such directory; did you mean 'glue'"):
+        connect(catalog="glu")
+
+
+def test_an_option_of_a_client_is_no_argument_of_its_catalog() -> None:
+    for name, words in (("regin", "client_options={'region_name'"), ("profile", "AWS_PROFILE")):
+        options: Any = {name: "x"}
+        with pytest.raises(TypeError, match=words):
+            GlueCatalog(**options)

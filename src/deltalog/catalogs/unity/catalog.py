@@ -57,6 +57,7 @@ from deltalog.errors import (
 )
 from deltalog.log.context import Committer, MaintenanceOperation, TableContext, utc_context
 from deltalog.storage import open_store
+from deltalog.storage.options import check_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -143,6 +144,7 @@ class UnityCatalog(OffersTransactions):
         self._api = UnityApi(client, _maintenance(maintenance))
         self._names = UnityNames(client)
         self._catalog = catalog
+        check_options(storage_options)
         self._options = storage_options
         self._allows_local = allows_local_files
         self._reports = reports_metrics

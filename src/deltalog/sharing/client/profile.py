@@ -87,10 +87,20 @@ def parse_table_url(url: str) -> tuple[str, Table]:
             return location, parse_table_name(name)
     except InvalidInputError:
         pass  # the error below also shows the location of the profile
+    parts = name.split(".") if hash_sign else []
+    missing = ""
+    if hash_sign and location and len(parts) < len(_PARTS) and all(parts):
+        missing = f", found {shown_location(name)!r}, which has no {_PARTS[len(parts)]}"
+        missing += "; SharingClient(profile).list_all_tables() lists the names"
+    elif not hash_sign:
+        missing = ", found no '#'"
     raise InvalidInputError(  # begins like the official client's message
         f"Invalid 'url': {shown_location(url)}: expected "
-        "'<path or URL of a profile>#<share>.<schema>.<table>'"
+        f"'<path or URL of a profile>#<share>.<schema>.<table>'{missing}"
     )
+
+
+_PARTS: Final = ("share", "schema", "table")
 
 
 def parse_table_name(name: str) -> Table:

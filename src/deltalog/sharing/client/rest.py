@@ -18,6 +18,7 @@ from urllib.parse import quote, urlencode
 from deltalog._util.clock import Clock, SystemClock
 from deltalog._util.json import JsonObject, dumps
 from deltalog.errors import (
+    DeltaError,
     InvalidInputError,
     MalformedMessageError,
     ShareNotFoundError,
@@ -54,7 +55,6 @@ from deltalog.storage.http.tokens import (
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-    from deltalog.errors import DeltaError
     from deltalog.sharing.client.pages import FileCollector, TableHead, TablePage
     from deltalog.sharing.wire.codec import MessageCodec
     from deltalog.sharing.wire.lines import ListingPage, Schema, Share, Table
@@ -377,17 +377,29 @@ class AsyncRestClient:
             return await self.http.fetch(own, read, make_error, budget)
 
         try:
+            try:
+                return await send()
+            # A token may be revoked before it expires. Try again once, with a new token.
+            except SharingAccessError as error:
+                if error.status != 401 or not self._authenticator.renew():
+                    raise
             return await send()
-        # A token may be revoked before it expires. Try again once, with a new token.
-        except SharingAccessError as error:
-            if error.status != 401 or not self._authenticator.renew():
+        except DeltaError as error:
+            expiry = self._expiry()
+            if not expiry or expiry in str(error):
                 raise
-        return await send()
+            raise error.with_message(f"{error}{expiry}") from error.__cause__
+
+    def _expiry(self) -> str:
+        """Return advice if the profile has expired; otherwise ""."""
+        expired = self.profile.expiration_ms
+        if expired is None or self.clock.now_ms() < expired:
+            return ""
+        return f"; the profile's token expired {encode_timestamp(expired)}: get a new profile"
 
     def _advice_on_access(self, status: int) -> str:
-        expired = self.profile.expiration_ms
-        if expired is not None and self.clock.now_ms() >= expired:
-            return f"; the profile's token expired {encode_timestamp(expired)}: get a new profile"
+        if expiry := self._expiry():
+            return expiry
         if status == 403:
             return "; ask the provider of the share for access"
         return (

@@ -17,7 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.errors import InvalidInputError
-from deltalog.sharing.server.application import make_app
+from deltalog.sharing.server.application import check_tables, make_app
 from deltalog.sharing.server.config_file import ReloadingServer, settled_server
 from deltalog.storage.http.client import is_loopback
 
@@ -47,6 +47,9 @@ _PROBLEMS: Final[dict[int | None, str]] = {
 
 def serve(path: str | Path, *, host: str | None = None, port: int | None = None) -> None:
     """Run the server of a configuration file until a signal ends the process.
+
+    A table that cannot be shared, such as one that does not exist, is only logged, because the
+    others can be shared.
 
     SIGTERM ends the process within `limits.graceSeconds` plus a few seconds. SIGHUP reloads the
     file and the certificates.
@@ -115,6 +118,13 @@ def serve(path: str | Path, *, host: str | None = None, port: int | None = None)
     server.run()
 
 
+def _warn_of_tables(config: ServerConfig) -> None:
+    """Log each table that cannot be shared, such as one that does not exist."""
+    for name, problem in check_tables(config):
+        if problem is not None:
+            _LOG.warning("the table %s cannot be shared: %s", name, problem)
+
+
 def _announce(server: Any, config: ServerConfig, host: str) -> None:
     """Log where the server listens, and the endpoint of profiles, when it has begun to listen."""
     startup = server.startup
@@ -129,6 +139,8 @@ def _announce(server: Any, config: ServerConfig, host: str) -> None:
         at = f"{scheme}://{shown}:{port}"
         endpoint = f"{config.public_url or at}{config.endpoint}/"
         _LOG.info("listening on %s; the endpoint of profiles is %s", at, endpoint)
+        # Recipients can query the other tables while the logs of all tables are read.
+        threading.Thread(target=_warn_of_tables, args=[config], daemon=True).start()
 
     server.startup = start
 
