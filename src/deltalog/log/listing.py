@@ -45,6 +45,22 @@ _NAMES_AT_ONCE: Final = (4, 10)
 _SHORT: Final = 100
 
 
+_MOST_KNOWN: Final = 10_000
+_known: Final[set[str]] = set()
+
+
+def remember_table(root: str) -> None:
+    """Record that this process has seen a table, so that the loss of its log can be noticed."""
+    if len(_known) >= _MOST_KNOWN:
+        _known.clear()
+    _known.add(root)
+
+
+def was_table(root: str) -> bool:
+    """Whether this process has seen a table at a location. False if it saw very many others."""
+    return root in _known
+
+
 def has_table(store: Store) -> bool:
     """Return whether the log contains a commit or a checkpoint, even if it is unreadable.
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import fsspec
 import pyarrow as pa
@@ -140,6 +142,26 @@ def test_new_files_of_a_delta_writer_may_belong_to_the_same_table(day: str, tmp_
     os.utime(tmp_path / name, (0, 0))
     with pytest.warns(UserWarning, match=f"such as {name}, and"):
         write_deltalake(tmp_path, ROWS)
+
+
+@pytest.mark.parametrize("mode", ["append", "overwrite"])
+@pytest.mark.parametrize("place", ["local", "memory"])
+def test_a_new_table_warns_of_the_files_of_one_without_its_log(
+    mode: Any, place: str, tmp_path: Path
+) -> None:
+    root = str(tmp_path / "t") if place == "local" else f"memory://lost-log-{mode}"
+    write_deltalake(root, ROWS)
+    fsspec.url_to_fs(root)[0].rm(f"{root}/_delta_log", recursive=True)
+    with pytest.warns(UserWarning, match="replaces one whose _delta_log was removed") as caught:
+        write_deltalake(root, ROWS, mode=mode)
+    assert len(caught) == 1
+    write_deltalake(root, ROWS, mode=mode)  # without a warning
+
+
+def test_a_table_whose_directory_was_removed_is_made_again(tmp_path: Path) -> None:
+    for _ in range(2):
+        write_deltalake(tmp_path / "t", ROWS)
+        shutil.rmtree(tmp_path / "t")
 
 
 def test_a_new_remote_table_warns_of_parquet_files_too() -> None:

@@ -14,6 +14,7 @@ from urllib.parse import unquote
 
 from deltalog._util.paths import LOG_DIRECTORY, FileInfo
 from deltalog.errors import DeltaError, InvalidInputError, TableNotFoundError
+from deltalog.log.listing import has_table, was_table
 from deltalog.log.names import BEGINNINGS, LAST_CHECKPOINT_PATH, parse_log_name
 from deltalog.protocol.partition_values import NULL_DIRECTORY
 from deltalog.storage.faults import absent_container
@@ -115,7 +116,7 @@ def files_beside(store: Store, now_ms: int) -> str | None:
     """Return the warning about Parquet files where a new table is created; None without any.
 
     New files with names as of Delta writers do not count, because another writer may be creating
-    the same table. In a remote store, files in partition directories are not found.
+    the same table; except where this process has seen a table, whose log must have been lost. In a remote store, files in partition directories are not found.
 
     Args:
         store: store of the new table.
@@ -124,6 +125,16 @@ def files_beside(store: Store, now_ms: int) -> str | None:
     Cost: one short listing; on a local disk, also one for each partition column.
     """
     name = _parquet_in(store, now_ms - _RUNNING_MS)
+    if name is None and was_table(store.root):
+        name = _parquet_in(store, _FAR_MS)
+        # Another thread may have created the table in the meantime.
+        if name is not None and not has_table(store):
+            return (
+                f"the new table at {store.root} replaces one whose _delta_log was removed, and "
+                f"does not contain its files, such as {name}; if that is not meant, restore the "
+                "lost files of _delta_log from a backup, and remove those of the new table"
+            )
+        return None
     if name is None:
         return None
     return (
@@ -135,6 +146,7 @@ def files_beside(store: Store, now_ms: int) -> str | None:
 
 
 _RUNNING_MS: Final = 60 * 60 * 1000
+_FAR_MS: Final = 1 << 62
 _OF_WRITERS: Final = re.compile(r"part-\d{5}-[0-9a-f]{8}-[0-9a-f-]+.*\.parquet")
 _MOST_LISTED: Final = 1000
 """The number of names that one request lists."""

@@ -23,7 +23,7 @@ from deltalog.errors import (
     VersionNotFoundError,
 )
 from deltalog.log.history import find_version_at, read_commit_time_ms, read_history
-from deltalog.log.listing import list_log
+from deltalog.log.listing import list_log, remember_table
 from deltalog.log.names import LogFile
 from deltalog.log.reader import advising_on_damage
 from deltalog.log.segment import LogListing, LogSegment
@@ -463,6 +463,7 @@ class Snapshot:
 
 def _open(context: TableContext, version: int | None = None) -> Snapshot:
     state, protocol, metadata = open_log(context, version)
+    remember_table(context.store.root)
     return Snapshot(context, state, protocol=protocol, metadata=metadata)
 
 
@@ -477,6 +478,7 @@ def new_table_snapshot(
     file, data = commit
     segment = LogSegment(version=0, checkpoint=None, commits=(file,), target_commit=file.info)
     state = LogState(context.store, segment, retained={file.info.path: data})
+    remember_table(context.store.root)
     return _after_commit(context, state, configuration, commit_timestamp_ms)
 
 
