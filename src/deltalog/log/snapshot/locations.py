@@ -116,7 +116,8 @@ def files_beside(store: Store, now_ms: int) -> str | None:
     """Return the warning about Parquet files where a new table is created; None without any.
 
     New files with names as of Delta writers do not count, because another writer may be creating
-    the same table; except where this process has seen a table, whose log must have been lost. In a remote store, files in partition directories are not found.
+    the same table; except where this process has seen a table, whose log must have been lost. In a
+    remote store, files in partition directories are not found.
 
     Args:
         store: store of the new table.
