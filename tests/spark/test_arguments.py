@@ -89,7 +89,7 @@ def table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iter
     assert deltalog.DeltaTable(path).version() == 0  # nothing was committed by any of them
 
 
-@pytest.mark.parametrize("name", ["read", "scan", "DeltaTable"])
+@pytest.mark.parametrize("name", ["read", "scan", "sql", "DeltaTable"])
 def test_a_location_alone_lacks_the_session(name: str) -> None:
     message = rf"^cannot call deltalog\.spark\.{name} with 'st' alone: .*\.{name}\(spark, 'st'\)$"
     with pytest.raises(InvalidInputError, match=message):

@@ -26,6 +26,7 @@ from deltalog.spark.session.failures import (
     SparkTableNotFoundError,
     as_spark_does,
     check_session,
+    session_first,
 )
 from deltalog.spark.session.names import catalogs_of
 from deltalog.spark.session.settings import (
@@ -85,6 +86,7 @@ _NOT_UNDERSTOOD: Final = re.compile(
 """The errors of Spark about these statements. `DESCRIBE HISTORY t` is column `t` of `HISTORY`."""
 
 
+@session_first
 def sql(
     spark: SparkSession,
     statement: str,
