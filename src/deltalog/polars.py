@@ -34,7 +34,7 @@ def scan_delta(
     """Return one version of a table as a lazy frame that reads only the data that a query needs.
 
     Polars pushes the columns, filters and limit of a query down to the scan, which returns rows in
-    batches. The results are the same as for a Polars data frame with all rows of the table.
+    batches. The results are the same as for a Polars dataframe with all rows of the table.
 
     Args:
         source: the location of the table, or the table.

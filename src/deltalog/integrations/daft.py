@@ -1,4 +1,4 @@
-"""Delta tables as data frames of Daft, and data frames as versions of Delta tables.
+"""Delta tables as dataframes of Daft, and dataframes as versions of Delta tables.
 
 Daft reads the files that it reads exactly with its own reader. Other read tasks read a few files
 with deltalog's. Workers write the batches of rows that they have. The caller commits all files at
@@ -82,7 +82,7 @@ def read(
     storage_options: StorageOptions | None = None,
     delta_table_options: Mapping[str, Any] | None = None,
 ) -> daft.DataFrame:
-    """Return one version of a table as a Daft data frame.
+    """Return one version of a table as a Daft dataframe.
 
     Daft pushes the columns, filters and limit of a query down to the read. Only these columns are
     read, and filters prune files and row groups. With a limit and without filters, only as many
@@ -123,7 +123,7 @@ def write(
     batch_rows: int | None = _BATCH_ROWS,
     **options: Unpack[WriteArguments],
 ) -> int | None:
-    """Write a Daft data frame to a table, as one version.
+    """Write a Daft dataframe to a table, as one version.
 
     Workers write batches to files, and the caller commits all files at once. If a batch or the
     commit fails, the table is unchanged.
@@ -276,7 +276,7 @@ class _DeltaTask(DataSourceTask):  # type: ignore[misc]  # as above
 
 
 class _DaftRows(DistributedRows):
-    """The rows of a Daft data frame, which workers compute.
+    """The rows of a Daft dataframe, which workers compute.
 
     Args:
         frame: the rows.
@@ -333,7 +333,7 @@ class _DeltaSink(DataSink):  # type: ignore[misc]  # as above
         return "Delta"
 
     def schema(self) -> daft.Schema:
-        """Return the schema of the data frame that `write_sink` returns."""
+        """Return the schema of the dataframe that `write_sink` returns."""
         return daft.Schema.from_pyarrow_schema(_RESULT)
 
     def write(self, micropartitions: Iterator[MicroPartition]) -> Iterator[WriteResult[Report]]:

@@ -1,4 +1,4 @@
-"""Delta tables as data frames of Dask, and data frames of Dask as versions of Delta tables.
+"""Delta tables as dataframes of Dask, and dataframes of Dask as versions of Delta tables.
 
 In a read, each partition consists of a few files, which one task reads. In a write, one task writes
 each partition, and the caller commits all files at once.
@@ -90,10 +90,10 @@ def read(  # noqa: PLR0913  # all are options of the caller
     dtype_backend: DtypeBackend = "pyarrow",
     partition_bytes: int = _PARTITION_BYTES,
 ) -> dd.DataFrame:
-    """Return one version of a table as a Dask data frame.
+    """Return one version of a table as a Dask dataframe.
 
     Tasks read only the columns that the graph needs. The predicate prunes files and row groups, and
-    filters rows. A filter of the data frame (`frame[frame.x > 1]`) prunes no files, because Dask
+    filters rows. A filter of the dataframe (`frame[frame.x > 1]`) prunes no files, because Dask
     applies it after the read.
 
     Args:
@@ -117,7 +117,7 @@ def read(  # noqa: PLR0913  # all are options of the caller
             larger file forms a partition by itself.
 
     Returns:
-        A data frame. Without `index`, its divisions are unknown. Its dtypes are derived from the
+        A dataframe. Without `index`, its divisions are unknown. Its dtypes are derived from the
         schema, without reading data.
 
     Raises:
@@ -170,7 +170,7 @@ def write(
     index: bool | None = None,
     **options: Unpack[WriteArguments],
 ) -> int | None:
-    """Write a Dask data frame to a table, as one version.
+    """Write a Dask dataframe to a table, as one version.
 
     The task that computes a partition also writes it to files. The caller commits all files at
     once. If a task or the commit fails, the table is unchanged.
@@ -215,7 +215,7 @@ def read_deltalake(
     filters: Any = None,
     **options: Any,
 ) -> dd.DataFrame:
-    """Return a table as a data frame; the name and the arguments are those of dask-deltatable.
+    """Return a table as a dataframe; the name and the arguments are those of dask-deltatable.
 
     See `read`.
 
@@ -249,7 +249,7 @@ def to_deltalake(
     overwrite_schema: bool = False,
     **options: Unpack[WriteArguments],
 ) -> None:
-    """Write a data frame to a table; the name and the arguments are those of dask-deltatable.
+    """Write a dataframe to a table; the name and the arguments are those of dask-deltatable.
 
     See `write`. The rows are written and committed when the function returns; there is no lazy
     result.
@@ -488,7 +488,7 @@ def _divisions(
 
 
 class _DaskRows(DistributedRows):
-    """The rows of a Dask data frame, which tasks compute.
+    """The rows of a Dask dataframe, which tasks compute.
 
     Args:
         frame: the rows.

@@ -366,7 +366,7 @@ class _RayRows(DistributedRows):
             return pa.schema([])
         if isinstance(base, pa.Schema):
             return base
-        # If the blocks are data frames, the types of object columns depend on the values.
+        # If the blocks are dataframes, the types of object columns depend on the values.
         try:
             rows: pa.Table = self._dataset.take_batch(_SAMPLE_ROWS, batch_format="pyarrow")
         except ValueError:  # the dataset is empty
@@ -418,7 +418,7 @@ def _batches(blocks: Iterable[Any], known: pa.Schema) -> Iterator[pa.RecordBatch
     """Yield the rows of blocks, converted to the types of the first block.
 
     Args:
-        blocks: Arrow tables or data frames.
+        blocks: Arrow tables or dataframes.
         known: the types of the table, for columns in which the first block contains only NULL.
 
     Raises:

@@ -174,11 +174,11 @@ class AsyncRows:
         return await self.to_table()
 
     async def to_pandas(self, **options: Any) -> pd.DataFrame:
-        """Return all rows as a pandas data frame."""
+        """Return all rows as a pandas dataframe."""
         return await asyncio.to_thread(self.rows.to_pandas, **options)
 
     async def to_polars(self) -> pl.DataFrame:
-        """Return all rows as a Polars data frame."""
+        """Return all rows as a Polars dataframe."""
         return await asyncio.to_thread(self.rows.to_polars)
 
 

@@ -111,7 +111,7 @@ def load_as_pandas(  # noqa: PLR0917  # the official signature
     use_delta_format: bool | None = None,  # noqa: FBT001  # the official signature
     convert_in_batches: bool = False,  # noqa: FBT001, FBT002  # the official signature
 ) -> pd.DataFrame:
-    """Return the rows of a shared table as a pandas data frame.
+    """Return the rows of a shared table as a pandas dataframe.
 
     Args:
         url: `<profile>#<share>.<schema>.<table>`.
@@ -178,7 +178,7 @@ def load_table_changes_as_pandas(  # noqa: PLR0917  # the official signature
     use_delta_format: bool | None = None,  # noqa: FBT001  # the official signature
     convert_in_batches: bool = False,  # noqa: FBT001, FBT002  # the official signature
 ) -> pd.DataFrame:
-    """Return the changed rows of a shared table as a pandas data frame.
+    """Return the changed rows of a shared table as a pandas dataframe.
 
     Args:
         url: `<profile>#<share>.<schema>.<table>`.

@@ -357,7 +357,7 @@ class SharedTable(SimilarNames, NoSequence):
         dtype_backend: DtypeBackend | None = None,
         parameters: Parameters = None,
     ) -> pd.DataFrame:
-        """Return the rows as a pandas data frame; see `DeltaTable.to_pandas` for the arguments."""
+        """Return the rows as a pandas dataframe; see `DeltaTable.to_pandas` for the arguments."""
         given = [self._blanks_as_nulls(partitions), filters]
         scan = self._scan(columns, given, parameters=parameters)
         return scan.to_pandas(dtype_backend, types_mapper=types_mapper)
@@ -375,7 +375,7 @@ class SharedTable(SimilarNames, NoSequence):
     def to_polars(
         self, columns: Sequence[str] | None = None, filters: Any = None, *, lazy: bool = False
     ) -> pl.DataFrame | pl.LazyFrame:
-        """Return the rows as a Polars data frame.
+        """Return the rows as a Polars dataframe.
 
         Args:
             columns: see `scan`.

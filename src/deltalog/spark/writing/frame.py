@@ -1,4 +1,4 @@
-"""`deltalog.spark.write`: write a data frame to a table, in any mode.
+"""`deltalog.spark.write`: write a dataframe to a table, in any mode.
 
 This module is the driver's part of a write: tasks write files, and one commit adds the files.
 Unlike the writer of a format, `write` can start jobs. So it supports all modes, and can retry after
@@ -89,7 +89,7 @@ def write(  # noqa: PLR0913  # each argument is an option of the caller
     optimize_write: bool | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> int | None:
-    """Write a data frame to a table, which is created if it does not exist.
+    """Write a dataframe to a table, which is created if it does not exist.
 
     Args:
         frame: the rows, of any session, classic or remote.
@@ -176,7 +176,7 @@ def write(  # noqa: PLR0913  # each argument is an option of the caller
 def write_frame(
     frame: DataFrame, place: TablePlace, options: WriteOptions, *, mode: Mode, name: str = ""
 ) -> int | None:
-    """Write a data frame to a table; see `write`.
+    """Write a dataframe to a table; see `write`.
 
     frame: the rows.
     place: the location of the table, and its context.
@@ -319,7 +319,7 @@ def replacing_by_spark(write: Write, table: DeltaTable) -> Write:
     """Return a write whose predicate Spark evaluates if deltalog cannot parse it.
 
     Args:
-        write: a write with a predicate. Its data frame has the table's columns.
+        write: a write with a predicate. Its dataframe has the table's columns.
         table: the target table.
     """
     where, snapshot = write.predicate, table.snapshot
