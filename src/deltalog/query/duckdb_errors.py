@@ -85,6 +85,14 @@ def _sql_type(name: str) -> str:
     return _PARTS.sub(r"\1<\2>", _ITEMS.sub(r"ARRAY<\1>", name))
 
 
+def _qualified(choices: str) -> str:
+    """Return what to write instead of a column's name alone."""
+    first, _, second = choices.partition(" or ")
+    if first == second:  # the query reads one table twice, without aliases
+        return "give each table an alias, as in FROM t a JOIN t b ON a.id = b.id"
+    return f"write {choices}"
+
+
 _ERRORS: Final[tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]] = (
     (
         re.compile(r'column "(.*?)" must appear in the GROUP BY clause.*', re.DOTALL),
@@ -92,7 +100,7 @@ _ERRORS: Final[tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]
     ),
     (
         re.compile(r'Ambiguous reference to column name "(.*?)" \(use: (.*)\)'),
-        r"column '\1' is in several tables; write \2",
+        lambda found: f"column {found[1]!r} is in several tables; {_qualified(found[2])}",
     ),
     (
         re.compile(r"WHERE clause cannot contain aggregates!"),

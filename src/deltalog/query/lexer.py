@@ -303,6 +303,10 @@ _VERSION_FIRST: Final = (
 _OF_LATEST: Final = (
     "a change is made to the latest version; RESTORE TABLE t TO VERSION AS OF 3 goes back to one"
 )
+_REPARTITION: Final = (
+    "the partition columns of a table are fixed: write a new table, or use ALTER TABLE t CLUSTER "
+    "BY (columns)"
+)
 _FOREIGN: Final = {
     "TOP": "write LIMIT n at the end of the query",
     "ON CONFLICT": _MERGE,
@@ -336,6 +340,23 @@ _FOREIGN: Final = {
     "CREATE … [ ]": "write ARRAY<INT>",
     "CREATE … AS (": "write GENERATED ALWAYS AS (expression)",
     "ALTER … ADD CHECK": "a check has a name: ADD CONSTRAINT name CHECK (condition)",
+    **dict.fromkeys(
+        ("ALTER … ADD PARTITION", "ALTER … ADD IF"),
+        "partitions are not registered: INSERT INTO adds the rows of one",
+    ),
+    "ALTER … ADD INDEX": _PRIMARY,
+    "ALTER … DROP DEFAULT": "write ALTER COLUMN name DROP DEFAULT",
+    "ALTER … DROP PARTITION": "DELETE FROM t WHERE … deletes the rows of a partition",
+    "ALTER … PARTITION BY": _REPARTITION,
+    "ALTER … PARTITIONED BY": _REPARTITION,
+    "ALTER … OWNER TO": "a table has no owner; its store grants access",
+    "ALTER … SET PROPERTIES": "write SET TBLPROPERTIES",
+    "ALTER … SET OPTIONS": "write SET TBLPROPERTIES",
+    "ALTER … RENAME COLUMNS": "write RENAME COLUMN old TO new for each",
+    "ALTER … ADD": "write ADD COLUMN name TYPE",
+    "ALTER … DROP": "write DROP COLUMN name",
+    "TRUNCATE … PARTITION": "DELETE FROM t WHERE … deletes the rows of a partition",
+    "DELETE … LIMIT": "DELETE has no LIMIT: write a condition, as in id IN (SELECT … LIMIT n)",
     "ALTER … SET DATA": "write ALTER COLUMN c TYPE STRING",
     "OPTIMIZE TABLE": "leave out TABLE",
     "VACUUM TABLE": "leave out TABLE",

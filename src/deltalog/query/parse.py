@@ -21,6 +21,7 @@ from deltalog.errors import InvalidInputError
 from deltalog.expressions.render import quote_name
 from deltalog.expressions.spark_tokens import without_comments
 from deltalog.query.bare_calls import is_only_column
+from deltalog.query.call_arguments import excess_arguments
 from deltalog.query.lexer import (
     NAMES,
     PipeParser,
@@ -83,6 +84,9 @@ _MESSAGES: Final = {
     "Expected table name": "expected a table",
 }
 _SOME_TYPES: Final = "STRING, INT, BIGINT, DOUBLE, DECIMAL(p, s), DATE, TIMESTAMP or ARRAY<INT>"
+_MANY_ARGUMENTS: Final = re.compile(
+    r"The number of provided arguments \((\d+)\) is greater than the maximum .* \((\d+)\)"
+)
 _PIPE_OPERATOR: Final = re.compile(r"Unsupported pipe syntax operator: '(.*?)'")
 # The exceptions that sqlglot may raise for invalid SQL. Some of them are not documented.
 FAILURES: Final = (
@@ -142,6 +146,7 @@ def read_query(text: str) -> ReadQuery:
         if isinstance(node, exp.Column) and node.parts[0].meta.get("start") is not None:
             node.meta[_SPAN] = (node.parts[0].meta["start"], node.parts[-1].meta["end"] + 1)
     _check_limits(tree, source)
+    _check_aggregates(plain, source)
     _note_levels(tree, levels)
     if options:
         _note_options(tree, split(plain), options, source)
@@ -173,6 +178,9 @@ def _problem(error: Exception, found: dict[str, Any]) -> str:
     lines = str(found.get("description") or error).splitlines() or ["expected a query"]
     if "expected type" in lines[0].lower():
         return f"expected a type, such as {_SOME_TYPES}"
+    if many := _MANY_ARGUMENTS.match(lines[0]):
+        arguments = "argument" if many[2] == "1" else "arguments"
+        return f"the function expects at most {many[2]} {arguments}, found {many[1]}"
     if operator := _PIPE_OPERATOR.match(lines[0]):
         given = "" if operator[1] == "SENTINEL" else f", found {operator[1]}"
         return f"expected a pipe operator after |>, such as WHERE or SELECT{given}"
@@ -232,6 +240,12 @@ def _check_limits(tree: Expr, source: TextOfParts) -> None:
         if options.args.get("percent") or options.args.get("with_ties"):
             place = source.origin(start_of(options.parent or options))
             raise SyntaxProblem(place, "PERCENT and WITH TIES are not supported; write LIMIT n")
+
+
+def _check_aggregates(plain: str, source: TextOfParts) -> None:
+    """Refuse aggregate functions with more arguments than Spark's."""
+    if excess := excess_arguments(plain):
+        raise SyntaxProblem(source.origin(excess[0]), excess[1])
 
 
 def _levels_in(plain: str, source: TextOfParts) -> tuple[dict[int, int], str]:

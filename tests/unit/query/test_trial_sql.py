@@ -40,6 +40,23 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> DeltaTable:
         ("SELECT * FROM t WHERE name = \u2018a\u2019", "write straight quotes"),
         ("SELECT to_char(1, '9')", "for numbers, format_number"),
         ("CREATE TABLE delta.`x` (id intt)", "did you mean 'integer'"),
+        ("ALTER TABLE t ADD x INT", "found ADD; write ADD COLUMN name TYPE"),
+        ("ALTER TABLE t DROP x", "found DROP; write DROP COLUMN name"),
+        ("ALTER TABLE t DROP DEFAULT", "write ALTER COLUMN name DROP DEFAULT"),
+        ("ALTER TABLE t ADD INDEX (id)", "a table has no such keys or indexes"),
+        ("ALTER TABLE t ADD PARTITION (p = 1)", "INSERT INTO adds the rows of one"),
+        ("ALTER TABLE t DROP PARTITION (p = 1)", "deletes the rows of a partition"),
+        ("ALTER TABLE t PARTITION BY (id)", "the partition columns of a table are fixed"),
+        ("ALTER TABLE t SET PROPERTIES ('a' = 'b')", "write SET TBLPROPERTIES"),
+        ("ALTER TABLE t OWNER TO x", "a table has no owner"),
+        ("TRUNCATE TABLE t PARTITION (p = 1)", "DELETE FROM t WHERE … deletes"),
+        ("DELETE FROM t LIMIT 1", "DELETE has no LIMIT"),
+        ("SELECT * FROM t JOIN t ON id = id", "give each table an alias, as in FROM t a JOIN t b"),
+        ("SELECT upper(name, id) FROM t", "the function expects at most 1 argument, found 2"),
+        ("SELECT 1 + max(id, 2) FROM t", "character 12: max expects 1 argument, found 2"),
+        ("SELECT collect_list(id, id) FROM t", "collect_list expects 1 argument, found 2"),
+        ("SELECT mean(id, id) FROM t", "mean expects 1 argument, found 2"),
+        ("SELECT corr(id, id, id) FROM t", "corr expects 2 arguments, found 3"),
         ("CREATE TABLE delta.`x` (id varchar2(10))", "did you mean 'string'"),
         ("DELETE FROM t WHERE EXISTS (SELECT 1 FROM t s WHERE s.id = u.id)", "as a MERGE"),
     ],
@@ -59,6 +76,22 @@ def test_mistakes_are_answered(table: DeltaTable, query: str, answer: str) -> No
 def test_what_a_table_does_not_query(table: DeltaTable, query: str, answer: str) -> None:
     with pytest.raises(InvalidInputError, match=answer):
         table.sql(query)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "WITH max (a, b) AS (SELECT 1, 2) SELECT a FROM max",
+        "WITH x AS (SELECT 1), max (a, b) AS (SELECT 1, 2) SELECT a FROM max",
+        "SELECT a FROM (SELECT 1, 2) max(a, b)",
+        "SELECT a FROM (SELECT 1, 2) AS max (a, b)",
+        "SELECT max(coalesce(1, 0)) AS a /* max(1, 2) */",
+        "SELECT sum(array(1, 2)[0]) OVER (PARTITION BY 1, 2) AS a",
+        "SELECT count(DISTINCT id, name) - 2 AS a FROM t",
+    ],
+)
+def test_commas_that_are_not_between_arguments(table: DeltaTable, query: str) -> None:
+    assert deltalog.sql(query, t=table).to_pylist() == [{"a": 1}]
 
 
 def test_a_query_compares_strings_with_numbers(table: DeltaTable) -> None:

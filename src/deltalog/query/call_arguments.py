@@ -1,0 +1,82 @@
+"""Check the number of arguments of aggregate functions in the text of a query.
+
+sqlglot and DuckDB accept more arguments of some of them, and ignore these or use them otherwise.
+
+Protocol: none; follows Spark's SQL reference
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from deltalog.query.lexer import split
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from deltalog.query.lexer import Word
+
+_MOST: Final = {
+    **dict.fromkeys(
+        ("array_agg", "avg", "collect_list", "collect_set", "count_if", "max", "mean", "median"), 1
+    ),
+    **dict.fromkeys(("min", "std", "stddev", "sum", "variance"), 1),
+    **dict.fromkeys(("corr", "covar_pop", "covar_samp", "max_by", "min_by", "regr_slope"), 2),
+}
+"""Aggregate function → the maximum number of its arguments."""
+_CALL: Final = re.compile(rf"\b(?:{'|'.join(_MOST)})\s*\(", re.IGNORECASE)
+_BEFORE: Final = frozenset(
+    {"SELECT", "DISTINCT", "ALL", "AND", "OR", "NOT", "BY", "WHEN", "THEN", "ELSE", "HAVING",
+     "QUALIFY", "CASE", "BETWEEN", "IN", "IS", "LIKE"}
+)  # fmt: skip
+"""Keywords before an expression. After other words, `max (a, b)` may name columns of an alias."""
+
+
+def excess_arguments(text: str) -> tuple[int, str] | None:
+    """Return the position of an aggregate function with too many arguments, and the problem."""
+    if _CALL.search(text) is None:  # faster than splitting
+        return None
+    words = split(text)
+    for number, word in enumerate(words[:-1]):
+        most = _MOST.get(word.text.lower()) if word.kind == "word" else None
+        if most is None or not words[number + 1].says("(") or not _is_call(words, number):
+            continue
+        found = 1 + sum(one.says(",") for one in _level(words, number + 2))
+        if found > most:
+            name, arguments = word.text.lower(), "argument" if most == 1 else "arguments"
+            return word.start, f"{name} expects {most} {arguments}, found {found}"
+    return None
+
+
+def _is_call(words: Sequence[Word], number: int) -> bool:
+    """Whether a name before a bracket is that of a function, and not of a table or a CTE."""
+    before = words[number - 1] if number else words[-1]
+    *_, last = (number + 1, *_places(words, number + 2))
+    # `WITH a AS (…), max (x, y) AS (…)` names a table.
+    is_table = all(
+        one.says(text) for one, text in zip(words[last + 2 :], ("AS", "("), strict=False)
+    )
+    if before.kind == "sign":
+        return before.text not in {")", "."} and not is_table
+    return before.text.upper() in _BEFORE
+
+
+def _places(words: Sequence[Word], first: int) -> Iterator[int]:
+    """Yield the places of the words up to the closing bracket."""
+    depth = 0
+    for place in range(first, len(words)):
+        depth += words[place].says("(") - words[place].says(")")
+        if depth < 0:
+            return
+        yield place
+
+
+def _level(words: Sequence[Word], first: int) -> Iterator[Word]:
+    """Yield the words between brackets that are in no inner brackets."""
+    depth = 0
+    for place in _places(words, first):
+        depth += words[place].text in {"(", "["}
+        if not depth:
+            yield words[place]
+        depth -= words[place].text in {")", "]"}
