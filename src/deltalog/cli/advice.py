@@ -145,6 +145,16 @@ _MEANT: Final = {
     "--rows": "--limit",
     "--top": "--limit",
     "--lines": "--limit",
+    "--n": "--limit",
+    "--last": "--limit",
+    "--max-rows": "--limit",
+    "--sep": "--delimiter",
+    "--separator": "--delimiter",
+    "--delete": "--unset",
+    "--remove": "--unset",
+    "--fields": "--columns",
+    "--input-format": "--from",
+    "--file-format": "--from",
     "--on": "--key",
     "--keys": "--key",
     "--by": "--z-order",
@@ -181,7 +191,10 @@ _OF_COMMANDS: Final[dict[str, dict[str, str]]] = {
         **dict.fromkeys(("--limit", "-n"), "write LIMIT n in the statement"),
         "--dry-run": "EXPLAIN and the statement show the plan, and change nothing",
     },
-    "restore": dict.fromkeys(("--version", "--to", "--timestamp", "--as-of", "--at"), _VERSION),
+    "restore": {
+        **dict.fromkeys(("--version", "--to", "--timestamp", "--as-of", "--at"), _VERSION),
+        "--dry-run": "deltalog diff TABLE VERSION shows what has changed since then",
+    },
     "cdf": dict.fromkeys(
         ("--start", "--end", "--from", "--to", "--starting-version", "--ending-version"),
         _RANGE.format("cdf"),
@@ -211,14 +224,40 @@ _OF_COMMANDS: Final[dict[str, dict[str, str]]] = {
         ("--name", "--recipient", "--user", "--output", "--out", "-o", "--file"),
         "--profile FILE writes the token to a new profile; the configuration names recipients",
     ),
-    "optimize": {"--compact": "without an option, the command combines small files"},
+    "optimize": {
+        **dict.fromkeys(
+            ("--compact", "--bin-pack"), "without an option, the command combines small files"
+        ),
+        "--dry-run": "no row changes; deltalog restore TABLE VERSION undoes it",
+    },
     "properties": {"--get": "without an option, the command shows all properties"},
+    "doctor": dict.fromkeys(
+        ("--fix", "--repair"),
+        f"each finding says what to do; {_SQL} 'FSCK REPAIR TABLE t' removes missing files from "
+        "the log",
+    ),
+    "schema": {
+        **dict.fromkeys(("--ddl", "--sql"), f"{_SQL} 'SHOW CREATE TABLE t' prints the statement")
+    },
+    "files": {"--partitions": f"{_SQL} 'SHOW PARTITIONS t' lists partitions"},
+    "scan": {"--count": "deltalog count TABLE counts rows"},
+    "head": {"--count": "deltalog count TABLE counts rows"},
+    "count": {"--by": f"{_SQL} 'SELECT …' groups rows"},
+    "history": {"--reverse": "the newest commit is first; --json prints lines for other programs"},
+    "write": {
+        "--header": "the first line of a CSV file names its columns",
+        **dict.fromkeys(
+            ("--schema", "--types", "--dtypes"),
+            "deltalog sql 'CREATE TABLE delta.`TABLE` (id BIGINT)' makes a table with these types; "
+            "then add --mode append",
+        ),
+    },
     "": {"-v": "use --version", "-V": "use --version"},
 }
 """Command → the option of other programs → what to do instead."""
 _OF_ALL: Final = {
     **dict.fromkeys(
-        ("--order-by", "--sort", "--sort-by", "--offset", "--skip", "--group-by"),
+        ("--order", "--order-by", "--sort", "--sort-by", "--offset", "--skip", "--group-by"),
         f"{_SQL} 'SELECT …' sorts and groups rows",
     ),
     **dict.fromkeys(("--out", "--to", "--output-file"), "use --csv > FILE, or --json > FILE"),
@@ -252,6 +291,21 @@ _VALUES: Final = (
 """Message of typer about a value → the message of deltalog."""
 
 
+SUBCOMMANDS_MEANT: Final = {
+    **dict.fromkeys(
+        ("start", "run", "server", "up"), "deltalog share serve CONFIG starts a server."
+    ),
+    **dict.fromkeys(
+        ("list", "ls", "shares", "tables", "validate", "test"),
+        "deltalog share check CONFIG --tables checks what a configuration shares; SharingClient "
+        "in Python reads shares.",
+    ),
+    **dict.fromkeys(
+        ("profile", "create-token", "recipient", "add"),
+        "deltalog share token --profile FILE makes the profile of a recipient.",
+    ),
+}
+"""Command after `share` → what to use instead."""
 COMMANDS_MEANT: Final = {
     **dict.fromkeys(
         ("describe", "desc", "detail", "details", "info", "stat", "metadata", "size", "inspect"),
@@ -364,7 +418,9 @@ def _explain_argument(error: Any, extra: str) -> None:
     elif not advice and context.info_name == "token":
         advice = "--profile FILE writes the token to a new profile of a recipient"
     elif not advice and has_table:
-        advice = f"the command takes one table: run deltalog {context.info_name} for each"
+        name = context.info_name
+        what = "file" if name == "write" else "table"
+        advice = f"the command takes one {what}: run deltalog {name} for each"
         if extra.removeprefix("v").isdecimal():
             advice = f"write a version after the table, as in TABLE@v{extra.removeprefix('v')}"
     advice = f"; {advice}" if advice else ""
@@ -426,6 +482,9 @@ def _instead_of(name: str, command: str, known: set[str], *, has_table: bool) ->
         return "write the version after the table, as in TABLE@v1 or TABLE@2024-01-31"
     if (meant := _MEANT.get(name)) in known:
         return f"use {meant}"
+    if name[1:].isdecimal() and has_table:
+        limit = f"use --limit {name[1:]}"
+        return limit if "--limit" in known and command != "cdf" else "versions count from 0"
     needed, advice = _OTHERWISE.get(name, (None, ""))
     if needed in known:
         return advice

@@ -30,7 +30,13 @@ from deltalog._util.escaping import printable, printable_json, printable_lines
 from deltalog._util.json import dumps
 from deltalog._util.readable import counted, details, outcome, readable_size, readable_time
 from deltalog._util.version import __version__
-from deltalog.cli.advice import COMMANDS_MEANT, in_shell, options_of, plain_usage
+from deltalog.cli.advice import (
+    COMMANDS_MEANT,
+    SUBCOMMANDS_MEANT,
+    in_shell,
+    options_of,
+    plain_usage,
+)
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.expressions.string_forms import has_far_years
 from deltalog.schema.check import readable_moment, readable_rows, readable_tuples, readable_values
@@ -392,6 +398,17 @@ class Command(TyperCommand):
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Return the parts of the usage; typer writes required arguments in braces."""
         return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
+
+
+class Subcommands(TyperGroup):
+    """The commands after `share`."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the command; an unknown one of another program gets advice."""
+        advice = SUBCOMMANDS_MEANT.get(args[0].lower())
+        if args[0] not in self.commands and advice is not None:
+            ctx.fail(f"No such command {args[0]!r}. {advice}")
+        return super().resolve_command(ctx, args)
 
 
 class _Commands(TyperGroup):

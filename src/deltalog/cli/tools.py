@@ -23,6 +23,7 @@ from deltalog.cli.application import (
     As,
     Command,
     OutputFormat,
+    Subcommands,
     app,
     command,
     print_rows,
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 # --- `deltalog share`: a Delta Sharing server
 
 
-_share = typer.Typer(help="Share tables with Delta Sharing.", no_args_is_help=True)
+_share = typer.Typer(cls=Subcommands, help="Share tables with Delta Sharing.", no_args_is_help=True)
 app.add_typer(_share, name="share")
 
 Config = Annotated[str, typer.Argument(help="A YAML or TOML file.")]

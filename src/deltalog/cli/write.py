@@ -176,7 +176,7 @@ _OTHERWISE: Final = {
     ),
 }
 """Suffix of a file that this command does not read → what to do."""
-_SEPARATORS: Final = {",": ",", ";": "';'", _TAB: "tab", "|": "'|'"}
+_SEPARATORS: Final = {",": "','", ";": "';'", _TAB: "tab", "|": "'|'"}
 """What may separate values → how to write it in a shell."""
 _HEADER_BYTES: Final = 1 << 16
 _ARROW_PREFIX: Final = re.compile(r"^.*?(?:input source '[^']*'|<Buffer>): |\bInvalid: ", re.DOTALL)
@@ -319,7 +319,7 @@ class RowsFile:
         sign = next((sign for sign in _SEPARATORS if sign in bare), None)
         if sign is not None and chosen not in bare:
             lacking = {",": "comma", _TAB: "tab"}.get(chosen, repr(chosen))
-            one = "--delimiter ," if chosen == "," else "put the name in quotes,"
+            one = "--delimiter ','" if chosen == "," else "put the name in quotes,"
             raise InvalidInputError(
                 f"cannot read {self._name} as csv: its first line {line[:60]!r} has no {lacking}; "
                 f"add --delimiter {_SEPARATORS[sign]}, or {one} if it is one column"

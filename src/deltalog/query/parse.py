@@ -81,7 +81,7 @@ _STATEMENTS: Final = (
 _MESSAGES: Final = {
     "Expecting )": "expected )",
     "Invalid expression / Unexpected token": "expected the end, or an operator before this",
-    "Expected table name": "expected a table",
+    "Expected table name": "expected a table; a path is written delta.`/path`",
 }
 _SOME_TYPES: Final = "STRING, INT, BIGINT, DOUBLE, DECIMAL(p, s), DATE, TIMESTAMP or ARRAY<INT>"
 _MANY_ARGUMENTS: Final = re.compile(

@@ -133,7 +133,7 @@ def test_a_delimiter_that_the_file_lacks(tmp_path: Path, name: str, options: lis
     file = tmp_path / name
     file.write_text("month,carrier,delay\n1,AA,5\n")
     shown = run("write", tmp_path / "t", file, *options, code=2).stderr
-    assert f"has no {(options[1:] and repr(';')) or 'tab'}; add --delimiter ," in shown
+    assert f"has no {(options[1:] and repr(';')) or 'tab'}; add --delimiter ','" in shown
     run("write", tmp_path / "t", file, "-d", ",")
     assert DeltaTable(tmp_path / "t").schema().names == ("month", "carrier", "delay")
     file.write_text('"month|carrier"\n1\n')
