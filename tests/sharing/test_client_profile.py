@@ -11,7 +11,15 @@ import fsspec
 import pytest
 
 from deltalog.errors import InvalidInputError, MalformedMessageError
-from deltalog.sharing.client import SharedTable, SharingClient, parse_table_url, read_profile
+from deltalog.sharing.client import (
+    HttpOptions,
+    Retry,
+    SharedTable,
+    SharingClient,
+    load_as_pandas,
+    parse_table_url,
+    read_profile,
+)
 from deltalog.sharing.wire.lines import Table
 from deltalog.sharing.wire.profile import BearerToken
 
@@ -185,3 +193,25 @@ def test_an_unknown_scheme_of_a_profile_is_described() -> None:
 def test_a_url_without_a_part_says_which(url: str, found: str) -> None:
     with pytest.raises(InvalidInputError, match=f"<share>.<schema>.<table>', {found}"):
         parse_table_url(url)
+
+
+def test_an_endpoint_without_a_scheme_is_refused() -> None:
+    with pytest.raises(MalformedMessageError, match="begins with https:// or http://"):
+        SharingClient({**EXAMPLE, "endpoint": "sharing.delta.io/delta-sharing"})
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: Retry(attempts=0), r"Retry\(attempts=0\): expected 1 or more"),
+        (lambda: HttpOptions(timeout=5), "use connect_timeout_s=… and read_timeout_s=…"),  # type: ignore[call-arg]
+        (lambda: HttpOptions(retries=5), r"use retry=Retry\(attempts=…\)"),  # type: ignore[call-arg]
+        (lambda: SharedTable("a.b.c", client=5), r"such as SharingClient\(profile\)\.rest"),  # type: ignore[arg-type]
+        (lambda: SharingClient(EXAMPLE).get_table("a.b.c"), r"use table\('share.schema.table'\)"),  # type: ignore[attr-defined]
+        (lambda: load_as_pandas("p#a.b.c", limt=5), "did you mean 'limit'"),  # type: ignore[call-arg]
+        (lambda: load_as_pandas("p#a.b.c", columns=["a"]), r"use SharedTable\(url\)\.scan"),  # type: ignore[call-arg]
+    ],
+)
+def test_wrong_calls_say_what_to_write(call: Any, words: str) -> None:
+    with pytest.raises((InvalidInputError, TypeError, AttributeError), match=words):
+        call()

@@ -154,6 +154,19 @@ _ELSEWHERE: Final = {
         (("UnityCatalog", one) for one in ("bearer_token", "access_token", "pat", "api_key")),
         "token=…",
     ),
+    **dict.fromkeys(
+        (("HttpOptions", one) for one in ("timeout", "timeout_s", "request_timeout")),
+        "connect_timeout_s=… and read_timeout_s=…",
+    ),
+    **dict.fromkeys(
+        (("HttpOptions", one) for one in ("retries", "max_retries", "attempts")),
+        "retry=Retry(attempts=…)",
+    ),
+    **dict.fromkeys(
+        (("HttpOptions", one) for one in ("verify", "verify_ssl", "ssl", "cert", "headers")),
+        "session=…, a function that returns an aiohttp.ClientSession",
+    ),
+    **dict.fromkeys((("Retry", one) for one in ("retries", "total", "max_retries")), "attempts=…"),
     ("DeltaTable", "branch"): "DeltaTable('location@branch')",
     ("DeltaTable", "catalog"): "DeltaTable('uc://catalog.schema.table'), or connect(catalog=…)",
     **dict.fromkeys(

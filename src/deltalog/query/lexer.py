@@ -324,6 +324,7 @@ _FOREIGN: Final = {
     "REFERENCES": _PRIMARY,
     "UNIQUE": _PRIMARY,
     "CREATE INDEX": _PRIMARY,
+    "DROP INDEX": _PRIMARY,
     "CREATE UNIQUE INDEX": _PRIMARY,
     "SET KEY INDEX": _PRIMARY,
     "AUTO_INCREMENT": "write BIGINT GENERATED ALWAYS AS IDENTITY",
@@ -429,6 +430,11 @@ _FIRST: Final = {
     "SET": "connect(settings={…}) sets options of a session, ALTER TABLE t SET TBLPROPERTIES (…) "
     "those of a table, and parameters={…} values",
     "ANALYZE": _NO_STATISTICS,
+    "RENAME": "write ALTER TABLE name RENAME TO other",
+    "PREPARE": "parameters={…} binds values, in each statement",
+    **dict.fromkeys(("LIST", "LS", "TABLES"), "write SHOW TABLES"),
+    "PURGE": "write VACUUM t",
+    **dict.fromkeys(("UNDROP", "UNDO"), "RESTORE TABLE t TO VERSION AS OF n undoes changes"),
     **dict.fromkeys(("REFRESH", "CACHE", "UNCACHE", "INVALIDATE", "CLEAR"), _NO_CACHE),
     "MSCK": "no statement is needed: the log contains the partitions; FSCK REPAIR TABLE t removes "
     "missing files from it",

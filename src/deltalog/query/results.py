@@ -196,6 +196,10 @@ class SqlResult(SimilarNames, NoSequence, OpenableRows):
         self._left()
         return self._batches()
 
+    def __next__(self) -> pa.RecordBatch:
+        """Return the next batch of rows, as `next` of a `pyarrow.RecordBatchReader` does."""
+        return self.read_next_batch()
+
     def _batches(self) -> Iterator[pa.RecordBatch]:
         while True:
             try:

@@ -62,6 +62,12 @@ if not TYPE_CHECKING:
         _ORIGINS,
         meant={
             "load_as_polars": "SharedTable(url).to_polars()",
+            **dict.fromkeys(("get_table_schema", "schema"), "SharedTable(url).schema()"),
+            **dict.fromkeys(
+                ("load_table_changes_as_polars", "load_table_changes_as_arrow"),
+                "SharedTable(url).load_cdf(starting_version=…)",
+            ),
+            "serve": "the command deltalog share serve CONFIG",
             "load_as_spark": "deltalog.spark on Spark",
             **dict.fromkeys(
                 ("load_table", "open_table", "read_table", "DeltaTable", "load"),

@@ -614,6 +614,12 @@ def sql(statement: str, parameters: Parameters = None, **tables: Any) -> SqlResu
             f"tables: pass each table by its name, as in sql(query, {next(iter(given), 't')}=…); "
             "connect(tables) takes a dictionary"
         )
+    for name in ("storage_options", "settings"):
+        if isinstance(tables.get(name), Mapping):
+            raise InvalidInputError(
+                f"sql has no argument {name}, only tables: write connect({{'t': table}}, "
+                f"{name}={{…}}).sql(statement)"
+            )
     for name in ("params", "args"):
         if isinstance(tables.get(name), Mapping | list | tuple) and parameters is None:
             raise InvalidInputError(

@@ -40,6 +40,11 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> DeltaTable:
         ("SELECT * FROM t WHERE name = \u2018a\u2019", "write straight quotes"),
         ("SELECT to_char(1, '9')", "for numbers, format_number"),
         ("CREATE TABLE delta.`x` (id intt)", "did you mean 'integer'"),
+        ("RENAME TABLE t TO x", "write ALTER TABLE name RENAME TO other"),
+        ("UNDROP TABLE t", "RESTORE TABLE t TO VERSION AS OF n undoes changes"),
+        ("DROP INDEX i", "a table has no such keys or indexes"),
+        ("LIST TABLES", "write SHOW TABLES"),
+        ("SELECT * FROM ./t", "a path is written delta.`/path`"),
         ("ALTER TABLE t ADD x INT", "found ADD; write ADD COLUMN name TYPE"),
         ("ALTER TABLE t DROP x", "found DROP; write DROP COLUMN name"),
         ("ALTER TABLE t DROP DEFAULT", "write ALTER COLUMN name DROP DEFAULT"),
@@ -92,6 +97,20 @@ def test_what_a_table_does_not_query(table: DeltaTable, query: str, answer: str)
 )
 def test_commas_that_are_not_between_arguments(table: DeltaTable, query: str) -> None:
     assert deltalog.sql(query, t=table).to_pylist() == [{"a": 1}]
+
+
+@pytest.mark.parametrize("options", [{}, {"AWS_REGION": "eu-west-1"}], ids=str)
+@pytest.mark.parametrize("name", ["storage_options", "settings"])
+def test_options_of_a_connection_are_no_tables(name: str, options: dict[str, str]) -> None:
+    with pytest.raises(InvalidInputError, match=f"sql has no argument {name}, only tables"):
+        deltalog.sql("SELECT 1", **{name: options})
+
+
+def test_the_next_batch_of_a_result(table: DeltaTable) -> None:
+    found = deltalog.sql("SELECT id FROM t", t=table)
+    assert next(found).num_rows == 3
+    with pytest.raises(StopIteration):
+        next(found)
 
 
 def test_a_query_compares_strings_with_numbers(table: DeltaTable) -> None:

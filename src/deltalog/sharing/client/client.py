@@ -9,14 +9,14 @@ Protocol: REST APIs
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
 from deltalog._util.argument_types import checks_types
 from deltalog._util.cards import card, grid
 from deltalog._util.readable import readable_size
-from deltalog._util.similar_names import SimilarNames, suggests_arguments
+from deltalog._util.similar_names import SimilarNames, suggests_arguments, suggests_options
 from deltalog.errors import InvalidInputError
 from deltalog.operations.arguments import as_timestamp_ms
 from deltalog.schema.check import readable_moment
@@ -41,6 +41,27 @@ if TYPE_CHECKING:
     from deltalog.sharing.wire.profile import Profile
 
 
+_MEANT: Final = {
+    **dict.fromkeys(("shares", "get_shares"), "list_shares()"),
+    **dict.fromkeys(("schemas", "get_schemas"), "list_schemas(share)"),
+    **dict.fromkeys(("tables", "get_tables", "all_tables"), "list_all_tables()"),
+    **dict.fromkeys(("get_table", "open_table", "load_table"), "table('share.schema.table')"),
+    **dict.fromkeys(
+        ("load_as_pandas", "read", "load", "to_pandas", "query"),
+        "table('share.schema.table').to_pandas()",
+    ),
+}
+"""What to use instead of names of other libraries."""
+_OPTIONS: Final = {
+    **dict.fromkeys(
+        ("columns", "predicate", "filters", "where"),
+        "SharedTable(url).scan(columns=…, predicate=…).to_pandas()",
+    ),
+    **dict.fromkeys(("n", "nrows", "num_rows", "head"), "limit=…"),
+}
+"""Option of other functions → what to use instead."""
+
+
 @checks_types
 @suggests_arguments
 class SharingClient(SimilarNames):
@@ -53,6 +74,8 @@ class SharingClient(SimilarNames):
     Raises:
         InvalidInputError: the profile does not exist, or is of an unsupported version or type.
     """
+
+    _meant = _MEANT
 
     def __init__(self, profile: ProfileSource, *, options: HttpOptions | None = None) -> None:
         self._client = AsyncSharingClient(profile, options=options)
@@ -102,6 +125,7 @@ class SharingClient(SimilarNames):
         return f"SharingClient({shown_location(self.profile.endpoint)!r})"
 
 
+@suggests_options("deltalog.sharing.load_as_pandas()", _OPTIONS)
 def load_as_pandas(  # noqa: PLR0917  # the official signature
     url: str,
     limit: int | None = None,
@@ -137,6 +161,7 @@ def load_as_pandas(  # noqa: PLR0917  # the official signature
     return scan.to_pandas()
 
 
+@suggests_options("deltalog.sharing.load_as_arrow()", _OPTIONS)
 def load_as_arrow(  # parameters as in `load_as_pandas`
     url: str,
     limit: int | None = None,
@@ -169,6 +194,7 @@ def load_as_arrow(  # parameters as in `load_as_pandas`
     return scan.to_table()
 
 
+@suggests_options("deltalog.sharing.load_table_changes_as_pandas()", _OPTIONS)
 def load_table_changes_as_pandas(  # noqa: PLR0917  # the official signature
     url: str,
     starting_version: int | None = None,

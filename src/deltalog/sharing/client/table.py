@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Literal, overload
 
-from deltalog._util.argument_types import checks_types, kind_of
+from deltalog._util.argument_types import checks_types, kind_of, wrong_argument
 from deltalog._util.cards import card, folding, grid, plain
 from deltalog._util.clock import now_ms, utc_moment
 from deltalog._util.readable import counted
@@ -73,6 +73,9 @@ if TYPE_CHECKING:
 _MEANT: Final = {
     **dict.fromkeys(("filter", "where", "query", "limit", "take"), "scan(predicate=…, limit=…)"),
     **dict.fromkeys(("load_as_pandas", "load"), "to_pandas()"),
+    **dict.fromkeys(
+        ("to_spark", "toSpark", "load_as_spark"), "deltalog.spark, which reads shared tables"
+    ),
     **dict.fromkeys(("changes", "cdf", "read_changes"), "load_cdf(starting_version=…)"),
     **dict.fromkeys(("show", "display", "print"), "print(table.scan(limit=…).to_polars())"),
     **dict.fromkeys(
@@ -169,6 +172,10 @@ class SharedTable(SimilarNames, NoSequence):
                 profile, table = parse_table_url(table)
             else:
                 table = parse_table_name(table)
+        other: Any = client
+        if other is not None and not isinstance(other, AsyncRestClient):
+            expected = "a client of this table's server, such as SharingClient(profile).rest"
+            raise wrong_argument("SharedTable", "client", other, expected)
         if client is None:
             if profile is None:
                 # Not the value itself, which may be a profile with its token.

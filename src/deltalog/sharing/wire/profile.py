@@ -171,9 +171,18 @@ def _object(node: JsonObject, name: str) -> JsonObject:
 
 def _url(name: str) -> Member:
     """Return a member that is a URL, without a trailing slash."""
-    return Member(
-        name, lambda node, name: node.required(name, str).removesuffix("/"), required=True
-    )
+    return Member(name, _read_url, required=True)
+
+
+def _read_url(node: JsonObject, name: str) -> str:
+    text = node.required(name, str).removesuffix("/")
+    if "://" not in text:
+        # The value is not shown, because it may contain a secret.
+        raise MalformedMessageError(
+            f"{node.where}.{name}: expected a URL that begins with https:// or http://, such as "
+            "https://sharing.example/delta-sharing/"
+        )
+    return text
 
 
 _PROFILE: Final = MessageCodec(

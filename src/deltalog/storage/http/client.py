@@ -29,6 +29,7 @@ import fsspec.asyn
 from deltalog._util.argument_types import checks_types
 from deltalog._util.clock import now_ms
 from deltalog._util.readable import counted
+from deltalog._util.similar_names import suggests_arguments
 from deltalog._util.version import __version__
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.storage.faults import redact
@@ -640,6 +641,8 @@ _RETRYABLE: Final = frozenset({408, 425, 429})
 _LASTING: Final = frozenset({501, 505})
 
 
+@checks_types
+@suggests_arguments
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retry:
     """The number of attempts for a request, and the delays between them.
@@ -660,6 +663,15 @@ class Retry:
     longest_delay_ms: int = 20_000
     longest_wait_ms: int = 120_000
     unreached_attempts: int = 3
+
+    def __post_init__(self) -> None:
+        """Refuse a number of attempts without any request."""
+        for name in ("attempts", "unreached_attempts"):
+            if getattr(self, name) < 1:
+                raise InvalidInputError(
+                    f"cannot use Retry({name}={getattr(self, name)}): expected 1 or more; 1 sends "
+                    "each request once"
+                )
 
     def delay_ms(
         self,
@@ -711,6 +723,7 @@ def retry_after_ms(header: str | None, now_ms: int) -> int | None:
 
 
 @checks_types
+@suggests_arguments
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpOptions:
     """Options of requests and connections; picklable if `session` is.
