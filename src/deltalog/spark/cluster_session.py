@@ -55,6 +55,7 @@ from deltalog.statements.catalog_names import CatalogNames, NamespaceStatement, 
 from deltalog.statements.create import ConvertStatement, CreateStatement
 from deltalog.statements.reader import resolved
 from deltalog.statements.statement import Qualifiers, Query, SqlCondition, SqlStatement
+from deltalog.storage.options import check_options
 from deltalog.table.creating import TablePlace
 from deltalog.transaction import CommitOptions
 
@@ -93,6 +94,7 @@ class ClusterSession:
         own: frozenset[str] = _OWN_FORMATS,
         frames: Mapping[str, DataFrame] = MappingProxyType({}),
     ) -> None:
+        check_options(storage_options)
         self._frames = {(name,): frame for name, frame in frames.items()}
         self._spark = spark
         self._own = own

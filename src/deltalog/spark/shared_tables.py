@@ -9,7 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 from weakref import WeakSet
 
+from deltalog._util.argument_types import kind_of
 from deltalog.errors import InvalidInputError
+from deltalog.sharing.client.profile import parse_table_name, parse_table_url
 from deltalog.spark.registration import register
 from deltalog.spark.session.opening import session_time_zone
 from deltalog.spark.sharing.batch import active_session
@@ -43,6 +45,7 @@ def load_as_spark(
         AnalysisException: the profile or table does not exist, or the server refuses access.
             PySpark's error contains deltalog's message.
     """
+    _check_url(url, delta_sharing_profile)
     return _load(url, versionAsOf=version, timestampAsOf=timestamp, profile=delta_sharing_profile)
 
 
@@ -71,6 +74,7 @@ def load_table_changes_as_spark(
         AnalysisException: the profile or table does not exist, or the server refuses access. The
             error contains deltalog's message.
     """
+    _check_url(url)
     if starting_version is None and starting_timestamp is None:
         raise InvalidInputError(
             f"cannot read the changes of {url.rpartition('#')[2]!r}: expected starting_version or "
@@ -84,6 +88,19 @@ def load_table_changes_as_spark(
         startingTimestamp=starting_timestamp,
         endingTimestamp=ending_timestamp,
     )
+
+
+def _check_url(url: object, profile: str | PurePath | None = None) -> None:
+    """Refuse a URL without its parts here, because an error of the format has a traceback."""
+    if not isinstance(url, str):
+        raise InvalidInputError(
+            f"cannot load a shared table of {kind_of(url)}: the URL comes first, as in "
+            "load_as_spark('<profile>#<share>.<schema>.<table>'); the active session loads it"
+        )
+    if profile is None:
+        parse_table_url(url)
+    else:
+        parse_table_name(url.rpartition("#")[2])
 
 
 def _load(url: str, **options: object) -> DataFrame:

@@ -14,6 +14,7 @@ from deltalog._util.argument_types import kind_of
 from deltalog._util.cached import cached_property
 from deltalog._util.paths import store_kind
 from deltalog._util.readable import FILE, counted
+from deltalog._util.similar_names import suggests_options
 from deltalog.data.scan import ReadSpec, Scan, ScanTask, plan_scan
 from deltalog.data.scan.plan import TASK_COLUMNS, make_task
 from deltalog.data.scan.prune import Pruned, prune
@@ -240,7 +241,30 @@ class SparkScan:
         return [*shown, *more], hidden
 
 
+_OPTIONS: Final = {
+    **dict.fromkeys(("versionAsOf", "version_as_of", "at"), "version=…"),
+    **dict.fromkeys(("timestampAsOf", "timestamp_as_of", "datetime"), "timestamp=…"),
+    **dict.fromkeys(("options", "storageOptions"), "storage_options=…"),
+    **dict.fromkeys(
+        ("readChangeFeed", "startingVersion", "starting_version"),
+        "spark.read.format('deltalog').option('readChangeFeed', 'true')",
+    ),
+}
+"""Option of other functions → what to use instead."""
+_OF_SCAN: Final = {
+    **_OPTIONS,
+    **dict.fromkeys(("where", "predicate", "filters", "filter"), "scan(…).where(condition)"),
+    **dict.fromkeys(("columns", "select"), "read(spark, table, columns=…)"),
+}
+_OF_READ: Final = {
+    **_OPTIONS,
+    **dict.fromkeys(("predicate", "filters", "filter"), "where=…"),
+    "select": "columns=…",
+}
+
+
 @session_first
+@suggests_options("deltalog.spark.scan()", _OF_SCAN)
 def scan(
     spark: SparkSession,
     table: str | PurePath | Store | NamedTable,
@@ -300,6 +324,7 @@ def scan(
 
 
 @session_first
+@suggests_options("deltalog.spark.read()", _OF_READ)
 def read(
     spark: SparkSession,
     table: str | PurePath | Store | NamedTable,

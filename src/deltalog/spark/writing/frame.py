@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from pyspark.sql import functions as F  # noqa: N812  # PySpark's convention
 
 from deltalog._util.argument_types import kind_of
+from deltalog._util.similar_names import suggests_options
 from deltalog.errors import (
     CommitConflictError,
     ConstraintViolationError,
@@ -71,6 +72,23 @@ _MODES: Final = ("error", "errorifexists", "append", "overwrite", "ignore")
 _ERRORS: Final = ("error", "errorifexists")
 
 
+_MEANT: Final = {
+    **dict.fromkeys(("partitionBy", "partitions", "partition_columns"), "partition_by=…"),
+    "mergeSchema": "merge_schema=True",
+    "overwriteSchema": "overwrite_schema=True",
+    "schema_mode": "merge_schema=True, or overwrite_schema=True",
+    **dict.fromkeys(("replaceWhere", "predicate"), "replace_where=…"),
+    **dict.fromkeys(
+        ("partitionOverwriteMode", "partition_overwrite_mode"), "partition_overwrite='dynamic'"
+    ),
+    **dict.fromkeys(("configuration", "tblproperties"), "properties={…}"),
+    **dict.fromkeys(("options", "storageOptions"), "storage_options=…"),
+    **dict.fromkeys(("userMetadata", "commit_properties"), "user_metadata=…, or txn=…"),
+}
+"""Option of other functions → what to use instead."""
+
+
+@suggests_options("deltalog.spark.write()", _MEANT)
 def write(  # noqa: PLR0913  # each argument is an option of the caller
     frame: DataFrame,
     table: str | PurePath | Store | NamedTable,
