@@ -206,6 +206,7 @@ _ELSEWHERE: Final = {
 }
 """Class and keyword argument of its constructor or of a method → what has this option instead."""
 _OF_METHODS: Final = {
+    ("connect", "database"): "catalog=… for a directory or a catalog, schema=… for one within it",
     ("create", "columns"): "schema=[Field(name, type), …]",
     **dict.fromkeys(
         (("create", "primary_key"), ("create", "key"), ("create", "unique")),

@@ -68,6 +68,10 @@ class FileCatalog(OffersTransactions):
     ) -> None:
         self._root = os.fspath(root).rstrip("/") or "/"
         check_options(storage_options)
+        if not os.fspath(root).strip():
+            raise InvalidInputError(
+                "cannot use '' as the directory of a catalog: expected a path or a URL"
+            )
         self._options = storage_options
         self._place = FsspecStore(self._root, storage_options)
 

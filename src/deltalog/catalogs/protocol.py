@@ -18,7 +18,7 @@ from deltalog._util.cached import name_methods_after
 from deltalog._util.cards import ShownFields
 from deltalog._util.lazy_names import higher
 from deltalog._util.paths import FileInfo
-from deltalog._util.similar_names import SimilarNames, suggests_arguments
+from deltalog._util.similar_names import NoSequence, SimilarNames, suggests_arguments
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.log.names import LogFile, LogFileKind, commit_path
 from deltalog.protocol.features.row_ids import ROW_TRACKING_DOMAIN
@@ -358,7 +358,9 @@ class NamedTable:
 
     def __post_init__(self) -> None:
         """Raise for a catalog that is only named, and for a name that is one string."""
-        if not hasattr(self.catalog, "register"):  # faster than `isinstance` with a protocol
+        if isinstance(self.catalog, type) or not hasattr(
+            self.catalog, "register"
+        ):  # faster than `isinstance` with a protocol
             expected = "a catalog, such as FileCatalog('directory')"
             raise wrong_argument("NamedTable", "catalog", self.catalog, expected)
         check_type("NamedTable", "name", self.name, "TableName")
@@ -475,10 +477,15 @@ _MEANT: Final = {
 """What to use instead of names of other libraries."""
 
 
-class OffersTransactions(SimilarNames):
+class OffersTransactions(NoSequence, SimilarNames):
     """A catalog with a method that begins a transaction over several of its tables."""
 
     _meant = _MEANT
+    _counted = "len(list_tables(schema))"
+    _items = (
+        "list_tables(schema) for names, or DeltaTable(NamedTable(catalog=catalog, name=(schema, "
+        "table))) for a table"
+    )
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Make errors about arguments contain the name of the subclass."""

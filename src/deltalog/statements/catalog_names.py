@@ -390,6 +390,11 @@ def _opened(catalog: object, storage_options: StorageOptions | None) -> TableCat
         from deltalog.catalogs.addresses import open_catalog  # noqa: PLC0415  # imports an HTTP client
 
         return open_catalog(catalog, storage_options)
+    if isinstance(catalog, type):
+        raise InvalidInputError(
+            f"catalog: found the class {catalog.__name__}; pass an object, such as "
+            f"{catalog.__name__}(…)"
+        )
     if not isinstance(catalog, TableCatalog):
         raise InvalidInputError(
             f"catalog: expected a catalog such as UnityCatalog(…) or FileCatalog(…), found "

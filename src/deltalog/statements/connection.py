@@ -510,7 +510,7 @@ def _takes_a_dictionary(function: _Function) -> _Function:
         __tracebackhide__ = True  # IPython does not show this frame
         for name, value in options.items():
             if name not in known:
-                hint = similar_argument(name, known)
+                hint = similar_argument(name, known, "connect")
                 if not hint and not isinstance(value, int | float | None):
                     hint = f": pass tables as connect({{{name!r}: table}})"
                 raise WrongCallError(f"connect() got an unexpected keyword argument {name!r}{hint}")

@@ -263,6 +263,9 @@ class ShowCreateStatement(SqlStatement):
         return StatementAnswer(table_of({"createtab_stmt": pa.string()}, [(text,)]))
 
 
+_OF_NAMES: Final = frozenset({"SCHEMA", "DATABASE", "NAMESPACE", "CATALOG"})
+
+
 def read_describe(reader: StatementReader) -> SqlStatement:
     """Parse a statement after `DESCRIBE`."""
     if reader.take("DETAIL"):
@@ -270,11 +273,15 @@ def read_describe(reader: StatementReader) -> SqlStatement:
     if reader.take("HISTORY"):
         table = reader.location_or_table()
         return DescribeHistoryStatement(table, reader.integer() if reader.take("LIMIT") else None)
+    first = reader.word
     reader.take("TABLE")
     is_extended = reader.take_one("EXTENDED", "FORMATTED") is not None
     table = reader.table()
     if reader.is_at_end:
         return DescribeStatement(table, is_extended)
+    if (word := first.text.upper()) in _OF_NAMES:
+        problem = f"there is no DESCRIBE {word}; SHOW TABLES IN schema and SHOW SCHEMAS list names"
+        reader.fail_at(first, problem)
     return DescribeColumnStatement(table, reader.path())
 
 

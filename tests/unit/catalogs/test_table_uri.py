@@ -91,3 +91,23 @@ def test_an_option_of_a_client_is_no_argument_of_its_catalog() -> None:
         options: Any = {name: "x"}
         with pytest.raises(TypeError, match=words):
             GlueCatalog(**options)
+
+
+def test_wrong_calls_of_catalogs_say_what_to_write(tmp_path: Path) -> None:
+    catalog: Any = FileCatalog(tmp_path)
+    calls: dict[str, Any] = {
+        "cannot use '' as the directory of a catalog": lambda: FileCatalog(""),
+        "found the class FileCatalog; pass an object": lambda: connect(catalog=FileCatalog),  # type: ignore[arg-type]
+        "expected a catalog, such as FileCatalog": lambda: NamedTable(
+            catalog=FileCatalog,  # type: ignore[arg-type]
+            name=("s", "t"),
+        ),
+        "schema=… for one within it": lambda: connect(database="x"),  # type: ignore[call-arg]
+        "has no items: use list_tables": lambda: catalog["s"],
+        "has no items: use list_tables(schema)": lambda: list(catalog),
+        "has no length": lambda: len(catalog),
+        "there is no DESCRIBE SCHEMA": lambda: connect(catalog=catalog).sql("DESCRIBE SCHEMA s"),
+    }
+    for words, call in calls.items():
+        with pytest.raises((InvalidInputError, TypeError), match=re.escape(words)):
+            call()
