@@ -165,7 +165,7 @@ class SparkValues(SparkParser):
         elif source == "," and problem == _NOT_THE_END:
             problem += "; conditions are joined by AND and OR"
         else:
-            advice = advice_at(token, self._prev)
+            advice = advice_at(token, None if self._prev is token else self._prev)
             problem += "" if advice in problem else advice
         raise error_at(self.sql, start, source, problem)
 

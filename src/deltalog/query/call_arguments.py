@@ -22,9 +22,12 @@ _MOST: Final = {
         ("array_agg", "avg", "collect_list", "collect_set", "count_if", "max", "mean", "median"), 1
     ),
     **dict.fromkeys(("min", "std", "stddev", "sum", "variance"), 1),
+    **dict.fromkeys(("listagg", "string_agg"), 2),
     **dict.fromkeys(("corr", "covar_pop", "covar_samp", "max_by", "min_by", "regr_slope"), 2),
 }
 """Aggregate function → the maximum number of its arguments."""
+_OF_PAIRS: Final = frozenset({"corr", "covar_pop", "covar_samp", "max_by", "min_by", "regr_slope"})
+"""Functions that need two arguments."""
 _CALL: Final = re.compile(rf"\b(?:{'|'.join(_MOST)})\s*\(", re.IGNORECASE)
 _BEFORE: Final = frozenset(
     {"SELECT", "DISTINCT", "ALL", "AND", "OR", "NOT", "BY", "WHEN", "THEN", "ELSE", "HAVING",
@@ -33,8 +36,8 @@ _BEFORE: Final = frozenset(
 """Keywords before an expression. After other words, `max (a, b)` may name columns of an alias."""
 
 
-def excess_arguments(text: str) -> tuple[int, str] | None:
-    """Return the position of an aggregate function with too many arguments, and the problem."""
+def wrong_arguments(text: str) -> tuple[int, str] | None:
+    """Return the position of an aggregate function with a wrong number of arguments, and why."""
     if _CALL.search(text) is None:  # faster than splitting
         return None
     words = split(text)
@@ -43,7 +46,7 @@ def excess_arguments(text: str) -> tuple[int, str] | None:
         if most is None or not words[number + 1].says("(") or not _is_call(words, number):
             continue
         found = 1 + sum(one.says(",") for one in _level(words, number + 2))
-        if found > most:
+        if found > most or (word.text.lower() in _OF_PAIRS and found < most):
             name, arguments = word.text.lower(), "argument" if most == 1 else "arguments"
             return word.start, f"{name} expects {most} {arguments}, found {found}"
     return None

@@ -21,7 +21,7 @@ from deltalog.errors import InvalidInputError
 from deltalog.expressions.render import quote_name
 from deltalog.expressions.spark_tokens import without_comments
 from deltalog.query.bare_calls import is_only_column
-from deltalog.query.call_arguments import excess_arguments
+from deltalog.query.call_arguments import wrong_arguments
 from deltalog.query.lexer import (
     NAMES,
     PipeParser,
@@ -84,6 +84,7 @@ _MESSAGES: Final = {
     "Expected table name": "expected a table; a path is written delta.`/path`",
 }
 _SOME_TYPES: Final = "STRING, INT, BIGINT, DOUBLE, DECIMAL(p, s), DATE, TIMESTAMP or ARRAY<INT>"
+_TWO_DIRECTIONS: Final = re.compile(r"\b(?:ASC\s+DESC|DESC\s+ASC)\b", re.IGNORECASE)
 _MANY_ARGUMENTS: Final = re.compile(
     r"The number of provided arguments \((\d+)\) is greater than the maximum .* \((\d+)\)"
 )
@@ -243,9 +244,17 @@ def _check_limits(tree: Expr, source: TextOfParts) -> None:
 
 
 def _check_aggregates(plain: str, source: TextOfParts) -> None:
-    """Refuse aggregate functions with more arguments than Spark's."""
-    if excess := excess_arguments(plain):
-        raise SyntaxProblem(source.origin(excess[0]), excess[1])
+    """Refuse aggregate functions with other arguments than Spark's, and two directions."""
+    if wrong := wrong_arguments(plain):
+        raise SyntaxProblem(source.origin(wrong[0]), wrong[1])
+    if _TWO_DIRECTIONS.search(plain) is None:
+        return
+    words = split(plain)
+    for before, first, second in zip(words, words[1:], words[2:], strict=False):
+        # `ORDER BY desc ASC` sorts by a column.
+        is_column = before.text.upper() in {"BY", "SELECT", "DISTINCT", ",", ".", "("}
+        if not is_column and {first.text.upper(), second.text.upper()} == {"ASC", "DESC"}:
+            raise SyntaxProblem(source.origin(second.start), "expected ASC or DESC, found both")
 
 
 def _levels_in(plain: str, source: TextOfParts) -> tuple[dict[int, int], str]:

@@ -61,6 +61,10 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> DeltaTable:
         ("SELECT 1 + max(id, 2) FROM t", "character 12: max expects 1 argument, found 2"),
         ("SELECT collect_list(id, id) FROM t", "collect_list expects 1 argument, found 2"),
         ("SELECT mean(id, id) FROM t", "mean expects 1 argument, found 2"),
+        ("SELECT max_by(name) FROM t", "max_by expects 2 arguments, found 1"),
+        ("SELECT string_agg(name, ',', 'x') FROM t", "string_agg expects 2 arguments, found 3"),
+        ("SELECT id FROM t ORDER BY id ASC DESC", "expected ASC or DESC, found both"),
+        ("SELECT hash(*) FROM t", r"cannot be part of an expression$"),
         ("SELECT corr(id, id, id) FROM t", "corr expects 2 arguments, found 3"),
         ("CREATE TABLE delta.`x` (id varchar2(10))", "did you mean 'string'"),
         ("DELETE FROM t WHERE EXISTS (SELECT 1 FROM t s WHERE s.id = u.id)", "as a MERGE"),
@@ -111,6 +115,11 @@ def test_the_next_batch_of_a_result(table: DeltaTable) -> None:
     assert next(found).num_rows == 3
     with pytest.raises(StopIteration):
         next(found)
+
+
+def test_a_column_with_the_name_of_a_direction() -> None:
+    query = "SELECT desc, 'ASC DESC' AS a FROM (SELECT 1 AS desc) ORDER BY desc ASC"
+    assert deltalog.sql(query).to_pylist() == [{"desc": 1, "a": "ASC DESC"}]
 
 
 def test_a_query_compares_strings_with_numbers(table: DeltaTable) -> None:
