@@ -226,7 +226,7 @@ if not TYPE_CHECKING:  # type checkers must not see it, so that they report wron
                 ("functions", "expr", "when", "F"), "SQL, such as predicate=\"lower(name) = 'a'\""
             ),
             **dict.fromkeys(
-                ("read_csv", "read_parquet", "read_json", "read_files"),
+                ("read_csv", "read_parquet", "read_json", "read_files", "read_excel"),
                 "Polars, pandas or DuckDB, whose rows write_deltalake(location, data) accepts",
             ),
             **dict.fromkeys(("version", "show_versions", "rust_core_version"), "__version__"),
@@ -271,7 +271,11 @@ if not TYPE_CHECKING:  # type checkers must not see it, so that they report wron
             **dict.fromkeys(
                 ("exists", "is_deltatable", "is_delta_table"), "DeltaTable.is_deltatable(location)"
             ),
-            "Table": "DeltaTable(location)",
+            **dict.fromkeys(("Table", "DeltaLog", "Delta", "Lakehouse"), "DeltaTable(location)"),
+            **dict.fromkeys(
+                ("sum", "avg", "mean", "min", "max", "count_distinct", "concat", "lower", "upper"),
+                'sql("SELECT sum(n) FROM t", t=table), or columns and functions in conditions',
+            ),
             **dict.fromkeys(
                 (
                     *("merge", "delete", "update", "optimize", "vacuum", "restore", "history"),

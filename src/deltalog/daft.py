@@ -13,9 +13,13 @@ from deltalog.integrations.daft import read, write
 __all__ = ["read", "write"]
 
 _MEANT: Final = {
-    **dict.fromkeys(("read_delta", "read_deltalake", "to_daft", "from_delta"), "read(location)"),
     **dict.fromkeys(
-        ("write_delta", "write_deltalake", "to_delta", "to_deltalake"), "write(frame, location)"
+        ("read_delta", "read_deltalake", "read_deltalog", "scan_delta", "to_daft", "from_delta"),
+        "read(location)",
+    ),
+    **dict.fromkeys(
+        ("write_delta", "write_deltalake", "write_deltalog", "to_delta", "to_deltalake"),
+        "write(frame, location)",
     ),
 }
 """Names of other libraries, and what to use instead."""

@@ -13,8 +13,12 @@ from deltalog.integrations.dask import DaskEngine, read, read_deltalake, to_delt
 __all__ = ["DaskEngine", "read", "read_deltalake", "to_deltalake", "write"]
 
 _MEANT: Final = {
-    **dict.fromkeys(("read_delta", "to_dask", "scan_delta", "from_delta"), "read(location)"),
-    **dict.fromkeys(("write_delta", "write_deltalake", "to_delta"), "write(frame, location)"),
+    **dict.fromkeys(
+        ("read_delta", "read_deltalog", "to_dask", "scan_delta", "from_delta"), "read(location)"
+    ),
+    **dict.fromkeys(
+        ("write_delta", "write_deltalake", "write_deltalog", "to_delta"), "write(frame, location)"
+    ),
 }
 """Names of other libraries, and what to use instead."""
 

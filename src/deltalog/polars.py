@@ -64,9 +64,15 @@ def scan_delta(
 
 
 _MEANT: Final = {
-    "read_delta": "DeltaTable(location).to_polars()",
-    "write_delta": "deltalog.write_deltalake(table, frame)",
-    "sink_delta": "deltalog.write_deltalake(table, frame)",
+    **dict.fromkeys(
+        ("read_delta", "read", "read_deltalake", "read_deltalog"),
+        "DeltaTable(location).to_polars()",
+    ),
+    **dict.fromkeys(("scan", "scan_deltalake", "scan_deltalog"), "scan_delta(location)"),
+    **dict.fromkeys(
+        ("write_delta", "sink_delta", "write", "write_deltalake", "to_delta"),
+        "deltalog.write_deltalake(table, frame)",
+    ),
 }
 """Polars' other functions for Delta tables, and what to use instead."""
 

@@ -13,9 +13,13 @@ from deltalog.integrations.ray import RayEngine, read, write
 __all__ = ["RayEngine", "read", "write"]
 
 _MEANT: Final = {
-    **dict.fromkeys(("read_delta", "read_deltalake", "to_ray", "from_delta"), "read(location)"),
     **dict.fromkeys(
-        ("write_delta", "write_deltalake", "to_delta", "to_deltalake"), "write(dataset, location)"
+        ("read_delta", "read_deltalake", "read_deltalog", "scan_delta", "to_ray", "from_delta"),
+        "read(location)",
+    ),
+    **dict.fromkeys(
+        ("write_delta", "write_deltalake", "write_deltalog", "to_delta", "to_deltalake"),
+        "write(dataset, location)",
     ),
 }
 """Names of other libraries, and what to use instead."""

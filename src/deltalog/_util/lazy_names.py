@@ -11,13 +11,15 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
 
 _HIGHER: dict[str, str] = {}
+_MOST_NAMES: Final = 8
+"""The most names of a module that an error lists."""
 
 
 def state_higher_names(origins: Mapping[str, str]) -> None:
@@ -79,14 +81,22 @@ def explain_names(
 
         other = (meant or {}).get(name)
         hint = f": use {other}" if other else similar_to(name, names)
-        if not hint and otherwise and not name.startswith("_"):
-            hint = f": use {otherwise}"
+        if not hint and not name.startswith("_"):
+            hint = f": use {otherwise}" if otherwise else listed(package, names)
         if _is_imported():
             message = f"cannot import name {name!r} from {package!r}{hint}"
             raise WrongImportError(message, name=name)
         raise UnknownNameError(f"module {package!r} has no attribute {name!r}{hint}")
 
     return refuse
+
+
+def listed(package: str, names: Collection[str]) -> str:
+    """Return what names a module has, for an error about a name that is not similar to any."""
+    public = sorted(name for name in names if not name.startswith("_"))
+    if 0 < len(public) <= _MOST_NAMES:
+        return f": it has {', '.join(public)}"
+    return f": dir({package}) lists its names"
 
 
 def _is_imported() -> bool:

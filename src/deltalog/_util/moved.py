@@ -433,9 +433,24 @@ _ABSENT: Final = {
 
 def _explain_absent(name: str) -> None:
     """Raise for the name of a module that does not exist, if it is clear what is meant."""
-    advice = _ABSENT.get(name.removeprefix(_PACKAGE)) if name.startswith(_PACKAGE) else None
-    if advice is not None:
+    if not name.startswith(_PACKAGE):
+        return
+    inner = name.removeprefix(_PACKAGE)
+    if advice := _ABSENT.get(inner) or _of_name(inner):
         raise ModuleNotFoundError(f"No module named {name!r}: {advice}", name=name)
+
+
+def _of_name(name: str) -> str:
+    """Return what to write for the import of a class or function as a module, as in Java."""
+    package = sys.modules[_PACKAGE.rstrip(".")]
+    if name in package.__all__:
+        return f"it is a name in a module, so use from deltalog import {name}"
+    if name[:1].isupper():  # no module, but a class of another library may have this name
+        try:
+            getattr(package, name)
+        except AttributeError as error:
+            return str(error).partition(f"{name!r}: ")[2]
+    return ""
 
 
 def find_moved_modules() -> None:

@@ -237,6 +237,14 @@ _OF_METHODS: Final = {
     **dict.fromkeys((("compact", "zorder"), ("compact", "columns")), "optimize.z_order(columns)"),
     **dict.fromkeys((("load_cdf", "limit"), ("load_cdf", "n")), "a loop over its batches"),
     ("to_pyarrow_dataset", "columns"): "to_table(columns=…) of the dataset",
+    **dict.fromkeys(
+        (
+            (method, one)
+            for method in ("delete", "update")
+            for one in ("limit", "n", "order_by", "head", "top", "first", "offset")
+        ),
+        "a condition that only these rows match, such as predicate='id IN (1, 2)'",
+    ),
     **dict.fromkeys((("scan", "offset"), ("scan", "skip"), ("scan", "distinct")), "sql(query)"),
     **dict.fromkeys(
         (("scan", one) for one in ("ascending", "descending", "desc", "reverse")),
@@ -336,6 +344,22 @@ def similar_to(name: str, names: Iterable[str]) -> str:
     close = [one for one in public if _folded(one) == _folded(name)]  # such as `toPandas`
     close = close or get_close_matches(name, public, 1, _SIMILAR)
     return f": did you mean {close[0]!r}?" if close else ""
+
+
+def similar_or_known(name: str, names: Collection[str], kind: str) -> str:
+    """Return `: did you mean 'x'?`, or all names of this kind, or that there is none.
+
+    Args:
+        name: the name that is not one of them.
+        names: the known names.
+        kind: what they name, such as `constraint`.
+    """
+    if similar := similar_to(name, names):
+        return similar
+    some = sorted(names)[:_MOST_NAMES]
+    more = ", …" if len(names) > len(some) else ""
+    known = ", ".join(map(repr, some)) + more
+    return f": it has {known}" if names else f": it has no {kind}"
 
 
 def _folded(name: str) -> str:
@@ -679,7 +703,7 @@ def _unknown(
             of_reader = read_option(kind.__name__, function.__name__, name)
             if is_of_other_rows(kind.__name__):
                 hint = of_reader or hint
-            hint = hint or _hint_of(function.__name__, name, options[name]) or of_reader
+            hint = hint or _hint_of(function.__name__, name, options[name], known) or of_reader
             hint = hint or _misspelled_elsewhere(kind, name) or known_arguments(known)
             return f"got an unexpected keyword argument {name!r}{hint}"
     return None
@@ -706,13 +730,16 @@ def _elsewhere(kind: type, method: str, name: str) -> str | None:
     return None
 
 
-def _hint_of(method: str, name: str, value: object) -> str:
+def _hint_of(method: str, name: str, value: object, known: Collection[str]) -> str:
     """Return what to write instead of an argument that is the name of a column or property."""
     match method:
         case "add_constraint":
             return f": pass a dictionary, {{{name!r}: {value!r}}}"
         case "delete":
-            return f': a condition is SQL, as in predicate="{name} = …"'
+            return (
+                f': for a column, write a condition in SQL, as in predicate="{name} = …"'
+                f"{known_arguments(known)}"
+            )
         case "set_table_properties":
             key = name if "." in name else f"delta.{_of_property(name)}"
             text = str(value).lower() if isinstance(value, bool) else str(value)

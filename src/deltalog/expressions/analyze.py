@@ -253,8 +253,8 @@ class _Resolver:
                     f"there is no column {path[0]!r}; if it is an alias, leave it out, because the "
                     f"expression is about one table: {shown_sql(Column(bare))}"
                 ) from None
-            if node.path == ("None",):
-                raise InvalidInputError(f"{error}; for a missing value, write IS NULL") from None
+            if len(node.path) == 1 and (hint := mistakes.hint_for_missing(path[0])):
+                raise InvalidInputError(f"{error}; {hint}") from None
             # The first name in `nme = 'a'` is no string; `name = a` and a value alone may be one.
             if bare or (node is self._first and not self._is_alone and str(error)[-1] == "?"):
                 raise

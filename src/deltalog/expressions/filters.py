@@ -65,6 +65,8 @@ def as_expression(
     if isinstance(predicate, Expression):
         found = predicate
     elif isinstance(predicate, str):
+        if not predicate.strip():
+            raise InvalidInputError("a condition is an empty string: for all rows, leave it out")
         found = parse_sql(predicate, parameters=parameters, columns=schema.names, quotes_names=True)
     elif isinstance(predicate, list | tuple):
         found = from_filters(predicate, schema)
@@ -87,7 +89,7 @@ def _no_condition(given: Any) -> InvalidInputError:
     hint, shown = "", repr(given)
     if isinstance(given, Mapping):
         pairs = ", ".join(f"({name!r}, '=', {value!r})" for name, value in given.items())
-        hint = f"; for equal values, write [{pairs}]"
+        hint = f"; for equal values, write [{pairs}]" if given else "; for all rows, leave it out"
     elif hasattr(given, "__array__"):
         hint, shown = "; a condition names columns, as in 'id > 1'", kind_of(given)
     elif type(given).__module__.partition(".")[0] == "polars":
@@ -232,7 +234,7 @@ def _one(item: Sequence[Any], schema: StructType | None) -> Expression:
     if symbol is None:
         raise InvalidInputError(
             f"cannot read the filter {tuple(item)!r}: the operator {operator!r} is not one "
-            f"of {', '.join([*_OPERATORS, 'in', 'not in'])}"
+            f"of {', '.join([*_OPERATORS, 'in', 'not in'])}{_instead(column, word, value)}"
         )
     constant = _constant(value, data_type)
     # deltalake's ("p", "=", None) selects NULL; SQL's `=` would select nothing.
@@ -240,6 +242,39 @@ def _one(item: Sequence[Any], schema: StructType | None) -> Expression:
         is_null = nodes.IsNull(column)
         return is_null if symbol == "=" else nodes.Not(is_null)
     return nodes.Comparison(symbol, column, constant)
+
+
+_WRITTEN: Final = {
+    **dict.fromkeys(("eq", "equals", "is", "is null", "isnull", "is_null", "null"), "="),
+    **dict.fromkeys(("ne", "not", "is not", "not null", "is not null", "notnull", "=!"), "!="),
+    **dict.fromkeys(("gt", "greater"), ">"),
+    **dict.fromkeys(("ge", "gte", "=>"), ">="),
+    **dict.fromkeys(("lt", "less"), "<"),
+    **dict.fromkeys(("le", "lte", "=<"), "<="),
+    **dict.fromkeys(("isin", "is_in", "any"), "in"),
+    **dict.fromkeys(("not_in", "notin", "nin", "not isin"), "not in"),
+}
+"""Operator of other libraries → the operator of a filter."""
+
+
+def _instead(column: Column, word: str, value: object) -> str:
+    """Return what to write instead of a filter with an unknown operator."""
+    shown, written = ".".join(column.path), _WRITTEN.get(word)
+    if written is not None:
+        is_null = "null" in word or (value is None and written in {"=", "!="})
+        return f": write ({shown!r}, {written!r}, {None if is_null else value!r})"
+    text = shown_sql(Literal(value))
+    match word.replace("_", "").replace(" ", ""):
+        case "startswith" | "endswith" | "contains" as name:
+            condition = f"{name}({shown}, {text})"
+        case "between" if isinstance(value, list | tuple) and len(value) == 2:
+            low, high = (shown_sql(Literal(one)) for one in value)
+            condition = f"{shown} BETWEEN {low} AND {high}"
+        case "regex" | "regexp" | "match" | "matches" | "rlike" | "~":
+            condition = f"{shown} RLIKE {text}"
+        case _:
+            condition = f"{shown} {word.upper()} {text}" if "like" in word else f"{shown} > {text}"
+    return f"; other conditions are SQL instead of a list, as in {condition!r}"
 
 
 def _column(name: str | tuple[str, ...], schema: StructType | None) -> Column:

@@ -12,6 +12,7 @@ import re
 from math import isnan
 from typing import TYPE_CHECKING, Final
 
+from deltalog._util.escaping import name_key
 from deltalog.expressions import nodes
 from deltalog.expressions.nodes import Call, Cast, Column, Literal
 from deltalog.expressions.render import to_sql
@@ -40,6 +41,27 @@ _ORDER: Final = frozenset({"<", "<=", ">", ">="})
 _JOINERS: Final = frozenset({"&", "|", "^", "concat"})
 _NUMBERS: Final = frozenset({BYTE, SHORT, INTEGER, LONG, FLOAT, DOUBLE})
 _TRUTHS: Final = frozenset({"true", "t", "yes", "y", "1", "false", "f", "no", "n", "0"})
+
+_MISSING: Final = frozenset({"none", "nil", "undefined", "na", "nat"})
+
+
+def hint_for_missing(name: str) -> str:
+    """Return what to write instead of a name that other languages have for a missing value.
+
+    Args:
+        name: the name, which is no column.
+
+    Returns:
+        The hint; empty for other names.
+    """
+    text = "" if name in {"None", "NaT"} else f"; a string has quotes: {to_sql(Literal(name))}"
+    match name_key(name):
+        case "nan":
+            return f"for NaN, write isnan(…){text}"
+        case folded if folded in _MISSING:
+            return f"for a missing value, write IS NULL{text}"
+    return ""
+
 
 _IN_ONE: Final = re.compile(r"(?i)\bIN\s*\(\s*\?\s*\)")
 

@@ -74,7 +74,9 @@ _AFTER: Final = {
 }
 SIGNS: Final = {
     ";": "leave it out",
-    **dict.fromkeys("${}@", "a parameter is written :x, with parameters={'x': value}"),
+    "{": "a list of values is in round brackets, as in id IN (1, 2); a parameter is written :x, "
+    "with parameters={'x': value}",
+    **dict.fromkeys("$}@", "a parameter is written :x, with parameters={'x': value}"),
     **dict.fromkeys(
         "\u2018\u2019\u201a\u201c\u201d\u201e\u00ab\u00bb\u00b4",
         "it is a quote of a text program; write straight quotes, as in 'text'",

@@ -10,6 +10,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from functools import reduce
 from math import inf, isfinite, isnan
+from numbers import Number
 from operator import and_, index
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Final, SupportsIndex
@@ -101,14 +102,9 @@ def as_timestamp_ms(moment: object) -> int:
         try:
             moment = datetime.fromisoformat(moment)
         except ValueError:
-            hint = ""
-            if word in {"latest", "newest", "current", "head", "now"}:
-                hint = "; for the latest version, leave the argument out"
-            if word in {"earliest", "first", "oldest"}:
-                hint = "; the first version is 0"
             raise InvalidInputError(
                 f"{moment!r} is not a timestamp: expected ISO 8601, such as "
-                f"2024-01-31T12:00:00Z or 2024-01-31{hint}"
+                f"2024-01-31T12:00:00Z or 2024-01-31{_meant_by_moment(word)}"
             ) from None
     if not isinstance(moment, datetime) or is_missing(moment):
         hint = epoch_hint(moment) if isinstance(moment, float) else ""
@@ -119,6 +115,27 @@ def as_timestamp_ms(moment: object) -> int:
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     return (moment - _EPOCH) // timedelta(milliseconds=1)
+
+
+def _meant_by_moment(word: str) -> str:
+    """Return what to write instead of a word that is not a timestamp."""
+    match word:
+        case "latest" | "newest" | "current" | "head" | "now":
+            return "; for the latest version, leave the argument out"
+        case "earliest" | "first" | "oldest":
+            return "; the first version is 0"
+        case "today" | "yesterday":
+            return "; datetime.now(UTC) - timedelta(days=1) is a day ago"
+        case "append" | "overwrite" | "error" | "ignore":
+            return f"; write_deltalake(location, data, mode={word!r}) writes rows"
+        case "r" | "w" | "a" | "rb" | "wb" | "r+" | "rw" | "read" | "write":
+            return "; a table is not opened with a mode: leave it out"
+    if not word.replace("-", "_").isidentifier():
+        return ""
+    return (
+        "; a version is a number, and a branch is part of the location, as in "
+        "DeltaTable('path@branch')"
+    )
 
 
 def as_bound(bound: int | str | datetime | date) -> int | Moment:
@@ -177,6 +194,12 @@ def check_key(key: str | Sequence[str], schema: StructType) -> None:
         InvalidInputError: a name contains `=`, and is not a column.
     """
     for name in [key] if isinstance(key, str) else key:
+        parts = [part.strip() for part in str(name).split(",")]
+        if len(parts) > 1 and schema.fields_named(parts[0]) and not schema.fields_named(str(name)):
+            raise InvalidInputError(
+                f"cannot upsert with the key {name!r}: expected one name, or a list of names, "
+                f"such as {parts!r}"
+            )
         if "=" in str(name) and name not in schema.names:
             raise InvalidInputError(
                 f"cannot upsert with the key {name!r}: expected columns, such as 'id'; "
@@ -435,7 +458,8 @@ def _check_strings(filters: Any, schema: StructType) -> None:
     if types.get(name_key(name)) != STRING:
         return
     is_list = isinstance(value, list | tuple | set | frozenset)
-    for one in value if is_list and "in" in str(operator).lower().split() else [value]:
+    takes_list = str(operator).lower().endswith("in")  # or `isin`, for which there is another error
+    for one in value if is_list and takes_list else [value]:
         if isinstance(one, Mapping | list | tuple | set | frozenset | bytes | bytearray):
             raise InvalidInputError(
                 f"cannot compare the string column {name!r} with {one!r} in the filter "
@@ -447,7 +471,7 @@ _NO_COLUMNS: Final = StructType([])
 
 
 def as_updates(
-    updates: Mapping[str, str | Expression] | None,
+    updates: Mapping[str, Any] | None,
     new_values: Mapping[str, object] | None,
     parameters: Sequence[object] | Mapping[str, object] | None,
     schema: StructType = _NO_COLUMNS,
@@ -457,7 +481,7 @@ def as_updates(
     Exactly one of `updates` and `new_values` must be given.
 
     Args:
-        updates: column → SQL string or expression.
+        updates: column → SQL string, expression, number, date or None.
         new_values: column → Python value.
         parameters: values of parameters in SQL strings. The first values of a list are those of
             the `?` in the updates, in their order.
@@ -480,13 +504,9 @@ def as_updates(
     left = list(parameters) if isinstance(parameters, Sequence) else None
     found: dict[str | tuple[str, ...], object] = {}
     for name, value in (updates or {}).items():
-        if not isinstance(value, str | expressions.Expression):
-            raise InvalidInputError(
-                f"updates[{name!r}]: expected SQL such as 'upper(name)', or an expression of "
-                f"deltalog, found {_found(value)}"
-            )
-        found[name] = value
-        if isinstance(value, str):
+        if not isinstance(value, str):
+            found[name] = _as_new_value(name, value, schema)
+        else:
             given = parameters
             if left is not None:
                 count = _num_positional(value)
@@ -498,6 +518,25 @@ def as_updates(
             except InvalidInputError as error:
                 raise InvalidInputError(f"{error}; {_NOT_SQL}") from error
     return found
+
+
+def _as_new_value(name: str, value: object, schema: StructType) -> Expression:
+    """Return the expression for a new value that is not a string, and so cannot be SQL.
+
+    Raises:
+        InvalidInputError: the value is neither an expression nor a number, date or None; or its
+            column cannot store it as it is.
+    """
+    if isinstance(value, expressions.Expression):
+        return value
+    is_scalar = isinstance(value, Number | date) or getattr(value, "shape", None) == ()
+    if value is None or is_scalar:
+        check_constants({name: value}, schema)
+        return expressions.lit(value)
+    raise InvalidInputError(
+        f"updates[{name!r}]: expected SQL such as 'upper(name)', an expression of deltalog, a "
+        f"number, a date or None, found {_found(value)}"
+    )
 
 
 def _found(value: object) -> str:

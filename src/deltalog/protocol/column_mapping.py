@@ -268,8 +268,16 @@ def check_mode_change(before: Mode, after: Mode, *, is_rewrite: bool = False) ->
     if not allowed and not (is_rewrite and after is Mode.NONE):
         raise InvalidInputError(
             f"cannot change {MODE_PROPERTY} from {before} to {after}: a table with files can "
-            "only change from none to name; to change to none, rewrite its files"
+            f"only change from none to name; {_INSTEAD[after]}"
         )
+
+
+_INSTEAD: Final = {
+    Mode.NONE: "to change to none, rewrite its files",
+    Mode.NAME: "to change to name, write the rows to a new table that has this mode",
+    Mode.ID: "to change to id, write the rows to a new table that has this mode, or use name",
+}
+"""Mode → what to do for a table that cannot change to it."""
 
 
 def _rename(schema: StructType) -> StructType:

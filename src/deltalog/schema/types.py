@@ -377,15 +377,16 @@ class StructType(SchemaPart):
         default=None, init=False, repr=False, compare=False
     )
 
-    def __init__(self, fields: Sequence[Field] = ()) -> None:
-        """Create the type; any sequence of fields is stored as a tuple."""
+    def __init__(self, fields: Sequence[Field | tuple[str, Any]] | Mapping[str, Any] = ()) -> None:
+        """Create the type of fields, of pairs `(name, type)`, or of a dictionary, name to type."""
         expected = "a list of fields, such as [Field('id', 'long')]"
         _check(type(self).__name__, "fields", fields, Iterable, expected)
         given = FrozenList(fields)
         for one in given:
             # Check in this order, because schemas have many fields.
             if type(one) is not Field and not isinstance(one, Field):
-                raise _no_fields(type(self).__name__, fields, one)
+                given = FrozenList(_fields_of(type(self).__name__, fields, given))
+                break
         object.__setattr__(self, "fields", given)
         object.__setattr__(self, "_by_folded", None)
 
@@ -490,6 +491,19 @@ class StructType(SchemaPart):
 
 _MOST_SHOWN: Final = 12
 """The number of names in the error about a field that does not exist."""
+
+
+def _fields_of(called: str, given: object, items: Sequence[Any]) -> list[Field]:
+    """Return the fields of a list of pairs or a dictionary."""
+    if isinstance(given, Mapping):
+        return as_fields(called, "fields", given)
+    is_list = isinstance(given, list | tuple)
+    if any(
+        isinstance(one, list | tuple) or (is_list and hasattr(one, "__arrow_c_schema__"))
+        for one in items
+    ):
+        return as_fields(called, "fields", items)
+    raise _no_fields(called, given, next(one for one in items if not isinstance(one, Field)))
 
 
 def _no_fields(called: str, fields: object, one: object) -> InvalidInputError:

@@ -57,6 +57,7 @@ from deltalog.storage.stores.filesystems import (
     filesystem_options,
     kind_of_filesystem,
     open_files,
+    option_names,
     own_filesystem,
     own_path,
     renewed,
@@ -172,7 +173,7 @@ class FsspecStore:
         else:
             self._kind = kind_of_filesystem(self._given)
         if self._given is None and isinstance(self._options, Mapping):
-            check_effect(self._kind, self._options)
+            check_effect(self._kind, self._options, option_names)
         self._container = container_of(self._root)
         self._home = self._home_within(within)
         self._forget_files()

@@ -11,7 +11,7 @@ import io
 import logging
 import pickle
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from difflib import get_close_matches
@@ -231,15 +231,28 @@ def commit_objection(kind: StoreKind, options: Mapping[str, Any]) -> str | None:
 
 
 @cache
-def warn_of_ineffective(kind: StoreKind, name: str) -> None:
+def warn_of_ineffective(
+    kind: StoreKind, name: str, names_of: Callable[[StoreKind], Iterable[str]]
+) -> None:
     """Log once that an option has no effect on files of this machine.
 
+    Known options of other stores are accepted, because programs pass them to all locations.
+
+    Args:
+        kind: the kind of the store.
+        name: the option.
+        names_of: returns the known options of another kind, without prefixes.
+
     Raises:
-        InvalidInputError: the name is probably a misspelling of an option that has one.
+        InvalidInputError: the name is probably a misspelling of an option that has one, here or in
+            another store. A program that is tested with local files would fail with that store.
     """
     owner, short = split_option(name)
-    if owner is None and name not in _OWN and short not in _WITHOUT_EFFECT.split():
-        check_spelling(name, short, _OWN)
+    if name in _OWN or short in _WITHOUT_EFFECT.split():
+        return
+    known = _OWN if owner is None else {*names_of(owner), *owner.lock_options}
+    if owner is None or short not in known:
+        check_spelling(name, short, known)
         _logger.warning("storage option %r has no effect on %s locations", name, kind.name)
 
 
@@ -277,8 +290,17 @@ def check_options(given: object) -> None:
             )
 
 
-def check_effect(kind: StoreKind, options: Mapping[str, Any]) -> None:
+def check_effect(
+    kind: StoreKind,
+    options: Mapping[str, Any],
+    names_of: Callable[[StoreKind], Iterable[str]],
+) -> None:
     """Log options that have no effect, or forbid commits, when a table is opened.
+
+    Args:
+        kind: the kind of the store.
+        options: the user's options.
+        names_of: returns the known options of another kind, without prefixes.
 
     Raises:
         InvalidInputError: an option is probably misspelt, belongs to Hadoop, or names an unknown
@@ -290,7 +312,7 @@ def check_effect(kind: StoreKind, options: Mapping[str, Any]) -> None:
         if ours := NAMES_OF_CLIENTS.get(kind.name, {}).get(name_key(name)):
             raise InvalidInputError(f"there is no storage option {name!r}: write {ours!r}")
         if kind.address is Address.PATH:
-            warn_of_ineffective(kind, name)
+            warn_of_ineffective(kind, name, names_of)
         elif split_option(name)[1] in kind.lock_options and value:
             warn_of_lock(kind, name, str(value))
 

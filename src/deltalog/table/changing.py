@@ -464,7 +464,7 @@ class ChangeableTable(ReadableTable):
 
     def update(  # noqa: PLR0913  # callers need each parameter
         self,
-        updates: Mapping[str, str | Expression] | None = None,
+        updates: Mapping[str, Any] | None = None,
         new_values: Mapping[str, object] | None = None,
         predicate: Any = None,
         writer_properties: WriterProperties | None = None,
@@ -481,9 +481,10 @@ class ChangeableTable(ReadableTable):
 
         Args:
             updates: column → Spark SQL string or expression, computed from the values before the
-                update. A dotted name is a field of a struct. SQL may use `parameters`: the first
-                values of a list are for `?` in the updates, the others for `?` in the predicate.
-            new_values: column → Python value, which is never interpreted as SQL.
+                update. A number, date or None is a value. A dotted name is a field of a struct. SQL
+                may use `parameters`: the first values of a list are for `?` in the updates, the
+                others for `?` in the predicate.
+            new_values: column → Python value. A string is never interpreted as SQL.
             error_on_type_mismatch: whether to raise for a value that cannot be converted to the
                 column's type. False replaces such values with NULL.
 

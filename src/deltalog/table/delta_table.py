@@ -284,7 +284,8 @@ class DeltaTable(MaintainableTable, metaclass=_NamesOfTheClass):
         """Return the commits, newest first, as a list of dictionaries.
 
         Each dictionary contains the version, the timestamp in milliseconds, and the members of
-        `commitInfo`. The method `to_pandas()` of the list returns timestamps as datetimes.
+        `commitInfo`. The methods `to_pandas()` and `to_polars()` of the list return timestamps as
+        datetimes.
 
         Cost: one request for each commit, several at a time.
 

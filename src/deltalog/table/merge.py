@@ -43,11 +43,17 @@ def check_condition(predicate: object) -> str | Expression:
             hint = f"; to merge by key columns, use upsert(data, {list(predicate)!r})"
         elif isinstance(predicate, list) or hasattr(predicate, "columns"):
             hint = "; the rows come first: merge(rows, condition)"
-        raise InvalidInputError(
-            f"cannot merge with the predicate {shortened(predicate)}: expected SQL or an "
-            f"expression over both rows, such as 'source.id = target.id'{hint}"
-        )
+        raise _no_condition(predicate, hint)
+    if isinstance(predicate, str) and not predicate.strip():
+        raise _no_condition(predicate, "; write_deltalake(table, rows, mode='append') adds rows")
     return predicate
+
+
+def _no_condition(predicate: object, hint: str) -> InvalidInputError:
+    return InvalidInputError(
+        f"cannot merge with the predicate {shortened(predicate)}: expected SQL or an expression "
+        f"over both rows, such as 'source.id = target.id'{hint}"
+    )
 
 
 def check_source(source: Any, schema: StructType) -> Any:
@@ -343,6 +349,10 @@ class TableMerger(SimilarNames, RunsOnce):
             raise InvalidInputError(
                 f"cannot {action.value} with the condition {shortened(predicate)}: expected SQL or "
                 "an expression of deltalog, such as 'source.id > 1'"
+            )
+        if isinstance(predicate, str) and not predicate.strip():
+            raise InvalidInputError(
+                f"cannot {action.value} with an empty condition: for all rows, leave it out"
             )
         check_constants(values or {}, self._target.snapshot.configuration.schema)
         left_out = [except_cols] if isinstance(except_cols, str) else except_cols or ()

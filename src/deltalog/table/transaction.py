@@ -174,7 +174,7 @@ class StagedOperations:
 
     def update(
         self,
-        updates: Mapping[str, str | Expression] | None = None,
+        updates: Mapping[str, Any] | None = None,
         new_values: Mapping[str, object] | None = None,
         predicate: Any = None,
         *,

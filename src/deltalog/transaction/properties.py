@@ -208,10 +208,8 @@ class CommitOptions:
 
     def __post_init__(self) -> None:
         """Raise for values of another type."""
-        for name, value, kind in (
-            ("commit_properties", self.properties, CommitProperties),
-            ("post_commithook_properties", self.hooks, PostCommitHookProperties),
-        ):
+        given = zip(_KINDS.items(), (self.properties, self.hooks), strict=True)
+        for (name, kind), value in given:
             if not isinstance(value, kind | None):
                 raise InvalidInputError(
                     f"{name}: expected {kind.__name__}(…), found {kind_of(value)}"
@@ -223,8 +221,24 @@ class CommitOptions:
             )
 
 
+_KINDS: Final[dict[str, type[Any]]] = {
+    "commit_properties": CommitProperties,
+    "post_commithook_properties": PostCommitHookProperties,
+}
+"""Argument of an operation → the class of its value."""
+
+
 def _meant_by(value: object, kind: type[Any]) -> str:
-    """Return the call that a dictionary stands for: of fields, or of custom metadata."""
+    """Return the call that a value stands for: of fields, or of custom metadata."""
+    parts: list[Any] = [*value] if isinstance(value, list | tuple) else [value]
+    if kind is CommitProperties and parts and all(isinstance(one, AppTransaction) for one in parts):
+        inside = ", ".join(f"Transaction({one.app_id!r}, {one.version})" for one in parts)
+        return f"; write CommitProperties(app_transactions=[{inside}])"
+    for name, other in _KINDS.items():
+        if isinstance(value, other):
+            return f"; pass it as {name}=…"
+    if kind is CommitProperties and isinstance(value, str):
+        return f"; write CommitProperties(custom_metadata={{'comment': {shortened(value)}}})"
     if not isinstance(value, Mapping):
         return ""
     names = {field.name for field in fields(kind)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Any
 
 import pytest
@@ -64,8 +64,11 @@ def test_updates_are_sql_or_values() -> None:
     for updates, new in (({}, {}), (None, None)):
         with pytest.raises(InvalidInputError, match="either updates"):
             conditions.as_updates(updates, new, None)
+    plain = {"id": 3, "p": None, "d": date(2024, 1, 31)}
+    found = conditions.as_updates(plain, None, None)
+    assert [to_sql(value) for value in found.values()] == ["3", "NULL", "DATE'2024-01-31'"]  # type: ignore[arg-type]
     with pytest.raises(InvalidInputError, match="new_values"):
-        conditions.as_updates({"id": 3}, None, None)  # type: ignore[dict-item]  # that is the point
+        conditions.as_updates({"id": [3]}, None, None)
 
 
 def test_constraints_may_name_columns_in_double_quotes() -> None:

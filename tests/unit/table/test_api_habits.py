@@ -246,7 +246,7 @@ def test_a_setting_of_spark_is_no_table_property(
         ("functions", ": use SQL, such as predicate"),
         ("write_delta", r": use write_deltalake\(location, data\)$"),
         ("Deltatable", r": did you mean 'DeltaTable'\?$"),
-        ("nonsense", "cannot import name 'nonsense' from 'deltalog'$"),
+        ("nonsense", r"'nonsense' from 'deltalog': dir\(deltalog\) lists its names$"),
     ],
 )
 def test_imports_of_unknown_names(name: str, hint: str) -> None:

@@ -349,7 +349,7 @@ def test_every_method_with_arguments_is_tried(kind: type) -> None:
         (lambda _: Field("a", "long", nullable=_any("no")), "nullable='no': expected True or"),
         (lambda _: Field(_any(5), "long"), "cannot call Field with name=5: expected a string"),
         (lambda _: Field("a", "long", metadata=_any("abc")), "metadata='abc': expected a dict"),
-        (lambda _: Schema(_any([("id", "integer")])), "such as [Field('id', 'long')]"),
+        (lambda _: Schema(_any(["id", "integer"])), "such as [Field('id', 'long')]"),
         (lambda _: connect(schema=_any(["sales"])), "schema=['sales']: expected a string"),
         (lambda _: connect(catalog="uc:/main"), "did you mean 'uc://main'?"),
         (lambda _: connect(catalog="unity://main"), "did you mean 'uc://main'?"),

@@ -14,7 +14,15 @@ import pyarrow.compute as pc
 import pytest
 
 import deltalog
-from deltalog import CommitProperties, DeltaTable, connect, sql, write_deltalake
+from deltalog import (
+    CommitProperties,
+    DeltaTable,
+    PostCommitHookProperties,
+    Transaction,
+    connect,
+    sql,
+    write_deltalake,
+)
 from deltalog.errors import (
     AccessDeniedError,
     CatalogError,
@@ -307,6 +315,21 @@ def test_options_without_effect_on_local_files_are_logged(
         DeltaTable(tmp_path / "t", storage_options={"fsynk": False})
 
 
+def test_misspelt_options_of_other_stores_are_refused_for_local_files(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    warn_of_ineffective.cache_clear()
+    write_deltalake(tmp_path / "t", {"a": [1]})
+    with pytest.raises(InvalidInputError, match="'AWS_REGIO': did you mean 'AWS_REGION'"):
+        DeltaTable(tmp_path / "t", storage_options={"AWS_REGIO": "x"})
+    options = {"AWS_S3_LOCKING_PROVIDER": "dynamodb", "AZURE_STORAGE_ACCOUNT_NAME": "x"}
+    with caplog.at_level(logging.WARNING):
+        DeltaTable(tmp_path / "t", storage_options={**options, "AWS_COLOR": "x"})
+    assert [record.getMessage() for record in caplog.records] == [
+        "storage option 'AWS_COLOR' has no effect on file locations"
+    ]
+
+
 def test_a_lock_is_reported_when_the_table_is_opened(caplog: pytest.LogCaptureFixture) -> None:
     warn_of_lock.cache_clear()
     with pytest.raises(InvalidInputError, match="expected 'dynamodb', or no such option"):
@@ -383,7 +406,7 @@ def test_missing_schemas_and_tables_are_named_with_those_that_exist(tmp_path: Pa
         (lambda _: _any(CommitProperties)(metadata={}), "did you mean 'custom_metadata'?"),
         (lambda _: _any(deltalog.ColumnProperties)(dictionary=True), "'dictionary_enabled'?"),
         (lambda _: _any(deltalog.WriterProperties)(compress="x"), "did you mean 'compression'?"),
-        (lambda t: t.delete(id=1), 'a condition is SQL, as in predicate="id = …"'),
+        (lambda t: t.delete(id=1), 'write a condition in SQL, as in predicate="id = …"'),
         (lambda t: t.vacuum(days=7), "did you mean 'retention_hours'?"),
         (lambda t: _any(DeltaTable).create("n", t.schema(), properties={}), "'configuration'?"),
         (lambda t: _any(DeltaTable).create("n", t.schema(), partitionBy="id"), "'partition_by'?"),
@@ -398,5 +421,74 @@ def test_names_of_other_libraries_are_answered_with_those_of_deltalog(
 ) -> None:
     table = make(ROWS)
     with pytest.raises((AttributeError, TypeError)) as caught:
+        call(table)
+    assert message in str(caught.value)
+
+
+# --- what is meant by a call that is nearly right
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda t: t.delete("id > 1", limit=1), "use a condition that only these rows match"),
+        (lambda t: t.update({"id": 1}, limit=1), "use a condition that only these rows match"),
+        (lambda t: t.to_pandas(filters={}), "for all rows, leave it out"),
+        (lambda t: t.delete(""), "a condition is an empty string: for all rows, leave it out"),
+        (lambda t: t.scan(predicate=" "), "a condition is an empty string"),
+        (lambda t: t.merge(t, "").execute(), "such as 'source.id = target.id'; write_deltalake"),
+        (lambda t: t.merge(t, "true").when_matched_delete(""), "for all rows, leave it out"),
+        (lambda t: t.count("id IN {1, 2}"), "in round brackets, as in id IN (1, 2)"),
+        (lambda t: t.count("id = none"), "for a missing value, write IS NULL; a string has"),
+        (lambda t: t.count("id = NaN"), "for NaN, write isnan(…)"),
+        (
+            lambda t: (
+                t.merge(t, "source.id = target.id").when_matched_update({"id": "None"}).execute()
+            ),
+            "for a missing value, write IS NULL",
+        ),
+        (lambda t: t.count([("id", "is", None)]), "write ('id', '=', None)"),
+        (lambda t: t.count([("id", "is not null", "")]), "write ('id', '!=', None)"),
+        (lambda t: t.count([("name", "isin", ["a"])]), "write ('name', 'in', ['a'])"),
+        (lambda t: t.count([("name", "like", "a%")]), "as in \"name LIKE 'a%'\""),
+        (lambda t: t.count([("name", "contains", "a")]), "as in \"contains(name, 'a')\""),
+        (lambda t: t.count([("id", "between", (1, 2))]), "as in 'id BETWEEN 1 AND 2'"),
+        (lambda t: t.count([("name", "regex", "a.")]), "as in \"name RLIKE 'a.'\""),
+        (lambda t: t.upsert(t, "id,name"), "a list of names, such as ['id', 'name']"),
+        (lambda t: t.commit([]), "expected the results of write_files"),
+        (
+            lambda t: t.restore("nope"),
+            "a version is a number, and a branch is part of the location",
+        ),
+        (lambda t: DeltaTable(t.table_uri, "append"), "mode='append') writes rows"),
+        (lambda t: DeltaTable(t.table_uri, "r"), "a table is not opened with a mode"),
+        (lambda t: DeltaTable(t.table_uri, "yesterday"), "is a day ago"),
+        (
+            lambda t: t.delete(commit_properties=Transaction("app", 1)),
+            "write CommitProperties(app_transactions=[Transaction('app', 1)])",
+        ),
+        (
+            lambda t: t.delete(commit_properties=PostCommitHookProperties()),
+            "pass it as post_commithook_properties=…",
+        ),
+        (
+            lambda t: t.delete(commit_properties="nightly"),
+            "custom_metadata={'comment': 'nightly'})",
+        ),
+        (lambda t: t.alter.add_feature("dv"), "did you mean 'deletionVectors'?"),
+        (lambda t: t.alter.drop_feature("zzz"), "the features are adaptiveMetadata, allow"),
+        (lambda t: t.alter.drop_constraint("nope"), "does not have it: it has no constraint"),
+        (lambda t: t.alter.unset_table_properties(["nope"]), "does not have it: it has"),
+        (
+            lambda t: t.alter.set_table_properties({"delta.columnMapping.mode": "id"}),
+            "to change to id, write the rows to a new table",
+        ),
+        (lambda t: next(t.scan()), "is not an iterator, because it can be read many times: use"),
+        (lambda t: len(t.follow().available()), "use len(list(steps))"),
+    ],
+)
+def test_what_is_meant_is_said(call: Callable[[Any], object], message: str) -> None:
+    table = make(ROWS)
+    with unchanged(table), pytest.raises((TypeError, InvalidInputError)) as caught:
         call(table)
     assert message in str(caught.value)

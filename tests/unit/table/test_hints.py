@@ -205,7 +205,7 @@ def test_storage_options_that_would_have_no_effect(location: str, options: Any, 
         DeltaTable(location, storage_options=options)
 
 
-@pytest.mark.parametrize("value", [5, None, ["x"], "bob smith"])
+@pytest.mark.parametrize("value", [["x"], {"a": 1}, "bob smith"])
 def test_updates_with_a_plain_value(table: DeltaTable, value: Any) -> None:
     with pytest.raises(InvalidInputError, match="pass Python values as new_values"):
         table.update(updates={"name": value})

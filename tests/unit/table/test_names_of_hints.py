@@ -194,6 +194,13 @@ def test_options_that_are_passed_as_a_file_system_are_not_shown() -> None:
         ("import deltalog.exception", r"'deltalog\.exception': use deltalog\.errors$"),
         ("from deltalog.types import LongType", r"as in deltalog\.Field\('id', 'long'\)$"),
         ("import deltalog.zzz", r"^No module named 'deltalog\.zzz'$"),
+        ("import deltalog.DeltaTable", r": it is a name in a module, so use from deltalog import"),
+        ("import deltalog.write_deltalake", r"use from deltalog import write_deltalake$"),
+        ("import deltalog.DeltaLog", r": use DeltaTable\(location\)$"),
+        ("from deltalog import sum", r'use sql\("SELECT sum\(n\) FROM t", t=table\)'),
+        ("from deltalog.ray import read_deltalog", r"use read\(location\)$"),
+        ("from deltalog.dask import nonsense", r"'nonsense' from 'deltalog\.dask': it has DaskEng"),
+        ("from deltalog.polars import read", r"use DeltaTable\(location\)\.to_polars\(\)$"),
     ],
 )
 def test_imports(statement: str, message: str) -> None:

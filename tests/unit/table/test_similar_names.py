@@ -45,7 +45,7 @@ def table(tmp_path: Path) -> Any:
     [
         (lambda _: getattr(deltalog, "scan_delta"), "to_polars(lazy=True)"),  # noqa: B009
         (lambda _: getattr(deltalog, "DeltaTabel"), "did you mean 'DeltaTable'?"),  # noqa: B009
-        (lambda table: table.scan().to_pylist, "use to_table().to_pylist()"),
+        (lambda table: table.scan().to_dicts, "use to_pylist()"),
         (lambda table: table.scan().to_panda, "did you mean 'to_pandas'?"),
         (lambda table: table.optimize.zorder, "use z_order(columns)"),
         (lambda table: table.merge(pa.table({"id": [1]}), "true").whenMatchedDelete, "when_match"),

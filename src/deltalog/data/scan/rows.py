@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NoReturn, Self
 
 import pyarrow as pa
 
 from deltalog._util.argument_types import wrong_argument
 from deltalog._util.cached import cached_property, name_methods_after
-from deltalog._util.call_errors import called_first
+from deltalog._util.call_errors import WrongCallError, called_first
 from deltalog._util.similar_names import (
     NoSequence,
     SimilarNames,
@@ -33,14 +33,15 @@ if TYPE_CHECKING:
 
 
 _MEANT: Final = {
-    **dict.fromkeys(("to_pylist", "to_dicts", "to_list", "rows"), "to_table().to_pylist()"),
+    **dict.fromkeys(("to_dicts", "to_list", "rows"), "to_pylist()"),
     **dict.fromkeys(("to_df", "df", "toPandas"), "to_pandas()"),
     **dict.fromkeys(("to_pyarrow", "to_pyarrow_table", "collect"), "to_table()"),
     **dict.fromkeys(
         ("arrow", "fetch_arrow_table", "to_arrow_table", "toArrow", "collect_async", "compute"),
         "to_table()",
     ),
-    **dict.fromkeys(("fetchall", "fetchmany", "to_pydict"), "to_table().to_pylist()"),
+    **dict.fromkeys(("fetchall", "fetchmany"), "to_pylist()"),
+    "to_pydict": "to_table().to_pydict()",
     **dict.fromkeys(("fetchdf", "fetch_df"), "to_pandas()"),
     **dict.fromkeys(
         ("to_arrow_batch_reader", "to_arrow_reader", "fetch_record_batch", "fetch_arrow_reader"),
@@ -68,7 +69,9 @@ _MEANT: Final = {
 """What to use instead of names of other libraries."""
 
 
-CALLED: Final = ("to_reader", "to_table", "to_arrow", "to_pandas", "to_polars", "to_duckdb")
+CALLED: Final = (
+    *("to_reader", "to_table", "to_arrow", "to_pandas", "to_polars", "to_duckdb", "to_pylist"),
+)
 """Methods that raise a clear error if they are used without a call."""
 
 
@@ -107,6 +110,17 @@ class Rows(SimilarNames, NoSequence):
         """Yield the rows, batch by batch."""
         return self.to_batches()
 
+    if not TYPE_CHECKING:  # type checkers must report this use
+
+        def __next__(self) -> NoReturn:
+            """Raise an error: each loop starts at the first batch, so there is no next one."""
+            __tracebackhide__ = True  # IPython does not show this frame
+            raise WrongCallError(
+                f"{type(self).__name__} is not an iterator, because it can be read many times: use "
+                "to_table() for all rows, a loop over it or next(iter(…)) for its batches, or "
+                "read_next_batch() for one batch after the other"
+            )
+
     def to_reader(self) -> pa.RecordBatchReader:
         """Return the rows as an Arrow reader."""
         return pa.RecordBatchReader.from_batches(self.schema, self.to_batches())
@@ -119,6 +133,11 @@ class Rows(SimilarNames, NoSequence):
     def to_table(self) -> pa.Table:
         """Return all rows in memory."""
         return pa.Table.from_batches(self.to_batches(), schema=self.schema)
+
+    def to_pylist(self) -> list[dict[str, Any]]:
+        """Return all rows as dictionaries, column name to value."""
+        rows: list[dict[str, Any]] = self.to_table().to_pylist()
+        return rows
 
     def to_arrow(self) -> pa.Table:
         """Return all rows as a pyarrow Table: see `to_table`."""

@@ -124,7 +124,10 @@ class WrittenFiles:
         """
         found = list(parts)
         if not found:
-            raise InvalidInputError("there are no written files to merge")
+            raise InvalidInputError(
+                "there are no written files to merge: expected the results of write_files; without "
+                "rows, leave the call out"
+            )
         if not all(isinstance(part, WrittenFiles) for part in found):
             raise InvalidInputError(
                 f"expected WrittenFiles, found {kind_of(found[0])}; use "

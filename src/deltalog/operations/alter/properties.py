@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from deltalog._util.escaping import name_key
 from deltalog._util.kernels import FALSE, pc
-from deltalog._util.similar_names import similar_to
+from deltalog._util.similar_names import similar_or_known
 from deltalog.data.scan.rows import require_library
 from deltalog.errors import InvalidInputError
 from deltalog.expressions.nodes import Comparison, Literal, Not
@@ -137,7 +137,7 @@ class UnsetTableProperties(Alteration):
             if found is None and self.raise_if_not_exists:
                 raise InvalidInputError(
                     f"cannot unset the table property {key!r}: {transaction.store.root} does not "
-                    "have it"
+                    f"have it{similar_or_known(key, configuration, 'property')}"
                 )
             configuration.pop(found or key, None)
         change_properties(transaction, configuration)
@@ -594,7 +594,7 @@ class DropConstraint(Alteration):
                 known = [key[start:] for key in configuration if key.startswith(CONSTRAINT_PREFIX)]
                 raise InvalidInputError(
                     f"cannot drop the constraint {name!r}: {transaction.store.root} does not have "
-                    f"it{similar_to(name, known)}"
+                    f"it{similar_or_known(name, known, 'constraint')}"
                 )
             return {"name": name, "existed": "false"}
         text = configuration.pop(key)

@@ -227,7 +227,40 @@ def _requested(name: str) -> str:
 def similar_feature(name: str) -> str:
     """Return `: did you mean 'x'?` for the name of an unknown feature; empty if none is similar."""
     without = requested_name(name.replace("_", ""))
-    return f": did you mean {without!r}?" if without else similar_to(name, FEATURES)
+    if meant := without or _SHORT_NAMES.get(name.lower()):
+        return f": did you mean {meant!r}?"
+    return similar_to(name, FEATURES) or f": the features are {', '.join(sorted(FEATURES))}"
+
+
+_SHORT_NAMES: Final = {
+    "dv": "deletionVectors",
+    "dvs": "deletionVectors",
+    "deletion": "deletionVectors",
+    "cdf": "changeDataFeed",
+    "cdc": "changeDataFeed",
+    "ict": "inCommitTimestamp",
+    "timestamps": "inCommitTimestamp",
+    "ntz": "timestampNtz",
+    "identity": "identityColumns",
+    "generated": "generatedColumns",
+    "constraints": "checkConstraints",
+    "check": "checkConstraints",
+    "invariant": "invariants",
+    "mapping": "columnMapping",
+    "liquidclustering": "clustering",
+    "liquid_clustering": "clustering",
+    "row_ids": "rowTracking",
+    "rowids": "rowTracking",
+    "uniform": "icebergCompatV2",
+    "iceberg": "icebergCompatV2",
+    "variant": "variantType",
+    "append_only": "appendOnly",
+    "checkpoint": "v2Checkpoint",
+    "checkpointv2": "v2Checkpoint",
+    "vacuum": "vacuumProtocolCheck",
+    "widening": "typeWidening",
+}
+"""What users call a feature → its name."""
 
 
 def _closure(name: str) -> list[str]:

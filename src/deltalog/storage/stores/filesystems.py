@@ -83,6 +83,12 @@ def files_class(kind: StoreKind) -> Any:
     return class_named(kind.files)
 
 
+def option_names(kind: StoreKind) -> Mapping[str, str]:
+    """Return the known options of a store kind, without prefixes."""
+    names: Mapping[str, str] = files_class(kind).option_names
+    return names
+
+
 def class_named(name: str) -> Any:
     """Return the class with a name in a `StoreKind` row."""
     name = name.rpartition(":")[2]  # in pickles of deltalog 0.2, the name is `module:class`

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import pandas as pd
+    import polars as pl
 
     from deltalog.log.snapshot import Snapshot
     from deltalog.protocol.stats.schema import Path
@@ -319,7 +320,7 @@ def _extremes(lows: Any, highs: Any) -> tuple[Any, Any]:
 
 _MOST_SHOWN: Final = 50
 _OF_HISTORIES: Final = {
-    **dict.fromkeys(("to_polars", "pl"), "polars.from_pandas(history.to_pandas())"),
+    "pl": "to_polars()",
     **dict.fromkeys(
         ("to_arrow", "to_table", "to_pyarrow_table"), "pyarrow.table(history.to_pandas())"
     ),
@@ -339,7 +340,7 @@ _OF_HISTORIES: Final = {
 
 @suggests_arguments
 class CommitHistory(SimilarNames, list[dict[str, Any]]):
-    """A list of commits as dictionaries, newest first, with a notebook card and `to_pandas`."""
+    """A list of commits as dictionaries, newest first, with a notebook card and data frames."""
 
     __slots__ = ()
     _called = "the history"
@@ -365,6 +366,15 @@ class CommitHistory(SimilarNames, list[dict[str, Any]]):
             # A timestamp that pandas cannot represent becomes NaT.
             moments = pandas.to_datetime(frame["timestamp"], unit="ms", utc=True, errors="coerce")
             frame["timestamp"] = moments
+        return frame
+
+    def to_polars(self) -> pl.DataFrame:
+        """Return a data frame with one row per commit; `timestamp` is a datetime in UTC."""
+        polars = require_library("polars")
+        frame: pl.DataFrame = polars.DataFrame(list(self), infer_schema_length=None, strict=False)
+        if "timestamp" in frame.columns:
+            moment = polars.col("timestamp").cast(polars.Datetime("ms", "UTC"))
+            frame = frame.with_columns(moment)
         return frame
 
     def _repr_html_(self) -> str:

@@ -616,6 +616,16 @@ class Steps(Iterator[StepT]):
 
     if not TYPE_CHECKING:  # type checkers must report these uses
 
+        def __bool__(self) -> bool:
+            """Return True, as without `__len__`."""
+            return True
+
+        def __len__(self) -> NoReturn:
+            """Raise an error that says how to count the steps."""
+            raise WrongCallError(
+                "the number of steps is not known before they are read: use len(list(steps))"
+            )
+
         def __getitem__(self, key: object) -> NoReturn:
             """Raise an error that says how to get one step."""
             raise WrongCallError(

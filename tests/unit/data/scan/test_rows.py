@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -76,6 +77,18 @@ def test_pandas_lacks_some_values() -> None:
     with pytest.raises(InvalidInputError, match=r"of 1 rows with the column 'x'.*Arrow data"):
         held.to_pandas()
     assert len(held.to_pandas(dtype_backend="pyarrow")) == 1
+
+
+def test_dictionaries() -> None:
+    assert Held().to_pylist() == TABLE.to_pylist()
+
+
+def test_rows_are_no_iterator() -> None:
+    held: Any = Held()
+    with pytest.raises(TypeError, match="Held is not an iterator, because it can be read many"):
+        next(held)
+    assert next(iter(held)).num_rows == held.read_next_batch().num_rows
+    assert pa.table(held) == TABLE
 
 
 def test_polars() -> None:

@@ -201,7 +201,17 @@ def test_name_and_type_in_the_wrong_order() -> None:
         Field("date", "int64")
 
 
-@pytest.mark.parametrize("given", [{"id": "long"}, "id long", pa.schema([("id", pa.int64())])])
+def test_a_schema_of_pairs() -> None:
+    expected = Schema([Field("id", "long"), Field("name", "string")])
+    assert Schema([("id", "long"), Field("name", "string")]) == expected
+    assert Schema({"id": "long", "name": "string"}) == expected
+    of_arrow: Any = pa.field("id", pa.int64())
+    assert Schema([of_arrow, ("name", "string")]) == expected
+    with pytest.raises(InvalidInputError, match="did you mean 'long'"):
+        Schema([("id", "lng")])
+
+
+@pytest.mark.parametrize("given", ["id long", pa.schema([("id", pa.int64())])])
 def test_what_is_no_list_of_fields_is_shown_whole(given: Any) -> None:
     with pytest.raises(InvalidInputError, match="expected a list of fields") as caught:
         Schema(given)

@@ -45,6 +45,20 @@ def test_a_data_frame_has_moments() -> None:
     assert CommitHistory().to_pandas().empty
 
 
+def test_a_polars_data_frame_has_moments() -> None:
+    polars = pytest.importorskip("polars")
+    frame = _history().to_polars()
+    assert frame["version"].to_list() == [1, 0]
+    assert frame.schema["timestamp"] == polars.Datetime("ms", "UTC")
+    assert frame["operation"].to_list() == ["WRITE", HOSTILE]
+    mixed: list[dict[str, Any]] = [
+        {"version": 1, "operationMetrics": {"n": 1}},
+        {"operationMetrics": {"n": "2", "m": 3}},
+    ]
+    assert CommitHistory(mixed).to_polars().shape == (2, 2)
+    assert CommitHistory().to_polars().is_empty()
+
+
 def test_the_card_escapes_what_commits_say() -> None:
     page = _history()._repr_html_()
     assert "2 commits" in page
@@ -106,7 +120,7 @@ def test_parameters_are_lines_without_the_brackets_of_json() -> None:
 @pytest.mark.parametrize(
     ("name", "instead"),
     [
-        ("to_polars", "polars.from_pandas(history.to_pandas())"),
+        ("pl", "to_polars()"),
         ("to_arrow", "pyarrow.table(history.to_pandas())"),
         ("limit", "history(limit=…)"),
         ("operation", "history[0]"),

@@ -24,6 +24,7 @@ from deltalog.errors import InvalidInputError
 from deltalog.expressions import Column, Literal, map_columns, parse_sql, to_sql
 from deltalog.expressions.coercion import FINE_MOMENTS
 from deltalog.expressions.filters import check_quoted_names, has_field, warn_of_null
+from deltalog.expressions.mistakes import hint_for_missing
 from deltalog.expressions.nodes import col
 from deltalog.protocol.features.identity_columns import identity_columns
 from deltalog.schema import (
@@ -379,7 +380,8 @@ def _in_order(kind: DataType) -> DataType:
     match kind:
         case StructType():
             fields = [Field(name_key(field.name), _in_order(field.type)) for field in kind]
-            return StructType(sorted(fields, key=lambda field: field.name))
+            fields.sort(key=lambda field: field.name)
+            return StructType(fields)
         case ArrayType():
             return ArrayType(_in_order(kind.element_type))
         case MapType():
@@ -593,6 +595,8 @@ class Names:
             hint = f"did you mean {(known.get(close[0]) or bare[close[0]])!r}?"
         else:
             hint = f"the columns are {', '.join(map(repr, list(known.values())[:20]))}"
+        if is_word and (missing := hint_for_missing(column.name)):
+            return f"{hint}; {missing}"
         if close or not is_word:
             return hint
         return f"{hint}; a string has quotes: {to_sql(Literal(column.name))}"
