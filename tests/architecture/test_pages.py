@@ -19,6 +19,7 @@ from docs.reference_index import with_contents
 from docs.search_terms import QUESTIONS, SEARCH_TERMS, with_terms
 
 import deltalog.errors
+from deltalog import DeltaTable
 from deltalog._util.store_kinds import split_option
 from deltalog.errors import DeltaError
 from deltalog.storage.stores.filesystems import files_class
@@ -188,6 +189,12 @@ def test_the_overview_has_each_method_of_a_table_once() -> None:
     names = " ".join(GROUPS.values()).split()
     assert len(names) == len(set(names))
     assert set(names) == public_members()
+
+
+def test_tab_completion_offers_the_methods_for_users() -> None:
+    table = DeltaTable.create("memory://completion", "id long", mode="overwrite")
+    offered = {name for name in dir(table) if not name.startswith("_")}
+    assert offered == public_members() - set(GROUPS["For extensions of deltalog"].split())
 
 
 def test_pages_for_developers_are_apart_from_guides() -> None:

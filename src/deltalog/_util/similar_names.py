@@ -23,6 +23,7 @@ from deltalog._util.call_errors import (
 )
 from deltalog._util.frame_names import FRAME_METHODS
 from deltalog._util.read_options import is_of_other_rows, read_option
+from deltalog._util.visible_names import VisibleNames
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -445,7 +446,7 @@ class NoItems:
             raise WrongCallError(f"{kind.__name__} has no item {key!r}{hint or _names_of(kind)}")
 
 
-class NoSequence:
+class NoSequence(VisibleNames):
     """Base class of tables and scans: errors of `len(x)`, `x[key]` and `list(x)` say what to use.
 
     So do those of `pandas.DataFrame(x)`, which makes an array of `x` if it has `__iter__`.

@@ -94,6 +94,7 @@ class SqlResult(SimilarNames, NoSequence, OpenableRows):
     """
 
     _meant = _MEANT
+    _internal = frozenset({"opened"})
     _frames = "the statement, or to_polars() or to_pandas()"
     _counted = "to_arrow().num_rows"
     _items = "to_pandas() for a data frame, to_arrow() for columns, or to_pylist() for rows"

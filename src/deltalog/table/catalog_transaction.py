@@ -319,12 +319,13 @@ class CatalogTransaction:
         tables = list(self._tables.values())
         if kind is not None:
             for table in tables:
-                discard(table.leave())
+                discard(table._leave())  # noqa: SLF001  # only for this package
             return
         with ExitStack() as discards:
             for table in tables:
                 discards.enter_context(discarding(table.pending))
-            taken = [_Staged(table, table.take()) for table in tables]
+            # Only this package begins and ends the operations of a table.
+            taken = [_Staged(table, table._take()) for table in tables]  # noqa: SLF001
             staged = [one for one in taken if not one.pending.is_empty]
             if len(staged) == 1:
                 self._commit_one(staged[0])
@@ -484,16 +485,18 @@ class TransactionTable(StagedOperations):
     metadata domains, can be staged.
     """
 
+    _internal = frozenset({"begin_at", "shown"})
+
     def __init__(self, name: Name, table: DeltaTable) -> None:
         super().__init__(table)
         self.name = name
         self.shown = table
-        self.begin()
+        self._begin()
         self.table_id: str = self.snapshot.metadata.id
 
     def begin_at(self, base: Snapshot) -> None:
         """Begin on an earlier version; commits since then are checked for conflicts."""
-        self.begin()
+        self._begin()
         self._pending = PendingTransaction(base.context, base, operation="TRANSACTION")
 
     def do(

@@ -60,6 +60,7 @@ class ReadableTable(NoSequence):
 
     _block = "; `with table.transaction() as tx:` commits several changes at once"
     _counted = "count()"
+    _internal = frozenset({"do", "engine", "execute", "from_context", "if_any", "run", "snapshot"})
     _items = (
         "to_pandas() for a data frame, to_pyarrow_table(columns=[…]) for columns, "
         "to_pyarrow_table().to_pylist() for rows, or scan(), which yields batches"

@@ -14,6 +14,7 @@ from deltalog._util.argument_types import checks_types
 from deltalog._util.cached import name_methods_after
 from deltalog._util.call_errors import UnknownNameError
 from deltalog._util.similar_names import similar_to, suggests_arguments
+from deltalog._util.visible_names import VisibleNames
 from deltalog.errors import InvalidInputError
 from deltalog.operations.alter import SetDomainMetadata
 from deltalog.operations.arguments import as_updates, check_given, left_for_predicate
@@ -42,12 +43,14 @@ if TYPE_CHECKING:
 
 
 @suggests_arguments
-class StagedOperations:
+class StagedOperations(VisibleNames):
     """Operations that are staged for one commit.
 
     Every operation sees the table as it was at the beginning. No two operations may change the
     same file.
     """
+
+    _internal = frozenset({"do", "engine", "pending", "snapshot"})
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Prepare the methods, so that errors about arguments name the subclass."""
@@ -63,6 +66,24 @@ class StagedOperations:
         # operation did not. If a commit has `cdc` actions, they must contain all changes of the
         # commit. So the set must not contain both values.
         self._tells_changes: set[bool] = set()
+
+    if not TYPE_CHECKING:  # type checkers must report unknown attributes
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Say how a transaction ends, which others do by a method."""
+            hint = similar_to(name, dir(type(self)))
+            if not name.startswith("_") and hasattr(type(self._table), name):
+                hint = f": use table.{name}, outside of the transaction"
+            if name in {"insert", "write", "add", "write_deltalake"}:
+                hint = ": use append(data) or overwrite(data)"
+            if name in {"commit", "execute", "rollback", "abort", "begin", "start", "close", "run"}:
+                hint = (
+                    ": `with table.transaction() as tx:` begins, and commits at its end, unless it "
+                    "raises"
+                )
+            if not hint and not name.startswith("_"):
+                hint = ": it has append, overwrite, delete, update, merge, upsert, and others"
+            raise UnknownNameError(f"the transaction has no attribute {name!r}{hint}")
 
     @property
     def pending(self) -> PendingTransaction:
@@ -232,7 +253,7 @@ class StagedOperations:
         """Stage an application transaction, which makes the commit idempotent."""
         self.pending.set_app_transaction(AppTransaction(app_id, version))
 
-    def begin(self) -> None:
+    def _begin(self) -> None:
         """Begin the transaction on the latest version."""
         self._table.update_incremental()
         snapshot = self._table.snapshot
@@ -241,13 +262,13 @@ class StagedOperations:
         self._failed = None
         self._tells_changes = set()
 
-    def take(self) -> PendingTransaction:
+    def _take(self) -> PendingTransaction:
         """End staging, and return the transaction to commit.
 
         Raises:
             InvalidInputError: one of the operations has failed.
         """
-        pending = self.leave()
+        pending = self._leave()
         if self._failed is not None:
             discard(pending)
             raise InvalidInputError(
@@ -257,7 +278,7 @@ class StagedOperations:
         self._name(pending)
         return pending
 
-    def leave(self) -> PendingTransaction:
+    def _leave(self) -> PendingTransaction:
         """End staging without a commit, and return the transaction, whose files must be deleted."""
         pending, self._pending = self.pending, None
         return pending
@@ -329,24 +350,9 @@ class TableTransaction(StagedOperations):
         super().__init__(table)
         self._options = options
 
-    if not TYPE_CHECKING:  # type checkers must report unknown attributes
-
-        def __getattr__(self, name: str) -> NoReturn:
-            """Say how a transaction ends, which others do by a method."""
-            hint = similar_to(name, dir(type(self)))
-            if not name.startswith("_") and hasattr(type(self._table), name):
-                hint = f": use table.{name}, outside of the transaction"
-            if name in {"insert", "write", "add", "write_deltalake"}:
-                hint = ": use append(data) or overwrite(data)"
-            if name in {"commit", "execute", "rollback", "abort"}:
-                hint = ": `with table.transaction() as tx:` commits at its end, unless it raises"
-            if not hint and not name.startswith("_"):
-                hint = ": it has append, overwrite, delete, update, merge, upsert, and others"
-            raise UnknownNameError(f"the transaction has no attribute {name!r}{hint}")
-
     def __enter__(self) -> Self:
         """Begin a transaction on the latest version."""
-        self.begin()
+        self._begin()
         OPEN_BLOCKS.set((*OPEN_BLOCKS.get(), self))
         return self
 
@@ -354,9 +360,9 @@ class TableTransaction(StagedOperations):
         """Commit; after an exception in the block, delete the new files instead."""
         OPEN_BLOCKS.set(tuple(one for one in OPEN_BLOCKS.get() if one is not self))
         if kind is not None:
-            discard(self.leave())
+            discard(self._leave())
             return
-        pending = self.take()
+        pending = self._take()
         if pending.is_empty:
             return
         with discarding(pending):

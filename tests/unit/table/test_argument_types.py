@@ -68,7 +68,7 @@ def merger(table: DeltaTable) -> Any:
 
 def staged(table: DeltaTable) -> Any:
     transaction = table.transaction()
-    transaction.begin()
+    transaction._begin()
     return transaction
 
 

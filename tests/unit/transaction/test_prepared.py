@@ -36,10 +36,10 @@ def prepared(store: DictStore, *operations: Operation) -> PreparedCommit:
     """What a transaction would journal, whose run ends before the commit."""
     table = DeltaTable(store)
     tx = table.transaction()
-    tx.begin()
+    tx._begin()
     for operation in operations:
         operation(tx)
-    pending = tx.take()
+    pending = tx._take()
     pending.set_app_transaction(AppTransaction(APP, APP_VERSION))
     made = commit_loop(pending).prepare()
     assert made is not None

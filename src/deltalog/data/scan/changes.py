@@ -24,7 +24,7 @@ from deltalog._util.readable import epoch_hint
 from deltalog._util.similar_names import suggests_arguments
 from deltalog.data.scan.plan import check_rows_readable, descriptor_of, make_task, some_rows
 from deltalog.data.scan.reader import ScanTask, read_tasks
-from deltalog.data.scan.rows import CALLED, Rows
+from deltalog.data.scan.rows import CALLED, Rows, with_names_of_rows
 from deltalog.data.scan.task import Constants, ReadSpec, read_spec
 from deltalog.errors import (
     ChangeDataFeedNotEnabledError,
@@ -89,7 +89,8 @@ class Changes(Rows):
         spec: the columns and the predicate.
     """
 
-    _meant = Rows.meaning(_MEANT)
+    _meant = with_names_of_rows(_MEANT)
+    _internal = frozenset({"commits", "file_times_ms", "first", "spec"})
 
     snapshot: Snapshot
     first: Snapshot

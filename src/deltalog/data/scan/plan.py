@@ -37,7 +37,7 @@ from deltalog._util.readable import counted
 from deltalog._util.similar_names import suggests_arguments
 from deltalog.data.scan.prune import Pruned, files_in_turn, prune
 from deltalog.data.scan.reader import ScanTask, read_tasks
-from deltalog.data.scan.rows import CALLED, Rows
+from deltalog.data.scan.rows import CALLED, Rows, with_names_of_rows
 from deltalog.data.scan.task import Allowance, ReadSpec, read_spec
 from deltalog.data.scan.transform import load_bitmap
 from deltalog.errors import (
@@ -122,8 +122,9 @@ class Scan(Rows):
         row_order: the order of the rows; requires `most_rows`.
     """
 
-    _meant = Rows.meaning(_MEANT)
+    _meant = with_names_of_rows(_MEANT)
     _counted = "count()"
+    _internal = frozenset({"found_keys", "most_rows", "pruned", "row_order", "spec", "with_pruned"})
 
     snapshot: Snapshot
     spec: ReadSpec

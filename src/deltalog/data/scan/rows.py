@@ -69,6 +69,11 @@ _MEANT: Final = {
 """What to use instead of names of other libraries."""
 
 
+def with_names_of_rows(names: Mapping[str, str]) -> Mapping[str, str]:
+    """Return names of other libraries for a subclass of `Rows`, with those of all rows."""
+    return {**_MEANT, **names}
+
+
 CALLED: Final = (
     *("to_reader", "to_table", "to_arrow", "to_pandas", "to_polars", "to_duckdb", "to_pylist"),
 )
@@ -86,11 +91,6 @@ class Rows(SimilarNames, NoSequence):
 
     _meant: ClassVar[Mapping[str, str]] = _MEANT
     _frames = "to_polars() or to_pandas()"
-
-    @staticmethod
-    def meaning(names: Mapping[str, str]) -> Mapping[str, str]:
-        """Return the names of other libraries for a subclass, with those of all rows."""
-        return {**_MEANT, **names}
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Show the subclass's name in errors about arguments."""

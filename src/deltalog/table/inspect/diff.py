@@ -75,6 +75,8 @@ class TableDiff(Rows):
         memory_bytes: memory for the comparison; a larger comparison spills to disk.
     """
 
+    _internal = frozenset({"memory_bytes", "new_spec", "old_spec"})
+
     before: Snapshot
     after: Snapshot
     keys: tuple[str, ...]

@@ -646,6 +646,8 @@ class Step(Rows):
         table_schema: schema of the table.
     """
 
+    _internal = frozenset({"output"})
+
     tasks: tuple[ScanTask, ...]
     offset: Offset
     output: pa.Schema
