@@ -15,6 +15,20 @@ from deltalog.errors import DeltaError
 from tests.support.corpora import Entry, readable_entries
 from tests.support.engines import bag, make_table, rows_of_file
 
+
+def test_a_table_itself_is_refused_with_what_datafusion_reads(tmp_path: Path) -> None:
+    write_deltalake(tmp_path / "t", {"id": [1, 2]})
+    table, context = DeltaTable(tmp_path / "t"), SessionContext()
+    with pytest.raises(TypeError, match=r"use register_table\(name, table.to_pyarrow_dataset"):
+        context.register_table("t", table)
+    with pytest.raises(TypeError, match=r"use from_arrow\(rows, name\)"):
+        context.register_table("t", table.scan())
+    context.register_table("t", table.to_pyarrow_dataset())
+    context.from_arrow(table.scan(), "s")
+    found = context.sql("SELECT count(*) AS n FROM t JOIN s USING (id)").to_pylist()
+    assert found == [{"n": 2}]
+
+
 PREDICATES = (
     "i > 45",
     "i = 20 OR s = 't53ü'",

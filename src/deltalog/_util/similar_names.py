@@ -454,11 +454,13 @@ class NoSequence(VisibleNames):
     Attributes:
         _counted: what returns the number of rows.
         _items: what returns rows and columns.
+        _datafusion: how DataFusion reads the rows.
         _block: what a `with` block is for instead.
     """
 
     __slots__ = ()
     _block: ClassVar[str] = ""
+    _datafusion: ClassVar[str] = "from_arrow(rows, name) of the context"
     _counted: ClassVar[str] = "to_table().num_rows"
     _items: ClassVar[str] = (
         "to_table() for a table of Arrow, which has columns and rows, or to_pandas() for a data "
@@ -490,6 +492,12 @@ class NoSequence(VisibleNames):
             __tracebackhide__ = True  # IPython does not show this frame
             raise _without_items(self)
 
+        def __datafusion_table_provider__(self, *_: object) -> NoReturn:
+            """Raise an error that says how DataFusion reads the rows; it looks for this method."""
+            raise WrongCallError(
+                f"DataFusion cannot register a {type(self).__name__} itself: use {self._datafusion}"
+            )
+
         def __enter__(self) -> NoReturn:
             """Raise an error: a `with` block would look like a transaction, which this is not."""
             raise WrongCallError(
@@ -520,9 +528,8 @@ def suggests_arguments(kind: _Class) -> _Class:
         elif isinstance(function, classmethod):
             setattr(kind, name, classmethod(_suggesting(kind, function.__func__)))
         elif type(function) is property and not function.fset:
-            of_object = ObjectProperty(function.fget)  # it takes the docstring of the getter
-            of_object.kind = kind
-            setattr(kind, name, of_object)
+            # It takes the docstring of the getter.
+            setattr(kind, name, ObjectProperty(function.fget, kind=kind, name=name))
     return kind
 
 
