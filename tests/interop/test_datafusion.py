@@ -18,7 +18,8 @@ from tests.support.engines import bag, make_table, rows_of_file
 
 def test_a_table_itself_is_refused_with_what_datafusion_reads(tmp_path: Path) -> None:
     write_deltalake(tmp_path / "t", {"id": [1, 2]})
-    table, context = DeltaTable(tmp_path / "t"), SessionContext()
+    table: Any = DeltaTable(tmp_path / "t")
+    context = SessionContext()
     with pytest.raises(TypeError, match=r"use register_table\(name, table.to_pyarrow_dataset"):
         context.register_table("t", table)
     with pytest.raises(TypeError, match=r"use from_arrow\(rows, name\)"):

@@ -37,7 +37,7 @@ def test_a_call_is_answered(table: DeltaTable) -> None:
 
 
 def test_other_uses_are_not_calls(table: DeltaTable) -> None:
-    scan, metadata = table.scan(), table.metadata()
+    scan = table.scan()
     assert scan.schema.field("id").name == "id"
     assert getattr(scan, "schema") == scan.schema  # noqa: B009  # as programs with names do
     assert table.table_uri.startswith(table.table_uri[:3])
