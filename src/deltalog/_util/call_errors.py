@@ -11,6 +11,7 @@ Protocol: none
 from __future__ import annotations
 
 import sys
+from inspect import signature
 from opcode import opmap
 from os import PathLike
 from types import FunctionType, MethodType
@@ -161,7 +162,23 @@ def called_with(function: Callable[..., Any], /, *args: Any, **options: Any) -> 
     except TypeError as error:
         if not is_of_call(error):
             raise
-        raise WrongCallError(*error.args) from None
+        wrong = str(error)
+        wrong += call_of(function, "", wrong.partition("() ")[2], has_self=False)
+        raise WrongCallError(wrong) from None
+
+
+def call_of(function: Callable[..., Any], owner: str, wrong: str, *, has_self: bool = True) -> str:
+    """Return how to write a call that lacks arguments; empty if that is not what is wrong."""
+    if not wrong.startswith("missing "):
+        return ""
+    parameters = list(signature(function).parameters.values())[has_self:]
+    needed = [
+        f"{one.name}=…" if one.kind is one.KEYWORD_ONLY else one.name
+        for one in parameters
+        if one.default is one.empty and one.kind not in {one.VAR_POSITIONAL, one.VAR_KEYWORD}
+    ]
+    name = owner if function.__name__ in {"__init__", "__call__"} else function.__name__
+    return f"; write {name}({', '.join(needed)})"
 
 
 def is_of_call(error: TypeError) -> bool:
@@ -306,7 +323,7 @@ class NotCalled(ObjectProperty):
             """Return the value, unless the code that reads it is about to call it."""
             __tracebackhide__ = True  # IPython does not show this frame
             name = self.name
-            if instance is not None and _is_called(name, sys._getframe(1)):  # noqa: SLF001  # as in `warnings`
+            if instance is not None and is_called(name, sys._getframe(1)):  # noqa: SLF001  # as in `warnings`
                 raise WrongCallError(
                     f"{type(instance).__name__}.{name} is an attribute, not a method: write {name} "
                     "without ()"
@@ -318,7 +335,7 @@ _FIRST_WITH_FLAG: Final = 0x030C0000
 """Python 3.12, as `sys.hexversion`."""
 
 
-def _is_called(name: str, frame: FrameType) -> bool:
+def is_called(name: str, frame: FrameType) -> bool:
     """Whether a frame now reads an attribute of this name in order to call it.
 
     Python compiles `x.name()` to an instruction of its own, `LOAD_METHOD`; since Python 3.12, it is

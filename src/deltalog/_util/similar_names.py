@@ -18,6 +18,7 @@ from deltalog._util.call_errors import (
     ObjectProperty,
     UnknownNameError,
     WrongCallError,
+    call_of,
     check_object,
     is_of_call,
 )
@@ -558,7 +559,8 @@ def _suggesting(owner: type, function: Callable[..., Any]) -> Callable[..., Any]
             wrong = None if named is not None else wrong or surplus(function, args)
             # Python's own message contains the class that defines the method.
             method = "" if function.__name__ == "__init__" else f".{function.__name__}"
-            wrong = wrong or str(error).partition("() ")[2] + _WITHOUT.get(function.__name__, "")
+            if not wrong and (wrong := str(error).partition("() ")[2]):
+                wrong += _WITHOUT.get(function.__name__) or call_of(function, kind.__name__, wrong)
             message = f"{kind.__name__}{method}() {wrong}" if wrong else str(error)
             if named is None:
                 raise WrongCallError(message) from None
@@ -645,6 +647,10 @@ def suggests_options(called: str, meant: Mapping[str, str]) -> Callable[[_Functi
                 elif problem.startswith("takes "):
                     has_self = next(iter(known), "") in {"self", "cls"}
                     problem = surplus(function, args[has_self:], has_self=has_self) or problem
+                else:
+                    has_self = next(iter(known), "") in {"self", "cls"}
+                    owner = called.removesuffix("()")
+                    problem += call_of(function, owner, problem, has_self=has_self)
                 raise WrongCallError(f"{called} {problem}") from None
 
         return call  # type: ignore[return-value]  # of the same signature

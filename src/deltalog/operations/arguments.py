@@ -128,7 +128,7 @@ def _meant_by_moment(word: str) -> str:
             return "; datetime.now(UTC) - timedelta(days=1) is a day ago"
         case "append" | "overwrite" | "error" | "ignore":
             return f"; write_deltalake(location, data, mode={word!r}) writes rows"
-        case "r" | "w" | "a" | "rb" | "wb" | "r+" | "rw" | "read" | "write":
+        case "r" | "w" | "rb" | "wb" | "r+" | "rw" | "read" | "write":
             return "; a table is not opened with a mode: leave it out"
     if not word.replace("-", "_").isidentifier():
         return ""

@@ -107,7 +107,10 @@ def test_attributes(names: dict[str, Any], name: str, hint: str) -> None:
         ),
         ("t.branches('n')", r"found 1; branch\(name, exist_ok=True\) opens a branch$"),
         ("t.optimize.key_index(['id'])", r"; alter\.set_key_index\(columns\) sets the key$"),
-        ("t.restore()", r"^DeltaTable\.restore\(\) missing 1 required .*: 'target'$"),
+        (
+            "t.restore()",
+            r"^DeltaTable\.restore\(\) missing 1 required .*: 'target'; write restore\(target\)$",
+        ),
         ("t.delete('id = 1', 2, 3, 4, 5)", r"^DeltaTable\.delete\(\) takes 4 .*, dry_run=…"),
         ("col('id').is_in(1, 2)", r"^Column\.is_in\(\) takes .*pass one list, as in is_in\(\[1"),
         ("col('info')['city']", r"^Column has no item 'city': use col\('info\.city'\)$"),
@@ -136,7 +139,10 @@ def test_attributes(names: dict[str, Any], name: str, hint: str) -> None:
         ("t.merge(t, 'true', how='left')", r"'how': use its WHEN clauses, such as when_matched_"),
         ("scan_delta(t, use_pyarrow=True)", r"^scan_delta\(\) .*use polars\.scan_pyarrow_dataset"),
         ("scan_delta(t, pyarrow_options={})", r"use polars\.scan_pyarrow_dataset"),
-        ("scan_delta()", r"missing 1 required positional argument: 'source'$"),
+        (
+            "scan_delta()",
+            r"missing 1 required positional argument: 'source'; write scan_delta\(source\)$",
+        ),
         ("type(client)({}, timeout=3)", r"^SharingClient\(\) got .*'timeout': use options=…$"),
     ],
 )

@@ -124,7 +124,7 @@ def test_attributes(table: DeltaTable, name: str, hint: str) -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        ("col()", r"^col\(\) missing 1 required positional argument: 'name'$"),
+        ("col()", r"^col\(\) missing 1 required positional argument: 'name'; write col\(name\)$"),
         ("col('a', 'b')", r"^col\(\) takes 1 .*, found 2; col\('info\.city'\) is a field"),
         ("deltalog.query('x')", r"is a module, .*: use deltalog\.sql\(query, t=table\)$"),
         ("deltalog.transaction(t)", "is a module, .*: use `with table"),

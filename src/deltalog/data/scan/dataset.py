@@ -13,6 +13,7 @@ Protocol: none
 from __future__ import annotations
 
 import re
+import sys
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NoReturn
@@ -22,9 +23,9 @@ import pyarrow.dataset as ds  # noqa: TID251  # only this module imports it, on 
 import pyarrow.fs as pafs
 import pyarrow.types as pt
 
-from deltalog._util.call_errors import UnknownNameError, WrongCallError
+from deltalog._util.call_errors import UnknownNameError, WrongCallError, is_called
 from deltalog._util.kernels import compute
-from deltalog._util.similar_names import known_arguments, similar_to
+from deltalog._util.similar_names import frame_method, known_arguments, similar_to
 from deltalog.data.scan.native import PYARROW, plan_native
 from deltalog.data.scan.plan import Scan, plan_scan
 from deltalog.data.scan.prune import estimate_rows
@@ -62,6 +63,24 @@ _OF_FILES: Final = frozenset({"files", "filesystem", "format", "from_paths", "pa
 
 _UNKNOWN_FIELD: Final = re.compile(r"No match for FieldRef\.Name\((\w+)\)")
 """How pyarrow reports an unknown column."""
+
+
+_MEANT: Final = {
+    "to_pandas": "to_table().to_pandas(), or to_pandas() of the table",
+    "to_polars": "polars.scan_pyarrow_dataset(dataset), or to_polars(lazy=True) of the table",
+    "to_duckdb": "duckdb.from_arrow(dataset), or to_duckdb() of the table",
+    **dict.fromkeys(("to_pylist", "to_dicts", "rows"), "to_table().to_pylist()"),
+    **dict.fromkeys(("to_arrow", "read_all", "collect", "to_pyarrow_table"), "to_table()"),
+    **dict.fromkeys(("to_reader", "read_next_batch"), "scanner().to_reader()"),
+    **dict.fromkeys(("count", "num_rows", "shape", "len"), "count_rows()"),
+    **dict.fromkeys(("columns", "column_names", "names"), "schema.names"),
+    **dict.fromkeys(("select", "project"), "to_table(columns=[…])"),
+    **dict.fromkeys(("where", "query"), "filter(expression)"),
+    **dict.fromkeys(("limit", "first"), "head(num_rows)"),
+    "sql": "duckdb.sql('SELECT … FROM dataset'), or sql(query) of the table",
+    "version": "version() of the table",
+}
+"""What to use instead of names of tables and data frames."""
 
 
 class DeltaDataset(ds.FileSystemDataset):
@@ -104,7 +123,20 @@ class DeltaDataset(ds.FileSystemDataset):
                 f"a DeltaDataset has no attribute {name!r}, because it is not a list of files; "
                 "DeltaTable.file_uris() lists the files"
             )
+        if name == "schema" and is_called(name, sys._getframe(1)):  # noqa: SLF001  # as in `warnings`
+            raise WrongCallError(
+                "DeltaDataset.schema is an attribute, not a method: write schema without ()"
+            )
         return super().__getattribute__(name)
+
+    if not TYPE_CHECKING:  # type checkers must report unknown names
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Raise an error that names what to use instead, or a similar name."""
+            __tracebackhide__ = True  # IPython does not show this frame
+            other = _MEANT.get(name) or frame_method(name, "to_table().to_pandas()")
+            hint = f": use {other}" if other else similar_to(name, dir(type(self)))
+            raise UnknownNameError(f"a DeltaDataset has no attribute {name!r}{hint}")
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the arguments of the constructor, not the rows."""
@@ -150,6 +182,14 @@ class DeltaDataset(ds.FileSystemDataset):
         _check_scan(filter, options)
         try:
             return self._scanner(columns, filter, batch_size)
+        except pa.ArrowNotImplementedError as error:
+            if "no kernel matching" not in str(error):
+                raise
+            raise pa.ArrowNotImplementedError(
+                f"cannot filter {self._snapshot.store.root} by {filter}: {error}; compare each "
+                "column with a value of its type, as in pyarrow.compute.field('id') == 1; "
+                "scan(predicate=…) of the table also takes SQL"
+            ) from None
         except pa.ArrowInvalid as error:
             unknown = _UNKNOWN_FIELD.match(str(error))
             if unknown is None:

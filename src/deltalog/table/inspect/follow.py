@@ -63,6 +63,19 @@ _COMMITS_TOGETHER: Final = 64
 StepT = TypeVar("StepT")
 
 
+_OF_STEPS: Final = "the same method of each step, as in `for step in table.follow().available():`"
+_ONE_STEP: Final = (
+    "next(follower.available(), None) for the next step, or a loop over follower.available()"
+)
+_MEANT: Final = {
+    **dict.fromkeys(("to_pandas", "to_polars", "to_table", "to_arrow", "to_batches"), _OF_STEPS),
+    **dict.fromkeys(("to_pylist", "to_reader", "to_duckdb", "read_all", "schema"), _OF_STEPS),
+    **dict.fromkeys(("read", "collect", "fetch", "get", "next", "head", "first"), _ONE_STEP),
+    **dict.fromkeys(("take", "start", "load", "run"), _ONE_STEP),
+}
+"""Names of results, and what to use instead."""
+
+
 class Follower(SimilarNames):
     """An endless iterator over the steps of a table, for both `for` and `async for`.
 
@@ -88,6 +101,8 @@ class Follower(SimilarNames):
         VersionNotFoundError: the version was cleaned up.
         UnsupportedFeatureError: the table has a table feature that deltalog cannot read.
     """
+
+    _meant = _MEANT
 
     def __init__(
         self,
@@ -591,12 +606,16 @@ class FollowOptions:
             )
 
 
-class Steps(Iterator[StepT]):
+class Steps(SimilarNames, Iterator[StepT]):
     """An iterator over steps that ends at the first None; it can be read once.
 
     Args:
         poll: returns the next step; None if there is none now.
     """
+
+    _called = "the steps"
+    _meant = _MEANT
+    _otherwise = "a loop over the steps, or list(steps)"
 
     def __init__(self, poll: Callable[[], StepT | None]) -> None:
         self._poll = poll

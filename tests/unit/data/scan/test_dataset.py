@@ -322,3 +322,20 @@ def test_filters_with_long_lists_of_strings_that_pyarrow_cannot_show(tmp_path: P
     inexact = pc.field("s").isin([long]) & (pc.utf8_length(pc.field("s")) > 1)
     with pytest.raises(InvalidInputError, match="with long strings"):
         DeltaTable(tmp_path).to_pyarrow_table(filters=inexact)
+
+
+def test_uses_of_tables_and_frames_are_answered() -> None:
+    write_deltalake("memory://answers", {"id": [1]}, mode="overwrite")
+    dataset: Any = DeltaTable("memory://answers").to_pyarrow_dataset()
+    for name, hint in (
+        ("to_pandas", r"use to_table\(\)\.to_pandas\(\)"),
+        ("count", r"use count_rows\(\)"),
+        ("to_tabel", "did you mean 'to_table'"),
+    ):
+        with pytest.raises(AttributeError, match=hint):
+            getattr(dataset, name)
+    with pytest.raises(TypeError, match="schema is an attribute, not a method"):
+        dataset.schema()
+    assert dataset.schema.names == ["id"]
+    with pytest.raises(pa.ArrowNotImplementedError, match=r"cannot filter .* by \(id == \"x\"\)"):
+        dataset.to_table(filter=pc.field("id") == "x")

@@ -304,3 +304,14 @@ def test_overwritten_rows_can_be_taken_as_new() -> None:
     rows = {"id": [7]}
     table.do(Write(data=pa.table(rows), mode="overwrite"))
     assert ids(follow(table, 1, ignore_changes=True)) == [7]
+
+
+def test_results_are_those_of_each_step() -> None:
+    follower: Any = follow(make())
+    for steps in (follower, follower.available()):
+        with pytest.raises(AttributeError, match="use the same method of each step"):
+            steps.to_pandas()
+    with pytest.raises(AttributeError, match="the steps has no attribute 'x': use a loop"):
+        _ = follower.available().x
+    assert list(follower.available())
+    assert follower.available()
