@@ -11,6 +11,7 @@ Protocol: none
 from __future__ import annotations
 
 import sys
+from dataclasses import FrozenInstanceError
 from inspect import signature
 from opcode import opmap
 from os import PathLike
@@ -70,6 +71,23 @@ class UnknownKeyError(_EndsAtCall, KeyError):
     """A collection has no such key."""
 
     _plain = KeyError
+
+
+class UnknownIndexError(_EndsAtCall, IndexError):
+    """A list is shorter."""
+
+    _plain = IndexError
+
+
+def no_item(key: object, has: str) -> UnknownIndexError:
+    """Return the error about a number after the last item of a list.
+
+    Args:
+        key: the number.
+        has: how many items the list has, such as `2 commits`.
+    """
+    first = "" if has.startswith("0 ") else ", counted from 0"
+    return UnknownIndexError(f"there is no item {key}: the list has {has}{first}")
 
 
 class WrongImportError(_EndsAtCall, ImportError):
@@ -354,3 +372,27 @@ def is_called(name: str, frame: FrameType) -> bool:
         number >>= 1
     names = frame.f_code.co_names
     return number < len(names) and names[number] == name
+
+
+# --- Values that cannot be changed
+
+
+def changed_by(advice: str) -> Callable[[_Class], _Class]:
+    """Decorate a frozen dataclass, whose errors about assignments say what changes the table.
+
+    Args:
+        advice: what to call instead; the end of the error.
+    """
+
+    def decorate(kind: _Class) -> _Class:
+        def refuse(self: object, name: str, _: object) -> NoReturn:
+            __tracebackhide__ = True  # IPython does not show this frame
+            raise FrozenInstanceError(
+                f"cannot assign to field {name!r} of a {type(self).__name__}, which cannot be "
+                f"changed; {advice}"
+            )
+
+        setattr(kind, "__setattr__", refuse)  # noqa: B010  # type checkers refuse the assignment
+        return kind
+
+    return decorate

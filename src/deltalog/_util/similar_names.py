@@ -754,6 +754,9 @@ def _hint_of(method: str, name: str, value: object, known: Collection[str]) -> s
                 f': for a column, write a condition in SQL, as in predicate="{name} = …"'
                 f"{known_arguments(known)}"
             )
+        case "update":
+            value = f"{value!r}" if isinstance(value, int | float) else "…"
+            return f": for a column, write updates={{{name!r}: {value}}}{known_arguments(known)}"
         case "set_table_properties":
             key = name if "." in name else f"delta.{_of_property(name)}"
             text = str(value).lower() if isinstance(value, bool) else str(value)

@@ -96,6 +96,10 @@ def _no_condition(given: Any) -> InvalidInputError:
         hint = "; a condition of Polars filters to_polars(lazy=True)"
     elif callable(given):
         hint = "; deltalog.col('name') > 1 is an expression"
+    elif isinstance(given, bool):
+        hint = "; for all rows, leave it out"
+    elif isinstance(given, int):
+        hint = f"; a condition names columns, as in 'id = {given}'"
     return InvalidInputError(
         f"cannot use {shown} as a condition: expected an expression, SQL, a list of "
         f"(column, operator, value) or a pyarrow expression{hint}"
@@ -199,8 +203,17 @@ def from_filters(filters: Sequence[Any], schema: StructType | None = None) -> Ex
         return groups[0] if len(groups) == 1 else nodes.Or(groups)
     raise InvalidInputError(
         f"cannot read the filters {filters!r}: expected [(column, operator, value), …] or a list "
-        "of such lists"
+        f"of such lists{_sql_instead(filters)}"
     )
+
+
+def _sql_instead(filters: Sequence[Any]) -> str:
+    """Return how to pass a list of something else: of conditions in SQL, or of values."""
+    if all(isinstance(one, str) for one in filters):
+        return f"; SQL is one string, as in {' AND '.join(filters)!r}"
+    if all(isinstance(one, int) for one in filters):
+        return f"; for rows with these values, name their column: [('id', 'in', {list(filters)!r})]"
+    return ""
 
 
 def _is_filter(item: Any) -> bool:

@@ -257,7 +257,8 @@ def bit_types(arguments: Sequence[Typed]) -> Types:
         [INTEGER if own == VOID else own for _, own in arguments], with_strings=False
     )
     if common not in INTEGRALS:
-        raise InvalidInputError(f"bitwise operators need integers, found {common}")
+        hint = "; conditions are joined by NOT, AND and OR" if common == BOOLEAN else ""
+        raise InvalidInputError(f"bitwise operators need integers, found {common}{hint}")
     return [common] * len(arguments), common
 
 

@@ -123,8 +123,11 @@ _MEANT: Final = {
         ("to_arrow_reader", "to_record_batch_reader", "to_arrow_stream", "to_arrow_batch_reader"),
         "scan().to_reader()",
     ),
-    "location": "table_uri",
-    "path": "table_uri",
+    **dict.fromkeys(("path", "uri", "url", "location", "table_path"), "table_uri"),
+    **dict.fromkeys(
+        ("storage_options", "options", "credentials"),
+        "the storage_options that you passed; a table does not show them, as they can be secret",
+    ),
     **dict.fromkeys(
         ("versions", "commits", "list_versions", "describe_history", "get_history"),
         "history()",

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, overload
 
 from deltalog._util.argument_types import wrong_argument
 from deltalog._util.cached import FrozenDict, FrozenList
-from deltalog._util.call_errors import UnknownKeyError, UnknownNameError
+from deltalog._util.call_errors import UnknownKeyError, UnknownNameError, changed_by
 from deltalog._util.escaping import name_key, printable
 from deltalog._util.json import loads
 from deltalog._util.lazy_names import higher
@@ -246,6 +246,7 @@ class MapType(SchemaPart):
         return f"map<{self.key_type},{self.value_type}>"
 
 
+@changed_by("dataclasses.replace(field, …) makes another, and table.alter changes columns")
 @suggests_arguments
 @dataclass(frozen=True, slots=True)
 class Field(NoItems, SchemaPart):

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, Self, TypeVar, overload
 
-from deltalog._util.call_errors import UnknownNameError
+from deltalog._util.call_errors import UnknownNameError, WrongCallError
 from deltalog.errors import InvalidInputError, InvalidMetadataError
 
 if TYPE_CHECKING:
@@ -528,6 +528,16 @@ class TableProperties:
             KeyError: the table does not set the property.
         """
         return self.configuration[key]
+
+    if not TYPE_CHECKING:  # type checkers must report this use
+
+        def __setitem__(self, key: str, value: object) -> NoReturn:
+            """Raise an error that says how to set a property."""
+            text = str(value).lower() if isinstance(value, bool) else str(value)
+            raise WrongCallError(
+                "these are the properties of one version of a table: to set one, use "
+                f"table.alter.set_table_properties({{{key!r}: {text!r}}})"
+            )
 
     def __call__(self) -> Self:
         """Return the properties themselves: `table.properties()` is `table.properties`.

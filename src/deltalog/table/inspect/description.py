@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from deltalog._util.call_errors import WrongCallError
+from deltalog._util.call_errors import WrongCallError, no_item
 from deltalog._util.cards import card, folding, grid
 from deltalog._util.escaping import printable
 from deltalog._util.json import dumps
@@ -356,7 +356,10 @@ class CommitHistory(SimilarNames, list[dict[str, Any]]):
                     f"the history has no item {key!r}, because it is a list of commits: use "
                     f"history[0][{key!r}] for the newest commit, or to_pandas()[{key!r}] for all"
                 )
-            return super().__getitem__(key)
+            try:
+                return super().__getitem__(key)
+            except IndexError:
+                raise no_item(key, counted(len(self), "commit")) from None
 
     def to_pandas(self) -> pd.DataFrame:
         """Return a data frame with one row per commit; `timestamp` is a datetime in UTC."""

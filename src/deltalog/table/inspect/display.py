@@ -15,7 +15,7 @@ from weakref import WeakValueDictionary
 
 import pyarrow as pa
 
-from deltalog._util.call_errors import UnknownKeyError, UnknownNameError
+from deltalog._util.call_errors import UnknownKeyError, UnknownNameError, no_item
 from deltalog._util.kernels import exact_sum
 from deltalog._util.readable import amount, counted, details, outcome, readable_size, repaired
 from deltalog._util.similar_names import similar_to
@@ -125,6 +125,14 @@ class ShownList(list[ItemT]):
             is_key = bool(self) and isinstance(self[0], dict) and name in self[0]
             hint = f": use a dictionary of it: [0][{name!r}]" if is_key else ""
             raise UnknownNameError(f"a list has no attribute {name!r}{hint}")
+
+        def __getitem__(self, key: Any) -> Any:
+            """Return an item or a slice; the error for other numbers says how many there are."""
+            __tracebackhide__ = True  # IPython does not show this frame
+            try:
+                return super().__getitem__(key)
+            except IndexError:
+                raise no_item(key, self._title) from None
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Return a recipe for pickle, which omits the card."""
