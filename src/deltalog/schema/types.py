@@ -281,6 +281,8 @@ class Field(NoItems, SchemaPart):
         if metadata is not None:
             expected = "a dictionary, such as {'comment': 'text'}"
             _check("Field", "metadata", metadata, Mapping, expected)
+            for key in metadata:
+                _check("Field", "a key of metadata", key, str, expected)
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "type", _type_of_field(name, type))
         object.__setattr__(self, "nullable", nullable)
@@ -289,6 +291,7 @@ class Field(NoItems, SchemaPart):
 
     def comment(self, text: str) -> Field:
         """Return the column with a comment."""
+        _check("Field.comment", "text", text, str, "a string")
         return self._with(comment=text)
 
     def collate(self, collation: str, at: str = "") -> Field:
@@ -322,6 +325,8 @@ class Field(NoItems, SchemaPart):
 
         Protocol: Default Columns
         """
+        expected = "SQL as a string, such as '0' or \"'a'\""
+        _check("Field.default", "expression", expression, str, expected)
         return self._with(**{CURRENT_DEFAULT_KEY: expression})
 
     def generated_as(self, expression: str) -> Field:
@@ -332,6 +337,8 @@ class Field(NoItems, SchemaPart):
 
         Protocol: Generated Columns
         """
+        expected = "SQL as a string, such as 'CAST(at AS DATE)'"
+        _check("Field.generated_as", "expression", expression, str, expected)
         return self._with(**{GENERATION_EXPRESSION_KEY: expression})
 
     def identity(self, start: int = 1, step: int = 1, *, always: bool = True) -> Field:
@@ -345,6 +352,8 @@ class Field(NoItems, SchemaPart):
 
         Protocol: Identity Columns
         """
+        for name, value in (("start", start), ("step", step)):
+            _check("Field.identity", name, value, int, "a whole number, such as 1")
         entries = {IDENTITY_START_KEY: start, IDENTITY_STEP_KEY: step}
         return self._with(**entries, **{IDENTITY_ALLOW_EXPLICIT_INSERT_KEY: not always})
 

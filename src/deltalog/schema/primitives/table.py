@@ -328,6 +328,13 @@ _OTHERS: Final = {
     "serial": "long",
 }
 
+_BARE: Final = {
+    **dict.fromkeys(("array", "list"), "array<string>"),
+    **dict.fromkeys(("map", "dict"), "map<string,long>"),
+    **dict.fromkeys(("struct", "row", "record"), "struct<name: string>"),
+}
+"""Nested types without their parts → an example with parts."""
+
 _DECIMAL: Final = re.compile(r"(?:decimal|dec|numeric|number)\((\d+)(?:, *(\d+))?\)")
 _MOST_DIGITS: Final = 38
 
@@ -376,7 +383,14 @@ def unknown_type(value: object, nested: str | None = None) -> InvalidInputError:
     )
 
 
-_IN_SQL: Final = {"int": "integer", "bigint": "long", "smallint": "short", "tinyint": "byte"}
+_IN_SQL: Final = {
+    "int": "integer",
+    "bigint": "long",
+    "smallint": "short",
+    "tinyint": "byte",
+    "real": "float",
+}
+"""Names of types in SQL, which may be mistyped, and their names in the protocol."""
 _SIMILAR: Final = 0.7
 """The minimum similarity of a type that is suggested; `id` and `void` have 0.67."""
 
@@ -390,7 +404,7 @@ def _meant(value: object) -> str | None:
     name = value.strip().lower()
     known = {one: one for one in PRIMITIVES} | _IN_SQL
     close = get_close_matches(name, known, n=1, cutoff=_SIMILAR)
-    return named_elsewhere(name) or (known[close[0]] if close else None)
+    return named_elsewhere(name) or _BARE.get(name) or (known[close[0]] if close else None)
 
 
 def named_elsewhere(name: str) -> str | None:

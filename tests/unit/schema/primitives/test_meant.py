@@ -201,6 +201,35 @@ def test_name_and_type_in_the_wrong_order() -> None:
         Field("date", "int64")
 
 
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("intt", "int"),
+        ("bigitn", "bigint"),
+        ("array", "array<string>"),
+        ("map", "map<string,long>"),
+        ("struct", "struct<name: string>"),
+    ],
+)
+def test_names_of_types_in_sql_may_be_mistyped(written: str, meant: str) -> None:
+    with pytest.raises(InvalidInputError, match=rf"did you mean '{meant}'\?$"):
+        Field("a", written)
+    assert Field("a", meant).name == "a"
+
+
+def test_parts_of_a_field_have_their_types() -> None:
+    field: Any = Field("a", "long")
+    for call, message in (
+        (lambda: field.comment(5), r"Field\.comment with text=5: expected a string"),
+        (lambda: field.default(5), r"Field\.default with expression=5: expected SQL as a string"),
+        (lambda: field.generated_as(5), r"Field\.generated_as with expression=5: expected SQL"),
+        (lambda: field.identity("a"), r"Field\.identity with start='a': expected a whole number"),
+        (lambda: Field("a", "long", metadata={5: "x"}), "expected a dictionary, such as"),  # type: ignore[dict-item]
+    ):
+        with pytest.raises(InvalidInputError, match=message):
+            call()
+
+
 def test_a_schema_of_pairs() -> None:
     expected = Schema([Field("id", "long"), Field("name", "string")])
     assert Schema([("id", "long"), Field("name", "string")]) == expected
