@@ -697,6 +697,7 @@ if not TYPE_CHECKING:  # type checkers must report unknown names
         close = [] if name.startswith("_") else get_close_matches(name, known, 1, 0.75)
         hint = f": did you mean {close[0]!r}?" if close else ""
         hint = f": use {_MEANT[name]}" if name in _MEANT else hint
+        hint = hint or f": dir({__name__}) lists its names" * (not name.startswith("_"))
         caller = sys._getframe(1)  # noqa: SLF001  # the function for this purpose
         # Python would replace an AttributeError of `from … import …` by an error without the hint.
         if caller.f_code.co_code[caller.f_lasti] == opmap["IMPORT_FROM"]:

@@ -181,21 +181,30 @@ def called_with(function: Callable[..., Any], /, *args: Any, **options: Any) -> 
         if not is_of_call(error):
             raise
         wrong = str(error)
-        wrong += call_of(function, "", wrong.partition("() ")[2], has_self=False)
+        wrong += call_of(function, "", wrong.partition("() ")[2])
         raise WrongCallError(wrong) from None
 
 
-def call_of(function: Callable[..., Any], owner: str, wrong: str, *, has_self: bool = True) -> str:
-    """Return how to write a call that lacks arguments; empty if that is not what is wrong."""
+def call_of(function: Callable[..., Any], owner: str, wrong: str) -> str:
+    """Return how to write a call that lacks arguments; empty if that is not what is wrong.
+
+    Args:
+        function: the function or method.
+        owner: the class as users call it; empty for the class that defines the method.
+        wrong: what is wrong in Python's words, without the name of the function.
+    """
     if not wrong.startswith("missing "):
         return ""
-    parameters = list(signature(function).parameters.values())[has_self:]
     needed = [
         f"{one.name}=…" if one.kind is one.KEYWORD_ONLY else one.name
-        for one in parameters
-        if one.default is one.empty and one.kind not in {one.VAR_POSITIONAL, one.VAR_KEYWORD}
+        for one in signature(function).parameters.values()
+        if one.default is one.empty
+        and one.kind not in {one.VAR_POSITIONAL, one.VAR_KEYWORD}
+        and one.name not in {"self", "cls"}
     ]
-    name = owner if function.__name__ in {"__init__", "__call__"} else function.__name__
+    name = function.__name__
+    if name in {"__init__", "__call__"}:
+        name = owner or function.__qualname__.split(".")[-2]
     return f"; write {name}({', '.join(needed)})"
 
 

@@ -648,9 +648,7 @@ def suggests_options(called: str, meant: Mapping[str, str]) -> Callable[[_Functi
                     has_self = next(iter(known), "") in {"self", "cls"}
                     problem = surplus(function, args[has_self:], has_self=has_self) or problem
                 else:
-                    has_self = next(iter(known), "") in {"self", "cls"}
-                    owner = called.removesuffix("()")
-                    problem += call_of(function, owner, problem, has_self=has_self)
+                    problem += call_of(function, called.removesuffix("()"), problem)
                 raise WrongCallError(f"{called} {problem}") from None
 
         return call  # type: ignore[return-value]  # of the same signature

@@ -647,6 +647,12 @@ class ChangeableTable(ReadableTable):
         """
         from deltalog.operations.delete import Truncate
 
+        given: object = commit_properties
+        if isinstance(given, str):
+            raise InvalidInputError(
+                f"cannot truncate with {given!r}: truncate deletes all rows; delete({given!r}) "
+                "deletes those of a condition"
+            )
         found = self.do(Truncate(), commit_properties, post_commithook_properties)
         counts = {"num_removed_files": 0, "num_removed_bytes": 0, **found}
         return as_facts(counts, "TRUNCATE")

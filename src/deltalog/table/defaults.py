@@ -5,31 +5,33 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import ContextDecorator
 from contextvars import ContextVar
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from deltalog._util.argument_types import checked_types
+from deltalog._util.builders import RunsOnce
 from deltalog._util.clock import now_ms
 from deltalog.protocol.actions.properties import canonical_key
 from deltalog.protocol.table_change.change import new_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+    from contextvars import Token
 
     from deltalog.catalogs.protocol import NewNamedTable
     from deltalog.protocol.configuration import TableConfiguration
     from deltalog.schema import StructType
 
+_Function = TypeVar("_Function", bound="Callable[..., Any]")
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 _DEFAULTS: Final[ContextVar[Mapping[str, str]]] = ContextVar("table_defaults", default=_NOTHING)
 
 
 @checked_types
-@contextmanager
-def table_defaults(properties: Mapping[str, str]) -> Iterator[None]:
+def table_defaults(properties: Mapping[str, str]) -> TableDefaults:
     """Set default properties of the tables that are created in the `with` block.
 
     Properties of a table take precedence over defaults, and the defaults of an inner block over
@@ -38,15 +40,52 @@ def table_defaults(properties: Mapping[str, str]) -> Iterator[None]:
     Args:
         properties: key → string, such as `{"delta.enableDeletionVectors": "true"}`.
 
+    Returns:
+        A context manager, which is also a decorator of functions.
+
     Raises:
         InvalidInputError: a property does not exist.
     """
-    asked = {canonical_key(key): text for key, text in properties.items()}
-    token = _DEFAULTS.set({**_DEFAULTS.get(), **asked})
-    try:
-        yield
-    finally:
-        _DEFAULTS.reset(token)
+    return TableDefaults({canonical_key(key): text for key, text in properties.items()})
+
+
+class TableDefaults(ContextDecorator, RunsOnce):
+    """The context manager of `table_defaults`; if it is never used, it warns.
+
+    Args:
+        asked: the default properties.
+    """
+
+    def __init__(self, asked: Mapping[str, str]) -> None:
+        self._asked = asked
+        self._tokens: list[Token[Mapping[str, str]]] = []
+        self._is_used = False
+
+    def __enter__(self) -> None:
+        """Set the defaults."""
+        self._is_used = True
+        self._tokens.append(_DEFAULTS.set({**_DEFAULTS.get(), **self._asked}))
+
+    def __exit__(self, *_: object) -> None:
+        """Restore the defaults of the outer block."""
+        _DEFAULTS.reset(self._tokens.pop())
+
+    def __call__(self, function: _Function) -> _Function:
+        """Decorate a function, each call of which is a block."""
+        self._is_used = True
+        return super().__call__(function)
+
+    def _recreate_cm(self) -> Self:
+        """Return the context manager of one call of a decorated function."""
+        return type(self)(self._asked)
+
+    def _left_undone(self) -> str | None:
+        if self._is_used:
+            return None
+        return (
+            "table_defaults(…) was never used: it has an effect on the tables that are created in "
+            "its block, `with table_defaults({…}):`"
+        )
 
 
 def new_table_with_defaults(

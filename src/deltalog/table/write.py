@@ -13,7 +13,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, TypeVar, Unpack
 
 from deltalog._util.argument_types import check_type, kind_of
-from deltalog._util.call_errors import WrongCallError
+from deltalog._util.call_errors import WrongCallError, called_with
 from deltalog._util.escaping import name_key
 from deltalog._util.similar_names import known_arguments, similar_argument, similar_to
 from deltalog.catalogs.table_uri import named_table, open_table_context
@@ -129,7 +129,7 @@ def _showing_arguments(function: _Function) -> _Function:
                 f"{function.__name__}() takes {_NUM_POSITIONAL} positional arguments (location, "
                 f"data), found {len(args)}; write the names of the others, such as mode='append'"
             )
-        return function(*args, **options)
+        return called_with(function, *args, **options)
 
     called.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
     return called  # type: ignore[return-value]  # of the same signature

@@ -11,9 +11,16 @@ import threading
 from abc import ABC, abstractmethod
 from collections import Counter
 from dataclasses import dataclass, field
+from os import PathLike
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, TypeVar
 
-from deltalog.errors import AlreadyExistsError, ObjectNotFoundError, StorageError
+from deltalog._util.argument_types import kind_of
+from deltalog.errors import (
+    AlreadyExistsError,
+    InvalidInputError,
+    ObjectNotFoundError,
+    StorageError,
+)
 from deltalog.log.context import LogTail, MaintenanceOperation, RatifiedCommit
 from deltalog.log.names import commit_path
 from deltalog.transaction.committer import publish_commit
@@ -32,6 +39,12 @@ class _Wrapper(ABC):
     """Base class of stores that pass every call to a wrapped store, by calling `_pass`."""
 
     def __init__(self, store: Store) -> None:
+        given: object = store
+        if isinstance(given, str | PathLike) or not hasattr(given, "put_if_absent"):
+            raise InvalidInputError(
+                f"cannot make a {type(self).__name__} of {kind_of(given)}: expected a Store, such "
+                "as DeltaTable(location).snapshot.store"
+            )
         self.store = store
         self._lock = threading.Lock()
 

@@ -23,6 +23,7 @@ from deltalog import (
     sql,
     write_deltalake,
 )
+from deltalog.catalogs import FileCatalog
 from deltalog.errors import (
     AccessDeniedError,
     CatalogError,
@@ -492,6 +493,10 @@ def test_names_of_other_libraries_are_answered_with_those_of_deltalog(
         (lambda t: t.delete(1), "a condition names columns, as in 'id = 1'"),
         (lambda t: t.delete("~(id > 1)"), "conditions are joined by NOT, AND and OR"),
         (lambda t: t.update(name=5), "for a column, write updates={'name': 5}; the arguments"),
+        (lambda t: t.truncate("id = 1"), "truncate deletes all rows; delete('id = 1') deletes"),
+        (lambda _: FileCatalog(), "write FileCatalog(root)"),  # type: ignore[call-arg]
+        (lambda _: write_deltalake("x"), "write write_deltalake(table_or_uri, data)"),  # type: ignore[call-arg]
+        (lambda _: next(sql("SELECT 1")), "SqlResult is not an iterator: use to_pylist()"),  # type: ignore[call-overload]
         (lambda t: next(t.scan()), "is not an iterator, because it can be read many times: use"),
         (lambda t: len(t.follow().available()), "use len(list(steps))"),
     ],

@@ -205,3 +205,17 @@ def test_names_with_spaces_are_mapped_where_that_is_the_default() -> None:
     write_deltalake(store, [{"high price": 2}], mode="append")
     found = DeltaTable(store).to_pyarrow_table(filters='"high price" > 1')
     assert found.to_pylist() == [{"high price": 2}]
+
+
+def test_defaults_without_a_block_are_reported() -> None:
+    with pytest.warns(RuntimeWarning, match=r"table_defaults\(…\) was never used"):
+        table_defaults({"delta.appendOnly": "true"})
+    assert not DeltaTable.create(DictStore(), "id long").properties.append_only
+
+    @table_defaults({"delta.appendOnly": "true"})
+    def created() -> DeltaTable:
+        return DeltaTable.create(DictStore(), "id long")
+
+    assert created().properties.append_only
+    assert created().properties.append_only
+    assert not DeltaTable.create(DictStore(), "id long").properties.append_only

@@ -2,10 +2,11 @@ from __future__ import annotations
 
 import pickle
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from deltalog.errors import ObjectNotFoundError, StorageError
+from deltalog.errors import InvalidInputError, ObjectNotFoundError, StorageError
 from deltalog.storage import Store, open_store
 from deltalog.testing import CountingStore, FaultyStore, Harm, InjectedFault
 
@@ -110,3 +111,10 @@ def test_they_pickle_and_nest(inner: Store) -> None:
     assert copy.read("a") == b"1"
     assert copy.root == inner.root
     assert "CountingStore(FaultyStore(FsspecStore(" in repr(copy)
+
+
+@pytest.mark.parametrize("kind", [CountingStore, FaultyStore])
+def test_only_stores_are_wrapped(kind: type[CountingStore | FaultyStore]) -> None:
+    given: Any = "memory://t"
+    with pytest.raises(InvalidInputError, match=rf"cannot make a {kind.__name__} of a str: expec"):
+        kind(given)
