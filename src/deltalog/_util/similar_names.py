@@ -24,7 +24,6 @@ from deltalog._util.call_errors import (
 )
 from deltalog._util.frame_names import FRAME_METHODS
 from deltalog._util.read_options import is_of_other_rows, read_option
-from deltalog._util.visible_names import VisibleNames
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -445,6 +444,22 @@ class NoItems:
             name = key if isinstance(key, str) else ""
             hint = f": use .{name}" if name in dir(kind) else similar_to(name, dir(kind))
             raise WrongCallError(f"{kind.__name__} has no item {key!r}{hint or _names_of(kind)}")
+
+
+class VisibleNames:
+    """Base class of public classes: `dir(x)` lists only the names that users need.
+
+    Attributes:
+        _internal: the other names without an underscore, in addition to those of the base classes.
+    """
+
+    __slots__ = ()
+    _internal: ClassVar[frozenset[str]] = frozenset()
+
+    def __dir__(self) -> list[str]:
+        """Return the names of the object, without those of `_internal`."""
+        hidden = {name for kind in type(self).__mro__ for name in vars(kind).get("_internal", ())}
+        return [name for name in super().__dir__() if name not in hidden]
 
 
 class NoSequence(VisibleNames):

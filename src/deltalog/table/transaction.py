@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 from deltalog._util.argument_types import checks_types
 from deltalog._util.cached import name_methods_after
 from deltalog._util.call_errors import UnknownNameError
-from deltalog._util.similar_names import similar_to, suggests_arguments
-from deltalog._util.visible_names import VisibleNames
+from deltalog._util.similar_names import VisibleNames, similar_to, suggests_arguments
 from deltalog.errors import InvalidInputError
 from deltalog.operations.alter import SetDomainMetadata
 from deltalog.operations.arguments import as_updates, check_given, left_for_predicate

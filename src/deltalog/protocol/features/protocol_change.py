@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from deltalog._util.escaping import name_key
 from deltalog._util.similar_names import similar_to
 from deltalog.errors import InvalidInputError
 from deltalog.protocol.actions.model import Protocol
@@ -227,7 +228,7 @@ def _requested(name: str) -> str:
 def similar_feature(name: str) -> str:
     """Return `: did you mean 'x'?` for the name of an unknown feature; empty if none is similar."""
     without = requested_name(name.replace("_", ""))
-    if meant := without or _SHORT_NAMES.get(name.lower()):
+    if meant := without or _SHORT_NAMES.get(name_key(name)):
         return f": did you mean {meant!r}?"
     return similar_to(name, FEATURES) or f": the features are {', '.join(sorted(FEATURES))}"
 
