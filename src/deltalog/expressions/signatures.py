@@ -257,7 +257,10 @@ def bit_types(arguments: Sequence[Typed]) -> Types:
         [INTEGER if own == VOID else own for _, own in arguments], with_strings=False
     )
     if common not in INTEGRALS:
-        hint = "; conditions are joined by NOT, AND and OR" if common == BOOLEAN else ""
+        hint = ""
+        if len(arguments) == 1:  # ~
+            hints = {BOOLEAN: "; write NOT", STRING: "; a regular expression is name RLIKE 'a'"}
+            hint = hints.get(common, "")
         raise InvalidInputError(f"bitwise operators need integers, found {common}{hint}")
     return [common] * len(arguments), common
 

@@ -59,6 +59,10 @@ _AT: Final = {
     "NOT": "write IS NOT NULL, NOT IN (…) or NOT LIKE",
     "->": "a field of a struct is info.city",
     "LIMIT": "a condition has no LIMIT",
+    "ISNULL": "write IS NULL",
+    "NOTNULL": "write IS NOT NULL",
+    "GLOB": "write LIKE, as in name LIKE 'a%'",
+    "SIMILAR": "a regular expression is name RLIKE 'pattern'",
     "ORDER": "a condition has no ORDER BY",
     "%": "a parameter is written ? (with a list of values) or :name (with a dictionary)",
     "SELECT": "deltalog.sql runs statements with subqueries, such as DELETE FROM t WHERE id IN "

@@ -233,7 +233,7 @@ def as_columns(columns: Sequence[str] | None) -> Sequence[str] | None:
         )
     is_list = isinstance(columns, str) and "," in columns
     if is_list or not all(isinstance(name, str) for name in names):
-        if all(as_whole_number(name) is not None for name in names):
+        if any(as_whole_number(name) is not None for name in names):
             raise InvalidInputError(
                 f"cannot take columns={_shown(columns)}: expected a list of names, not of "
                 f"positions; [schema().names[at] for at in {_shown(names)}] has their names"

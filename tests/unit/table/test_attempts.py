@@ -491,12 +491,17 @@ def test_names_of_other_libraries_are_answered_with_those_of_deltalog(
         (lambda t: t.delete(["id = 1", "id = 2"]), "SQL is one string, as in 'id = 1 AND id = 2'"),
         (lambda t: t.delete([1, 2]), "name their column: [('id', 'in', [1, 2])]"),
         (lambda t: t.delete(1), "a condition names columns, as in 'id = 1'"),
-        (lambda t: t.delete("~(id > 1)"), "conditions are joined by NOT, AND and OR"),
+        (lambda t: t.delete("~(id > 1)"), "found boolean; write NOT"),
         (lambda t: t.update(name=5), "for a column, write updates={'name': 5}; the arguments"),
         (lambda t: t.truncate("id = 1"), "truncate deletes all rows; delete('id = 1') deletes"),
         (lambda _: FileCatalog(), "write FileCatalog(root)"),  # type: ignore[call-arg]
         (lambda _: write_deltalake("x"), "write write_deltalake(table_or_uri, data)"),  # type: ignore[call-arg]
         (lambda _: next(sql("SELECT 1")), "SqlResult is not an iterator: use to_pylist()"),  # type: ignore[call-overload]
+        (lambda t: t.count("name ISNULL"), "write IS NULL"),
+        (lambda t: t.count("name GLOB 'a*'"), "write LIKE, as in name LIKE 'a%'"),
+        (lambda t: t.count("name SIMILAR TO 'a'"), "name RLIKE 'pattern'"),
+        (lambda t: t.count("name =~ 'a'"), "a regular expression is name RLIKE 'a'"),
+        (lambda t: t.to_pandas(columns=["id", 5]), "expected a list of names, not of positions"),
         (lambda t: next(t.scan()), "is not an iterator, because it can be read many times: use"),
         (lambda t: len(t.follow().available()), "use len(list(steps))"),
     ],
