@@ -259,7 +259,10 @@ def bit_types(arguments: Sequence[Typed]) -> Types:
     if common not in INTEGRALS:
         hint = ""
         if len(arguments) == 1:  # ~
-            hints = {BOOLEAN: "; write NOT", STRING: "; a regular expression is name RLIKE 'a'"}
+            hints: dict[DataType, str] = {
+                BOOLEAN: "; write NOT",
+                STRING: "; a regular expression is name RLIKE 'a'",
+            }
             hint = hints.get(common, "")
         raise InvalidInputError(f"bitwise operators need integers, found {common}{hint}")
     return [common] * len(arguments), common
