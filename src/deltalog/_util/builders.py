@@ -11,6 +11,13 @@ from __future__ import annotations
 import sys
 import warnings
 from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+_Value = TypeVar("_Value")
 
 
 class RunsOnce(ABC):
@@ -37,6 +44,36 @@ class RunsOnce(ABC):
             return
         if warning is not None:
             warnings.warn(warning, RuntimeWarning, stacklevel=2)
+
+
+class Block(RunsOnce, AbstractContextManager[_Value]):
+    """A context manager that warns if its block is never entered.
+
+    Args:
+        inner: the context manager.
+        warning: what a call without a block did not do.
+    """
+
+    def __init__(self, inner: AbstractContextManager[_Value], warning: str) -> None:
+        self._inner, self._warning = inner, warning
+        self._is_entered = False
+
+    def __enter__(self) -> _Value:
+        """Begin the block."""
+        self._is_entered = True
+        return self._inner.__enter__()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool | None:
+        """End the block."""
+        return self._inner.__exit__(kind, error, traceback)
+
+    def _left_undone(self) -> str | None:
+        return None if self._is_entered else self._warning
 
 
 def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:

@@ -327,9 +327,14 @@ class ChangeableTable(ReadableTable):
             checks: see `publish`.
             name: name of the branch; None means a random name.
         """
+        from deltalog._util.builders import Block
         from deltalog.table.branches import audited
 
-        return audited(self, checks, name)
+        return Block(
+            audited(self, checks, name),
+            "audit(…) was never used: it checks what its block writes, `with table.audit([…]) as "
+            "draft:`; count(condition) checks the rows of the table",
+        )
 
     def appender(
         self,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABCMeta
 from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, Self
 
-from deltalog._util.argument_types import checks_types
+from deltalog._util.argument_types import checks_types, wrong_argument
 from deltalog._util.call_errors import UnknownNameError, called_first
 from deltalog._util.readable import counted
 from deltalog._util.similar_names import suggests_arguments
@@ -150,6 +150,10 @@ class DeltaTable(MaintainableTable, metaclass=_NamesOfTheClass):
             table_uri, storage_options, filesystem, time_zone=default_timezone
         )
         version = locations.one_version(context.store.root, version, at)
+        tail: object = log_tail
+        if not isinstance(tail, LogTail | None):
+            expected = "a LogTail of deltalog.log.context, which a catalog makes"
+            raise wrong_argument("DeltaTable", "log_tail", log_tail, expected)
         context = context if log_tail is None else context.with_log_tail(log_tail)
         self._open(context, engine, version)
 
@@ -273,7 +277,8 @@ class DeltaTable(MaintainableTable, metaclass=_NamesOfTheClass):
         A configuration that is a JSON object, as in the protocol's draft, is returned as a string.
         """
         domains = self._snapshot.domain_metadata
-        return {name: domain.text for name, domain in sorted(domains.items())}
+        texts = {name: domain.text for name, domain in sorted(domains.items())}
+        return ShownFacts(texts, title="Metadata domains")
 
     def transaction_version(self, app_id: str) -> int | None:
         """Return the last version that an application has recorded, or None."""

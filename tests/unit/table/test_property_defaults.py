@@ -12,6 +12,7 @@ import pytest
 
 from deltalog import CommitProperties, DeltaTable, Transaction, table_defaults, write_deltalake
 from deltalog._util.json import loads
+from deltalog.errors import InvalidInputError
 from tests.support.facade import actions, fresh_rows, last, make, store_of
 from tests.support.logs import DictStore
 
@@ -219,3 +220,17 @@ def test_defaults_without_a_block_are_reported() -> None:
     assert created().properties.append_only
     assert created().properties.append_only
     assert not DeltaTable.create(DictStore(), "id long").properties.append_only
+
+
+def test_an_audit_without_a_block_is_reported() -> None:
+    table = make([{"id": 1}])
+    with pytest.warns(RuntimeWarning, match=r"audit\(…\) was never used"):
+        table.audit(["id > 1"])
+    with table.audit(["id > 0"]) as draft:
+        write_deltalake(draft, [{"id": 2}], mode="append")
+    assert table.count() == 2
+    with pytest.raises(KeyError, match="there is no key 'x': there are no keys"):
+        table.domain_metadata()["x"]
+    tail: Any = 5
+    with pytest.raises(InvalidInputError, match="log_tail=5: expected a LogTail"):
+        DeltaTable(store_of(table), log_tail=tail)

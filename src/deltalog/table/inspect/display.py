@@ -73,7 +73,8 @@ class ShownFacts(dict[str, Any]):
     def __missing__(self, key: object) -> NoReturn:
         """Raise an error that names the keys."""
         __tracebackhide__ = True  # IPython does not show this frame
-        hint = similar_to(str(key), self) or f": the keys are {', '.join(map(repr, self))}"
+        known = f"the keys are {', '.join(map(repr, self))}" if self else "there are no keys"
+        hint = similar_to(str(key), self) or f": {known}"
         raise UnknownKeyError(f"there is no key {key!r}{hint}")
 
     def __reduce__(self) -> tuple[Any, ...]:
