@@ -350,7 +350,7 @@ class NotCalled(ObjectProperty):
             """Return the value, unless the code that reads it is about to call it."""
             __tracebackhide__ = True  # IPython does not show this frame
             name = self.name
-            if instance is not None and is_called(name, sys._getframe(1)):  # noqa: SLF001  # as in `warnings`
+            if instance is not None and is_called(name, sys._getframe().f_back):  # noqa: SLF001  # as in `warnings`
                 raise WrongCallError(
                     f"{type(instance).__name__}.{name} is an attribute, not a method: write {name} "
                     "without ()"
@@ -362,12 +362,18 @@ _FIRST_WITH_FLAG: Final = 0x030C0000
 """Python 3.12, as `sys.hexversion`."""
 
 
-def is_called(name: str, frame: FrameType) -> bool:
+def is_called(name: str, frame: FrameType | None) -> bool:
     """Whether a frame now reads an attribute of this name in order to call it.
 
     Python compiles `x.name()` to an instruction of its own, `LOAD_METHOD`; since Python 3.12, it is
     `LOAD_ATTR` with a flag. For other instructions, the answer is False.
+
+    Args:
+        name: the attribute.
+        frame: the frame that reads it; None if a thread of a C library reads it.
     """
+    if frame is None:
+        return False
     code, at = frame.f_code.co_code, frame.f_lasti
     if at < 0:
         return False

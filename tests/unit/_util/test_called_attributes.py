@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import _thread
 import copy
 import pickle
+import sys
 from dataclasses import FrozenInstanceError, replace
+from operator import attrgetter
+from time import sleep
 from typing import Any
 
 import pytest
@@ -109,3 +113,17 @@ def test_assignments_name_what_changes_the_table(table: DeltaTable) -> None:
         with pytest.raises(FrozenInstanceError, match=message):
             setattr(value, name, 1)
         assert pickle.loads(pickle.dumps(value)) == copy.deepcopy(value) == value
+
+
+def test_a_thread_of_a_c_library_reads_attributes(
+    table: DeltaTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As DataFusion's threads do, which have no frame of Python below the property."""
+    failures: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", failures.append)
+    threads = _thread._count()
+    for value in (table.scan(), table.to_pyarrow_dataset()):
+        _thread.start_new_thread(attrgetter("schema"), (value,))
+    while _thread._count() > threads:
+        sleep(0.001)
+    assert not failures

@@ -123,7 +123,7 @@ class DeltaDataset(ds.FileSystemDataset):
                 f"a DeltaDataset has no attribute {name!r}, because it is not a list of files; "
                 "DeltaTable.file_uris() lists the files"
             )
-        if name == "schema" and is_called(name, sys._getframe(1)):  # noqa: SLF001  # as in `warnings`
+        if name == "schema" and is_called(name, sys._getframe().f_back):  # noqa: SLF001  # as in `warnings`
             raise WrongCallError(
                 "DeltaDataset.schema is an attribute, not a method: write schema without ()"
             )
