@@ -126,7 +126,7 @@ _MEANT: Final = {
     **dict.fromkeys(("path", "uri", "url", "location", "table_path"), "table_uri"),
     **dict.fromkeys(
         ("storage_options", "options", "credentials"),
-        "the storage_options that you passed; a table does not show them, as they can be secret",
+        "DeltaTable(location, storage_options=…) to pass them; a table does not show them",
     ),
     **dict.fromkeys(
         ("versions", "commits", "list_versions", "describe_history", "get_history"),
