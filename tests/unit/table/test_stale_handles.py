@@ -227,7 +227,7 @@ def test_a_replaced_table_of_the_same_log_is_written_to(tmp_path: Path) -> None:
 def test_a_transaction_notices_that_its_table_is_made_anew_meanwhile(tmp_path: Path) -> None:
     for store in (tmp_path / "t", CountingStore(DictStore())):
         transaction = made(store, 3).transaction()
-        transaction.begin()
+        transaction._begin()
         transaction.append(row(7))
         _clear(open_store(store))
         made(store, 1, first=100)
@@ -238,7 +238,7 @@ def test_a_transaction_notices_that_its_table_is_made_anew_meanwhile(tmp_path: P
 
 def test_a_transaction_notices_that_its_version_was_taken_back(tmp_path: Path) -> None:
     transaction = made(tmp_path, 3).transaction()
-    transaction.begin()
+    transaction._begin()
     transaction.append(row(7))
     (tmp_path / "_delta_log" / f"{2:020}.json").unlink()
     with pytest.raises(CommitConflictError, match="rolled back"):
