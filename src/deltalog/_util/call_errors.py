@@ -10,10 +10,8 @@ Protocol: none
 
 from __future__ import annotations
 
-import sys
 from dataclasses import FrozenInstanceError
 from inspect import signature
-from opcode import opmap
 from os import PathLike
 from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn, TypeVar
@@ -22,7 +20,6 @@ from deltalog.errors import frames_up_to_call, notebook_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import FrameType
 
 _Class = TypeVar("_Class", bound=type)
 _VALUES: Final = (int, float, str, list, tuple, dict, set)
@@ -153,8 +150,8 @@ class ObjectProperty(property):
     kind: type
     name: str
 
-    def __init__(self, getter: Any, setter: Any = None, *, kind: type, name: str) -> None:
-        super().__init__(getter, setter)
+    def __init__(self, getter: Any, *, kind: type, name: str) -> None:
+        super().__init__(getter)
         self.kind, self.name = kind, name
 
     if not TYPE_CHECKING:  # type checkers must report these uses
@@ -314,79 +311,6 @@ class _Uncalled:
 
 
 _Uncalled.__name__ = _Uncalled.__qualname__ = "method"  # in errors about an argument
-
-
-# --- Attributes that are called: `scan.schema()`. In other libraries, and for tables, some of them
-# are methods. The values are of other libraries, so that they cannot raise a better error than
-# "'pyarrow.lib.Schema' object is not callable".
-
-
-def not_called(*names: str) -> Callable[[_Class], _Class]:
-    """Decorate a class whose attributes of these names raise clear errors if they are called.
-
-    The attributes are properties, or slots of a dataclass.
-    """
-
-    def decorate(kind: _Class) -> _Class:
-        for name in names:
-            found = vars(kind)[name]
-            if isinstance(found, property):
-                getter = NotCalled(found.fget, kind=kind, name=name)
-            else:
-                getter = NotCalled(found.__get__, found.__set__, kind=kind, name=name)
-                getter.__doc__ = found.__doc__
-            setattr(kind, name, getter)
-        return kind
-
-    return decorate
-
-
-class NotCalled(ObjectProperty):
-    """A property whose value cannot be called; `x.name()` raises an error that says so."""
-
-    if not TYPE_CHECKING:  # type checkers report these uses
-
-        def __get__(self, instance: object, owner: type | None = None) -> Any:
-            """Return the value, unless the code that reads it is about to call it."""
-            __tracebackhide__ = True  # IPython does not show this frame
-            name = self.name
-            if instance is not None and is_called(name, sys._getframe().f_back):  # noqa: SLF001  # as in `warnings`
-                raise WrongCallError(
-                    f"{type(instance).__name__}.{name} is an attribute, not a method: write {name} "
-                    "without ()"
-                )
-            return super().__get__(instance, owner)
-
-
-_FIRST_WITH_FLAG: Final = 0x030C0000
-"""Python 3.12, as `sys.hexversion`."""
-
-
-def is_called(name: str, frame: FrameType | None) -> bool:
-    """Whether a frame now reads an attribute of this name in order to call it.
-
-    Python compiles `x.name()` to an instruction of its own, `LOAD_METHOD`; since Python 3.12, it is
-    `LOAD_ATTR` with a flag. For other instructions, the answer is False.
-
-    Args:
-        name: the attribute.
-        frame: the frame that reads it; None if a thread of a C library reads it.
-    """
-    if frame is None:
-        return False
-    code, at = frame.f_code.co_code, frame.f_lasti
-    if at < 0:
-        return False
-    number, shift, before = code[at + 1], 8, at - 2
-    while before >= 0 and code[before] == opmap["EXTENDED_ARG"]:
-        number |= code[before + 1] << shift
-        shift, before = shift + 8, before - 2
-    if code[at] != opmap.get("LOAD_METHOD"):
-        if sys.hexversion < _FIRST_WITH_FLAG or code[at] != opmap["LOAD_ATTR"] or not number & 1:
-            return False
-        number >>= 1
-    names = frame.f_code.co_names
-    return number < len(names) and names[number] == name
 
 
 # --- Values that cannot be changed

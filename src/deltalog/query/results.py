@@ -6,11 +6,11 @@ Protocol: none
 from __future__ import annotations
 
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final, NoReturn, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import pyarrow as pa
 
-from deltalog._util.call_errors import WrongCallError, called_first, not_called
+from deltalog._util.call_errors import WrongCallError, called_first
 from deltalog._util.cards import card, cell_of_row, details_of, grid, plain
 from deltalog._util.escaping import printable, printable_lines
 from deltalog._util.readable import counted, details, outcome
@@ -69,7 +69,6 @@ _MEANT: Final = {
 """What the results of other libraries have under these names."""
 
 
-@not_called("schema")
 @called_first(
     *("to_reader", "to_table", "to_arrow", "to_pandas", "to_polars", "to_duckdb", "to_pylist")
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
 from deltalog._util.argument_types import checks_types, wrong_argument
-from deltalog._util.call_errors import called_first, not_called
+from deltalog._util.call_errors import called_first
 from deltalog._util.cards import Progress, shown
 from deltalog._util.readable import FILE, counted
 from deltalog._util.similar_names import NoSequence, suggests_arguments
@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     Parameters = Sequence[object] | Mapping[str, object] | None
 
 
-@not_called("table_uri", "is_pinned")
 @called_first(
     *("version", "schema", "file_uris", "count", "head", "partitions"),
     *("to_pandas", "to_polars", "to_arrow", "to_pyarrow_table", "to_pyarrow_dataset", "scan"),

@@ -496,7 +496,6 @@ def test_names_of_other_libraries_are_answered_with_those_of_deltalog(
         (lambda t: t.truncate("id = 1"), "truncate deletes all rows; delete('id = 1') deletes"),
         (lambda _: FileCatalog(), "write FileCatalog(root)"),  # type: ignore[call-arg]
         (lambda _: write_deltalake("x"), "write write_deltalake(table_or_uri, data)"),  # type: ignore[call-arg]
-        (lambda _: next(sql("SELECT 1")), "SqlResult is not an iterator: use to_pylist()"),  # type: ignore[call-overload]
         (lambda t: t.count("name ISNULL"), "write IS NULL"),
         (lambda t: t.count("name GLOB 'a*'"), "write LIKE, as in name LIKE 'a%'"),
         (lambda t: t.count("name SIMILAR TO 'a'"), "name RLIKE 'pattern'"),

@@ -13,7 +13,6 @@ Protocol: none
 from __future__ import annotations
 
 import re
-import sys
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NoReturn
@@ -23,7 +22,7 @@ import pyarrow.dataset as ds  # noqa: TID251  # only this module imports it, on 
 import pyarrow.fs as pafs
 import pyarrow.types as pt
 
-from deltalog._util.call_errors import UnknownNameError, WrongCallError, is_called
+from deltalog._util.call_errors import UnknownNameError, WrongCallError
 from deltalog._util.kernels import compute
 from deltalog._util.similar_names import frame_method, known_arguments, similar_to
 from deltalog.data.scan.native import PYARROW, plan_native
@@ -122,10 +121,6 @@ class DeltaDataset(ds.FileSystemDataset):
             raise UnknownNameError(
                 f"a DeltaDataset has no attribute {name!r}, because it is not a list of files; "
                 "DeltaTable.file_uris() lists the files"
-            )
-        if name == "schema" and is_called(name, sys._getframe().f_back):  # noqa: SLF001  # as in `warnings`
-            raise WrongCallError(
-                "DeltaDataset.schema is an attribute, not a method: write schema without ()"
             )
         return super().__getattribute__(name)
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from deltalog._util.argument_types import wrong_argument
 from deltalog._util.cached import cached_property, name_methods_after
-from deltalog._util.call_errors import WrongCallError, called_first, not_called
+from deltalog._util.call_errors import WrongCallError, called_first
 from deltalog._util.similar_names import (
     NoSequence,
     SimilarNames,
@@ -96,8 +96,6 @@ class Rows(SimilarNames, NoSequence):
         """Show the subclass's name in errors about arguments."""
         super().__init_subclass__(**options)
         name_methods_after(cls, Rows)
-        if "schema" in vars(cls):
-            not_called("schema")(cls)
 
     @property
     def schema(self) -> pa.Schema:

@@ -142,7 +142,8 @@ def _column(name: object, values: Any) -> pa.Array[Any] | pa.ChunkedArray[Any]:
         return series
     if type(values).__name__ in {"Array", "ChunkedArray"}:  # not a table, which is a struct
         if hasattr(values, "__arrow_c_array__"):  # of arro3 or nanoarrow
-            return pa.array(values)
+            column: pa.Array[Any] = pa.array(values)
+            return column
         if hasattr(values, "__arrow_c_stream__"):
             return pa.chunked_array(values)
     if isinstance(values, str | bytes | Mapping | AbstractSet) or not isinstance(values, Iterable):

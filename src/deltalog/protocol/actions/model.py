@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from deltalog._util.cached import FrozenDict, frozen
-from deltalog._util.call_errors import WrongCallError, changed_by, not_called
+from deltalog._util.call_errors import WrongCallError, changed_by
 from deltalog._util.json import dumps
 from deltalog._util.similar_names import NoItems, SimilarNames
 from deltalog.errors import InvalidInputError
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 
 @changed_by("table.alter.add_feature(name) adds a table feature")
-@not_called("min_reader_version", "min_writer_version")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Protocol(SimilarNames):
     """The versions and table features that readers and writers must support.
@@ -117,7 +116,6 @@ _MEANT: Final = {
     "table.alter.set_table_name(…), set_table_description(…) and set_table_properties({…}) change "
     "the table"
 )
-@not_called("id", "name", "description", "created_time")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metadata(SimilarNames, NoItems):
     """Schema, partitioning and properties of the table.

@@ -334,8 +334,6 @@ def test_uses_of_tables_and_frames_are_answered() -> None:
     ):
         with pytest.raises(AttributeError, match=hint):
             getattr(dataset, name)
-    with pytest.raises(TypeError, match="schema is an attribute, not a method"):
-        dataset.schema()
     assert dataset.schema.names == ["id"]
     with pytest.raises(pa.ArrowNotImplementedError, match=r"cannot filter .* by \(id == \"x\"\)"):
         dataset.to_table(filter=pc.field("id") == "x")

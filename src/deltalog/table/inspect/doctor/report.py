@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from deltalog._util.cached import cached_property
-from deltalog._util.call_errors import not_called
 from deltalog._util.cards import card, grid
 from deltalog._util.escaping import printable, printable_lines
 from deltalog._util.paths import LOG_DIRECTORY, FileInfo, decode_path
@@ -68,7 +67,6 @@ class Finding(NoItems):
         return line if advice is None else f"{line}\n        → {advice}"
 
 
-@not_called("findings", "checks", "is_healthy", "worst")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report(SimilarNames, NoItems):
     """The findings of all checks of a table.
