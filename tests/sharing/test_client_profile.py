@@ -208,7 +208,7 @@ def test_an_endpoint_without_a_scheme_is_refused() -> None:
         (lambda: HttpOptions(retries=5), r"use retry=Retry\(attempts=…\)"),  # type: ignore[call-arg]
         (lambda: SharedTable("a.b.c", client=5), r"such as SharingClient\(profile\)\.rest"),  # type: ignore[arg-type]
         (lambda: SharingClient(EXAMPLE).get_table("a.b.c"), r"use table\('share.schema.table'\)"),  # type: ignore[attr-defined]
-        (lambda: load_as_pandas("p#a.b.c", limt=5), "did you mean 'limit'"),  # type: ignore[call-arg]
+        (lambda: load_as_pandas("p#a.b.c", limitt=5), "did you mean 'limit'"),  # type: ignore[call-arg]
         (lambda: load_as_pandas("p#a.b.c", columns=["a"]), r"use SharedTable\(url\)\.scan"),  # type: ignore[call-arg]
     ],
 )

@@ -198,7 +198,7 @@ def test_names_and_arguments_of_others_are_answered(table: DeltaTable, name: str
     [
         (lambda s: deltalog.spark.sql(s, "SELECT 1", storage_options=[1]), "found a list"),  # type: ignore[arg-type]
         (lambda s: deltalog.spark.read(s, "x", versionAsOf=0), "use version=…"),  # type: ignore[call-arg]
-        (lambda s: deltalog.spark.read(s, "x", colums=["a"]), "did you mean 'columns'"),  # type: ignore[call-arg]
+        (lambda s: deltalog.spark.read(s, "x", columnz=["a"]), "did you mean 'columns'"),  # type: ignore[call-arg]
         (lambda s: deltalog.spark.scan(s, "x", columns=["a"]), r"use read\(spark, table, columns"),  # type: ignore[call-arg]
         (lambda s: deltalog.spark.write(s.range(1), "x", partitionBy="id"), "use partition_by=…"),  # type: ignore[call-arg]
         (lambda s: deltalog.spark.load_as_spark(s, "p#a.b.c"), "the URL comes first"),  # type: ignore[arg-type]

@@ -116,5 +116,7 @@ def test_they_pickle_and_nest(inner: Store) -> None:
 @pytest.mark.parametrize("kind", [CountingStore, FaultyStore])
 def test_only_stores_are_wrapped(kind: type[CountingStore | FaultyStore]) -> None:
     given: Any = "memory://t"
-    with pytest.raises(InvalidInputError, match=rf"cannot make a {kind.__name__} of a str: expec"):
+    with pytest.raises(
+        InvalidInputError, match=rf"cannot make a {kind.__name__} of a str: expected"
+    ):
         kind(given)
