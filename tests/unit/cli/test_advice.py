@@ -205,7 +205,7 @@ def test_a_feature_is_added_as_the_advice_says(tmp_path: Path) -> None:
         ("restore t 0 --dry-run", "deltalog diff TABLE VERSION shows"),
         ("share start x", "deltalog share serve CONFIG starts a server"),
         ("share list", "deltalog share check CONFIG --tables checks"),
-        ("share checkk x", "Did you mean 'check'?"),
+        ("share chexk x", "Did you mean 'check'?"),
         ("completion bash x", "expected no more arguments, found 'x'"),
         ("head", "Missing argument 'TABLE'"),
         ("properties t --set =3", "cannot use --set: expected key=value, with a key before ="),
