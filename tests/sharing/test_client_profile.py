@@ -215,3 +215,13 @@ def test_an_endpoint_without_a_scheme_is_refused() -> None:
 def test_wrong_calls_say_what_to_write(call: Any, words: str) -> None:
     with pytest.raises((InvalidInputError, TypeError, AttributeError), match=words):
         call()
+
+
+def test_the_names_in_a_profile_are_shown_without_values() -> None:
+    """A profile of another program may call the token otherwise."""
+    other = {name: value for name, value in EXAMPLE.items() if name != "bearerToken"}
+    with pytest.raises(
+        MalformedMessageError, match=r"bearerToken.*; the profile has .*token"
+    ) as no:
+        read_profile({**other, "token": "geheim"})
+    assert "geheim" not in str(no.value)

@@ -1195,9 +1195,10 @@ DIFFERENCES: Final = (
         there="accepts the table, if its version fits that of deltalake",
         here="accepts `to_pyarrow_dataset()`, in any version",
         why="the Rust interface requires equal versions",
-        ask=lambda library, _: hasattr(library.DeltaTable, "__datafusion_table_provider__"),
-        theirs=True,
-        ours=False,
+        tested=(
+            "interop/test_datafusion.py",
+            "test_a_table_itself_is_refused_with_what_datafusion_reads",
+        ),
     ),
     Difference(
         topic=INTERFACE,

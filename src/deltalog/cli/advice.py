@@ -390,11 +390,19 @@ def _print_plainly(error: Any) -> None:
         return
     context = getattr(error, "ctx", None)
     hint = "" if context is None else f"\n  {context.command_path} --help shows what it accepts"
+    if context is not None and type(error).__name__ == "MissingParameter":
+        hint = _example_of(context) + hint
 
     def show(file: Any = None) -> None:
         typer.echo(f"error: {error.format_message()}{hint}", file=file, err=file is None)
 
     error.show = show
+
+
+def _example_of(context: Any) -> str:
+    """Return the example in the help of a command as a line, or an empty string."""
+    found = re.search(r"Example: (.+)", context.command.help or "")
+    return f"\n  for example: {found[1]}" if found else ""
 
 
 _EXTRA: Final = re.compile(r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)$", re.DOTALL)
@@ -419,8 +427,8 @@ def _explain_argument(error: Any, extra: str) -> None:
         advice = "--profile FILE writes the token to a new profile of a recipient"
     elif not advice and has_table:
         name = context.info_name
-        what = "file" if name == "write" else "table"
-        advice = f"the command takes one {what}: run deltalog {name} for each"
+        takes = "one file" if name == "write" else "one table"
+        advice = f"the command takes {takes}: run deltalog {name} for each"
         if extra.removeprefix("v").isdecimal():
             advice = f"write a version after the table, as in TABLE@v{extra.removeprefix('v')}"
     advice = f"; {advice}" if advice else ""

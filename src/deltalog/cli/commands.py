@@ -476,7 +476,8 @@ def vacuum(  # noqa: PLR0917  # callers need each parameter
         )
         print_facts(report, form)
         found = counted(report.num_rows, FILE)
-        _tell(form, f"{found} can be deleted" + ": add --delete" * (report.num_rows > 0))
+        advice = ": add --delete" if report.num_rows else "; without --delete, none would be"
+        _tell(form, f"{found} can be deleted{advice}")
         return
     with bar("deleting") as progress:
         paths = opened.vacuum(

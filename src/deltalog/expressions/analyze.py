@@ -293,7 +293,8 @@ class _Resolver:
         try:
             met = self._casts.unify_comparison([left, right])
         except InvalidInputError as error:  # a constant cannot be cast
-            raise InvalidInputError(f"{error}, in {shown_sql(node)}") from None
+            types = mistakes.types_of_columns(left, right)
+            raise InvalidInputError(f"{error}, in {shown_sql(node)}{types}") from None
         if met is None:
             advice = mistakes.advice_on_comparison(node, left[1], right[1])
             raise InvalidInputError(
@@ -317,7 +318,8 @@ class _Resolver:
         try:
             met = self._casts.unify_comparison(typed)
         except InvalidInputError as error:  # a constant cannot be cast
-            raise InvalidInputError(f"{error}, in {shown_sql(node)}") from None
+            types = mistakes.types_of_columns(*typed)
+            raise InvalidInputError(f"{error}, in {shown_sql(node)}{types}") from None
         if met is None:
             arrays = any(isinstance(self.typed(one)[1], ArrayType) for one in node.options)
             advice = "; array_contains(array, value) looks into an array" if arrays else ""

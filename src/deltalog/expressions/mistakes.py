@@ -93,6 +93,12 @@ def advice_on_comparison(node: nodes.Comparison, left: DataType, right: DataType
     return "cast one of them"
 
 
+def types_of_columns(*sides: tuple[Expression, DataType]) -> str:
+    """Return the types of the columns of a comparison with a constant that does not fit."""
+    columns = {to_sql(side): kind for side, kind in sides if isinstance(side, Column)}
+    return "".join(f"; column {name} is {kind}" for name, kind in columns.items())
+
+
 def advice_on_strings(node: Expression) -> str:
     """Return what to write instead of a comparison of strings with numbers; empty for others."""
     if isinstance(node, nodes.Comparison):

@@ -36,7 +36,11 @@ _MEANT: Final = {
         ("restore_to_version", "restoreToVersion", "restoreToTimestamp"), "restore(version)"
     ),
     **dict.fromkeys(("write_deltalake", "write_delta"), "deltalog.write_deltalake(table, rows)"),
-    **dict.fromkeys(("drop", "drop_table", "destroy"), "delete() for rows, or the store's tools"),
+    **dict.fromkeys(
+        ("drop", "drop_table", "destroy"),
+        "delete() for rows; a table is its directory, which the store's own tools delete (rm -r, "
+        "aws s3 rm --recursive), or DROP TABLE if a catalog contains it",
+    ),
     **dict.fromkeys(
         ("from_data_catalog", "from_catalog", "from_unity", "from_glue"),
         "DeltaTable('uc://catalog.schema.table'), or deltalog.connect(catalog=…)",
@@ -60,7 +64,8 @@ _MEANT: Final = {
     "printSchema": "schema()",
     **dict.fromkeys(("to_list", "to_dicts", "to_pylist"), "to_arrow().to_pylist()"),
     **dict.fromkeys(("limit", "first", "take"), "head()"),
-    **dict.fromkeys(("columns", "dtypes", "fields"), "schema()"),
+    **dict.fromkeys(("dtypes", "fields"), "schema()"),
+    "columns": "schema().names",
     **dict.fromkeys(("len", "num_rows", "shape"), "count()"),
     "merge_into": "merge(source, predicate)",
     "compact": "optimize.compact()",

@@ -41,6 +41,12 @@ def problem_of(message: str, watched: Mapping[str, Any], *, is_translated: bool)
     if not is_translated:
         missing = _NO_TABLE.match(message)
         known = ", ".join(map(repr, watched)) or "none"
+        unknown = _NO_FUNCTION.match(message)
+        if unknown is not None:
+            return (
+                f"there is no function {unknown[1]!r}: the dialect is DuckDB's, not DataFusion's; "
+                "deltalog.sql(query, name=table) runs Spark's"
+            )
         return f"there is no table {missing[1]!r}; known: {known}" if missing else message
     problem, _, _ = message.partition("\n\nLINE ")
     kind, _, text = problem.partition(": ")
@@ -66,6 +72,9 @@ _UNKNOWN_FIELD = re.compile(
 _UNKNOWN_TABLE = re.compile(r'Referenced table "(.*?)" not found!(?:\nCandidate tables: (.*))?')
 _NAMED: Final = re.compile(r'"(?:[^"]*\.)?([^".]*)"')
 _NO_TABLE: Final = re.compile(r"Catalog Error: Table with name (.*?) does not exist!")
+_NO_FUNCTION: Final = re.compile(
+    r"Catalog Error: (?:Scalar|Aggregate|Table) Function with name (.*?) does not exist!"
+)
 _MOST_NAMES: Final = 10
 _MANY_ROWS: Final = "More than one row returned by a subquery used as an expression"
 _SQL_NAMES: Final = {

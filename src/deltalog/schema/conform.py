@@ -267,6 +267,11 @@ def _named(arrow_type: pa.DataType, *, fine: bool = False) -> str:
         return str(arrow_type)
 
 
+_UNSIGNED: Final = (
+    "; Delta has no unsigned types: cast the column to decimal(20,0) or to a string first"
+)
+
+
 def _checked(convert: Callable[[Any, Any], Any], array: Any, target: Any, path: Path) -> Any:
     try:
         result = convert(array, target)
@@ -275,6 +280,7 @@ def _checked(convert: Callable[[Any, Any], Any], array: Any, target: Any, path: 
         raise SchemaMismatchError(
             f"cannot store {_named(array.type)} values{at} as {_named(target, fine=True)} without "
             f"changing them: {_problem(convert, array, target, error)}"
+            f"{_UNSIGNED if pt.is_uint64(array.type) else ''}"
         ) from error
     if result is None:
         raise _mismatch(array.type, target, path)

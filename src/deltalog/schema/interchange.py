@@ -90,7 +90,7 @@ def _by_any_name(own: str, *names: str) -> Callable[[_Function], _Function]:
     return decorated
 
 
-class _NamesOfTheClass(type):
+class _NamesOfParts(type):
     """The metaclass of types and schemas: errors about attributes of classes suggest names."""
 
     if not TYPE_CHECKING:  # so that type checkers report unknown names
@@ -103,7 +103,7 @@ class _NamesOfTheClass(type):
             raise UnknownNameError(f"{cls.__name__} has no attribute {name!r}{hint}")
 
 
-class SchemaPart(SimilarNames, metaclass=_NamesOfTheClass):
+class SchemaPart(SimilarNames, metaclass=_NamesOfParts):
     """Base class of types, fields and schemas: conversion to and from JSON and Arrow."""
 
     __slots__ = ()

@@ -208,6 +208,7 @@ def test_a_feature_is_added_as_the_advice_says(tmp_path: Path) -> None:
         ("share chexk x", "Did you mean 'check'?"),
         ("completion bash x", "expected no more arguments, found 'x'"),
         ("head", "Missing argument 'TABLE'"),
+        ("restore t", "for example: deltalog restore flights 3"),
         ("properties t --set =3", "cannot use --set: expected key=value, with a key before ="),
     ],
 )

@@ -67,7 +67,7 @@ CONDITIONS: list[tuple[Any, str]] = [
     ("id = :x", "pass a dictionary, such as parameters={'x': value}"),
     ("id in :x", "pass a dictionary, such as parameters={'x': value}"),
     ("id in tags", "array_contains(tags, 'a') looks into an array"),
-    ("id in (select 1)", "statements of deltalog.sql, such as DELETE, can have subqueries"),
+    ("id in (select 1)", "DELETE FROM t WHERE id IN (SELECT …), and MERGE compares rows"),
     ("id = 1 LIMIT 1", "a condition has no LIMIT"),
     ("name.upper() = 'A'", "a method of Python is a function, as in upper(column)"),
     ("1 < id < 3", "a comparison has two sides; write 1 < id AND id < 3"),

@@ -30,6 +30,7 @@ from deltalog import (
     write_files,
 )
 from deltalog._util.argument_types import check_type
+from deltalog._util.builders import Block
 from deltalog.catalogs import FileCatalog, NamedTable
 from deltalog.data.scan.rows import Rows
 from deltalog.errors import DeltaError, InvalidInputError
@@ -276,7 +277,7 @@ def tried(function: Callable[..., Any], arguments: Mapping[str, Any]) -> bool:
     """Whether a call is refused by an error of deltalog; other errors are raised."""
     try:
         found = function(**arguments)
-        if hasattr(found, "gen"):  # a context manager
+        if isinstance(found, Block):
             with found:
                 pass
         elif isinstance(found, Rows):

@@ -55,6 +55,7 @@ _OF_OTHERS = {
     "list_schemas",
     "execute",
     "decimal",
+    "Retry",
 }
 """Calls of boto3, DuckDB, SQL and other classes of deltalog."""
 

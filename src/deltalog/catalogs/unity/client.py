@@ -416,7 +416,8 @@ def unity_settings(
     if not base:
         names = " or ".join(_VARIABLES["url"][:2])
         raise InvalidInputError(
-            f"cannot find a Unity Catalog: expected its URL, or the variable {names}"
+            "cannot find a Unity Catalog: expected its URL, as in UnityCatalog(url), or the "
+            f"variable {names}"
         )
     # A missing token is valid, because the server may need none.
     if token is None and client_id is None and _origin(base) == _origin(own):

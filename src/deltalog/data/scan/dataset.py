@@ -60,6 +60,13 @@ _FILE: Final = "rows.arrow"
 _OF_FILES: Final = frozenset({"files", "filesystem", "format", "from_paths", "partitioning"})
 
 
+def _of_files(name: str) -> UnknownNameError:
+    return UnknownNameError(
+        f"a DeltaDataset has no attribute {name!r}, because it is not a list of files; "
+        "DeltaTable.file_uris() lists the files"
+    )
+
+
 _UNKNOWN_FIELD: Final = re.compile(r"No match for FieldRef\.Name\((\w+)\)")
 """How pyarrow reports an unknown column."""
 
@@ -118,10 +125,7 @@ class DeltaDataset(ds.FileSystemDataset):
     def __getattribute__(self, name: str) -> Any:
         """Return an attribute; raise AttributeError for attributes of datasets of files."""
         if name in _OF_FILES:
-            raise UnknownNameError(
-                f"a DeltaDataset has no attribute {name!r}, because it is not a list of files; "
-                "DeltaTable.file_uris() lists the files"
-            )
+            raise _of_files(name)
         return super().__getattribute__(name)
 
     if not TYPE_CHECKING:  # type checkers must report unknown names
@@ -129,6 +133,8 @@ class DeltaDataset(ds.FileSystemDataset):
         def __getattr__(self, name: str) -> NoReturn:
             """Raise an error that names what to use instead, or a similar name."""
             __tracebackhide__ = True  # IPython does not show this frame
+            if name in _OF_FILES:  # `__getattribute__` has refused it
+                raise _of_files(name)
             other = _MEANT.get(name) or frame_method(name, "to_table().to_pandas()")
             hint = f": use {other}" if other else similar_to(name, dir(type(self)))
             raise UnknownNameError(f"a DeltaDataset has no attribute {name!r}{hint}")

@@ -560,7 +560,8 @@ def _check_mapped(transaction: PendingTransaction, operation: str) -> None:
     if transaction.configuration.column_mapping_mode is Mode.NONE:
         raise InvalidInputError(
             f"cannot {operation} a column of {transaction.store.root}: without column mapping, the "
-            "names in data files would have to change; set delta.columnMapping.mode = name first"
+            "names in data files would have to change; set delta.columnMapping.mode = name first, "
+            "as in table.alter.set_table_properties({'delta.columnMapping.mode': 'name'})"
         )
 
 
@@ -705,7 +706,7 @@ def check_existing_rows(
         hint = _on_nulls(examples) if isinstance(violation, Not) else ""  # of a CHECK constraint
         raise ConstraintViolationError(
             f"cannot set {what} of {snapshot.store.root}: {count} {rows} it, such as "
-            f"{', '.join(map(repr, examples))}{hint}",
+            f"{', '.join(map(repr, examples))}{hint}; change or delete these rows first",
             constraint=constraint,
             num_rows=count,
             examples=examples,

@@ -333,7 +333,7 @@ class _SchemaChanger:
         if not self.is_mapped:
             raise InvalidInputError(
                 f"cannot drop or rename the column {'.'.join(path)!r}: its files use this name; "
-                "set delta.columnMapping.mode = name first"
+                "set delta.columnMapping.mode = name first, by table.alter.set_table_properties"
             )
         self.changed.append(path)
 

@@ -365,7 +365,7 @@ def unknown_type(value: object, nested: str | None = None) -> InvalidInputError:
         nested: the Python call of the type that is meant, if it is not primitive.
     """
     known = ", ".join(sorted(PRIMITIVES))
-    shown = repr(value) if isinstance(value, str) else f"{value!r}, {kind_of(value)}"
+    shown = repr(value) if isinstance(value, str | type) else f"{value!r}, {kind_of(value)}"
     if nested:
         return InvalidInputError(f"cannot make a type of {shown}: did you mean {nested}?")
     decimal_of = _DECIMAL.fullmatch(value.strip().lower()) if isinstance(value, str) else None

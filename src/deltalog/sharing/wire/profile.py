@@ -133,6 +133,14 @@ def parse_profile(data: bytes) -> Profile:
             f"'shareCredentialsVersion' in the profile is {version} which is too new: this release "
             f"supports versions 1 to {NEWEST_VERSION}; upgrade deltalog"
         )
+    try:
+        return _parse_members(node, version)
+    except MalformedMessageError as error:
+        names = ", ".join(map(str, node.values))
+        raise MalformedMessageError(f"{error}; the profile has {names}") from None
+
+
+def _parse_members(node: JsonObject, version: int) -> Profile:
     # Profiles of version 1 have no `type`.
     kind = BEARER_TOKEN if version == 1 else node.required("type", str)
     codec = _CREDENTIALS.get(kind)

@@ -204,8 +204,8 @@ def test_name_and_type_in_the_wrong_order() -> None:
 @pytest.mark.parametrize(
     ("written", "meant"),
     [
-        ("intt", "int"),
-        ("bigitn", "bigint"),
+        ("intt", "integer"),
+        ("bigitn", "long"),
         ("array", "array<string>"),
         ("map", "map<string,long>"),
         ("struct", "struct<name: string>"),
