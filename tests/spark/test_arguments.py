@@ -96,6 +96,13 @@ def test_a_location_alone_lacks_the_session(name: str) -> None:
         getattr(deltalog.spark, name)("st")
 
 
+def test_a_location_before_the_session(spark: SparkSession, table: DeltaTable) -> None:
+    location = table.core.table_uri
+    assert repr(table) == f"DeltaTable.forPath(spark, {location!r})"
+    with pytest.raises(TypeError, match="found '/t', a str; the session comes first, then the"):
+        DeltaTable.forPath("/t", spark)  # type: ignore[arg-type]  # that is the point
+
+
 @pytest.mark.parametrize("name", WRONG)
 def test_a_wrong_type_names_the_argument(table: DeltaTable, name: str) -> None:
     call, argument = WRONG[name]

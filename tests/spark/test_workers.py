@@ -152,6 +152,35 @@ def test_a_session_whose_workers_have_another_deltalog(another: Path, tmp_path: 
         assert one["text"].endswith("or ship an environment with --archives")
 
 
+LOCAL = """
+from pyspark.sql import SparkSession
+from deltalog.spark.session.workers import check_workers
+spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+try:
+    check_workers(spark)
+except Exception as error:
+    print(type(error).__name__, error)
+"""
+
+
+@pytest.mark.usefixtures("spark")  # and so a JVM
+def test_a_local_session_of_an_environment_that_is_not_activated(tmp_path: Path) -> None:
+    other, _ = bare_python(tmp_path)
+    search = os.pathsep.join([str(Path(other).parent), os.environ["PATH"]])
+    environment = {name: text for name, text in os.environ.items() if name != "PYSPARK_PYTHON"}
+    told = subprocess.run(
+        [sys.executable, "-c", LOCAL],
+        env={**environment, "PATH": search, "PYTHONPATH": SOURCE},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert told.stdout.startswith("WorkerMismatchError"), told.stderr
+    assert f"this local session starts {other}: activate the virtual environment, or set" in (
+        told.stdout
+    )
+
+
 @pytest.mark.cluster
 @pytest.mark.slow("starts a cluster of its own, and many Python processes")
 @pytest.mark.usefixtures("spark")  # and so a JVM

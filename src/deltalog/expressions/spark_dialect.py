@@ -77,6 +77,12 @@ _PREFIXED: Final = re.compile(r"""[A-Za-z_&]+(['"].*)""", re.DOTALL)
 """A string with a prefix, as in `N'text'` of SQL Server and `E'text'` of PostgreSQL."""
 
 
+_STATEMENT: Final = re.compile(
+    r"\s*(DELETE\s+FROM|INSERT\s+INTO|MERGE\s+INTO|UPDATE\s+\S+\s+SET)\b", re.IGNORECASE
+)
+"""A whole statement in the place of a condition."""
+
+
 class SparkValues(SparkParser):
     """The grammar of one operand of a comparison."""
 
@@ -158,6 +164,12 @@ class SparkValues(SparkParser):
         problem = _MESSAGES.get(message, message)
         if prefixed := _PREFIXED.fullmatch(self._joined(token)):
             raise error_at(self.sql, start, "", f"a string has no prefix here; write {prefixed[1]}")
+        if found := _STATEMENT.match(self.sql):
+            problem = (
+                "expected a condition or a value, found a statement: pass only what follows WHERE "
+                "or SET; deltalog.sql runs statements"
+            )
+            raise error_at(self.sql, found.start(1), found[1], problem)
         if thousands := advice_on_thousands(self.sql, start):
             problem += f"; {thousands}"
         elif source.upper() == "FROM" and problem == _MESSAGES["Expecting )"]:

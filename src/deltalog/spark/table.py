@@ -152,6 +152,9 @@ class DeltaTable(SimilarNames):
             cls._open(table, spark, context, objection_to_native(context.store))
         return table
 
+    def __repr__(self) -> str:
+        return f"DeltaTable.forPath(spark, {self._table.table_uri!r})"
+
     @property
     def core(self) -> CoreTable:
         """The core's table. Its engine runs operations as Spark tasks of the session."""

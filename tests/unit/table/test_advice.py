@@ -84,6 +84,8 @@ CONDITIONS: list[tuple[Any, str]] = [
     (r"name rlike '(?=n)'", "look-around and back-references are not supported (invalid"),
     ("info:city = 'x'", "character 5 (:): expected the end, or an operator before this; a field"),
     ("id = 1;", "';' has no meaning in an expression; leave it out"),
+    ("DELETE FROM t WHERE id = 1", "found a statement: pass only what follows WHERE or SET"),
+    ("update t set id = 1", "found a statement: pass only what follows WHERE or SET"),
     ("SELECT * FROM t WHERE id = 1", "found a query: pass only what follows WHERE"),
     ("name LIKE n%", "a pattern has quotes, as in name LIKE 'n%'"),
     ("name LIKE %n", "a pattern has quotes, as in name LIKE 'n%'"),

@@ -231,6 +231,15 @@ def test_python_values_that_fit() -> None:
     assert rows_of(table) == [expected]
 
 
+@pytest.mark.parametrize("empty", [lambda: iter([]), lambda: map(dict, []), zip])
+def test_an_iterator_without_items_is_told(empty: Callable[[], Any]) -> None:
+    """It may have been read before, which only a generator can tell."""
+    table = make({"id": [1]})
+    with pytest.warns(UserWarning, match="has no items, so no rows are written; an iterator"):
+        write_deltalake(table, empty(), mode="append")
+    assert table.count() == 1
+
+
 def consumed() -> Any:
     rows = iter(pa.table({"id": [1]}).to_batches())
     list(rows)

@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from inspect import GEN_CLOSED, getgeneratorstate
+from io import IOBase
 from pathlib import PurePath
 from types import GeneratorType
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeGuard
@@ -125,12 +126,13 @@ def _opened(data: Any) -> pa.RecordBatchReader:
             return reader
     if isinstance(data, Mapping):
         return table_of_columns(data).to_reader()
-    is_text = isinstance(data, str | bytes | bytearray)
-    if isinstance(data, Iterable) and not is_text and not _is_distributed(data):
+    if isinstance(data, Iterable) and not isinstance(data, _NO_ROWS) and not _is_distributed(data):
         return _read_items(data)
     raise _unknown(data)
 
 
+_NO_ROWS: Final = (str, bytes, bytearray, set, frozenset, range, IOBase)
+"""Iterables whose items are no rows. Without items, they would look like no rows."""
 _ENDED: Final[WeakSet[pa.RecordBatchReader]] = WeakSet()
 """The readers that were read to their end here."""
 
@@ -160,6 +162,24 @@ def _check_not_ended(data: object) -> None:
             f"cannot read the rows of the generator {data.__name__}: it has ended, so it has no "
             "rows left; call its function again"
         )
+
+
+def warn_if_read_before(data: object) -> None:
+    """Warn about an iterator that had no items: an earlier call may have read them.
+
+    Generators are not meant, because they tell their state.
+
+    Args:
+        data: the data of a write, which had no columns.
+    """
+    if not isinstance(data, Iterator) or isinstance(data, GeneratorType):
+        return
+    from deltalog._util.builders import warn_caller  # noqa: PLC0415  # only for warnings
+
+    warn_caller(
+        f"the {type(data).__name__} has no items, so no rows are written; an iterator that was "
+        "read before has none left: make a new one, or pass a list"
+    )
 
 
 def _without_views(reader: pa.RecordBatchReader) -> pa.RecordBatchReader:

@@ -282,7 +282,12 @@ def session_first(function: _Function) -> _Function:
 def check_session(spark: object) -> None:
     """Refuse an argument that is not a session, classic or remote."""
     if not hasattr(spark, "createDataFrame"):
-        raise WrongTypeError(f"sparkSession: expected a SparkSession, found {spark!r}")
+        is_place = isinstance(spark, str | PathLike)
+        hint = "; the session comes first, then the location" if is_place else ""
+        raise WrongTypeError(
+            f"sparkSession: expected a SparkSession, found {shortened(spark)}, "
+            f"{kind_of(spark)}{hint}"
+        )
 
 
 def check_source(source: object) -> None:

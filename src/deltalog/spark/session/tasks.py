@@ -142,7 +142,7 @@ def run_tasks(
 
     with (
         described(spark, what),
-        naming_workers(),
+        naming_workers(spark),
         naming_files(),
         discarding_files(spark, discard),
     ):

@@ -138,7 +138,7 @@ def check_workers(spark: SparkSession) -> None:
     if key in _checked or spark.conf.get(CHECK_WORKERS, "true") == "false":
         return
     numbers = spark.range(0, _PROBES, 1, _PROBES)
-    with naming_workers():
+    with naming_workers(spark):
         mapped(numbers, _nothing, "id long").collect()
     _checked.add(key)
 
@@ -162,8 +162,11 @@ def have_deltalog(spark: SparkSession) -> bool:
 
 
 @contextmanager
-def naming_workers() -> Iterator[None]:
+def naming_workers(spark: SparkSession) -> Iterator[None]:
     """Raise a clear error if a job of this block fails because of the setup of a worker.
+
+    Args:
+        spark: the session of the job.
 
     Raises:
         WorkerMismatchError: a worker lacks deltalog or another module, or has another version of
@@ -177,17 +180,18 @@ def naming_workers() -> Iterator[None]:
         found = _MISMATCH.search(text)
         if found is not None:
             raise WorkerMismatchError(
-                f"deltalog cannot work on a Python worker: {found[1]}"
+                f"deltalog cannot work on a Python worker: {found[1]}{_on_local_python(spark)}"
             ) from error
         if (missing := _MISSING.search(text)) is not None:
             raise WorkerMismatchError(
                 f"a Python worker has no {missing[1]}: install deltalog {__version__} in the "
-                "Python of every worker, as on the driver"
+                f"Python of every worker, as on the driver{_on_local_python(spark)}"
             ) from error
         if (old := _TOO_OLD.search(text)) is not None:
             raise WorkerMismatchError(
                 f"deltalog cannot work on a Python worker: {old[1]}; install deltalog "
                 f"{__version__} in the Python of every worker, as on the driver"
+                f"{_on_local_python(spark)}"
             ) from error
         if (versions := _OTHER_PYTHON.search(text)) is not None:
             raise WorkerMismatchError(
@@ -198,6 +202,23 @@ def naming_workers() -> Iterator[None]:
         if (denied := _DENIED.search(text)) is not None:
             raise AccessDeniedError(denied[1]) from error
         raise
+
+
+def _on_local_python(spark: SparkSession) -> str:
+    """Return the remedy if a local session starts another Python than this one, else nothing.
+
+    This is so if the driver runs in a virtual environment that is not activated.
+    """
+    context = _context_of(spark)
+    if context is None or not _LOCAL.match(context.master) or os.environ.get("PYSPARK_PYTHON"):
+        return ""
+    started = shutil.which(context.pythonExec) or context.pythonExec
+    if started == sys.executable:
+        return ""
+    return (
+        f"; this local session starts {started}: activate the virtual environment, or set "
+        f"os.environ['PYSPARK_PYTHON'] = {sys.executable!r} before the session is made"
+    )
 
 
 @contextmanager

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
 from enum import Enum
+from io import BytesIO, StringIO
 from typing import Any, NamedTuple
 
 import duckdb
@@ -231,6 +232,12 @@ def test_a_generator_that_has_ended_is_not_one_without_rows(num_rows: int) -> No
     assert open_batches(generator).read_all().num_rows == num_rows
     with pytest.raises(InvalidInputError, match="the generator rows: it has ended"):
         open_batches(generator)
+
+
+@pytest.mark.parametrize("data", [set(), frozenset(), range(0), StringIO(), BytesIO()])
+def test_what_has_no_rows_is_refused_also_if_it_is_empty(data: Any) -> None:
+    with pytest.raises(InvalidInputError, match="cannot write the data, a"):
+        open_batches(data)
 
 
 class Color(Enum):
