@@ -18,7 +18,7 @@ import orjson
 from deltalog.errors import InvalidInputError, MalformedLogError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
 T = TypeVar("T")
 
@@ -119,6 +119,61 @@ def plain_objects(lines: Iterable[bytes]) -> list[dict[str, Any]] | None:
     except orjson.JSONDecodeError:
         return None
     return objects if all(type(value) is dict for value in objects) else None
+
+
+def iter_values(lines: Iterable[bytes]) -> Iterator[tuple[int, Any]]:
+    """Yield each value of a JSON file of a user, with the number of its first line.
+
+    A value may span several lines, and a line may have several values.
+
+    Args:
+        lines: the lines of the file, in UTF-8, with their line breaks.
+
+    Raises:
+        MalformedLogError: a line is not JSON; the message begins with its number.
+    """
+    text, first = "", 1
+    for number, line in enumerate(lines, 1):
+        if not text:
+            first = number
+        text += line.decode("utf-8-sig" if number == 1 else "utf-8")
+        position = 0
+        while (start := _NOT_BLANK.search(text, position)) is not None:
+            first += text.count("\n", position, start.start())
+            try:
+                value, position = _WITHOUT_DUPLICATES.raw_decode(text, start.start())
+            except JSONDecodeError as error:
+                if _may_continue(error):
+                    position = start.start()
+                    break
+                raise _broken(error, text, first, start.start()) from None
+            except MalformedLogError as error:
+                raise MalformedLogError(f"line {first}: {error}") from None
+            except RecursionError:
+                raise MalformedLogError(f"line {first}: nested too deeply") from None
+            yield first, value
+        else:
+            position = len(text)
+        text = text[position:]
+    if text:
+        raise MalformedLogError(f"line {first}: the value is not complete at the end of the file")
+
+
+def _may_continue(error: JSONDecodeError) -> bool:
+    """Return whether the next line may complete a value. A string has no line break."""
+    is_at_end = error.pos >= len(error.doc.rstrip())
+    return is_at_end and not error.msg.startswith("Invalid control character")
+
+
+def _broken(error: JSONDecodeError, text: str, first: int, start: int) -> MalformedLogError:
+    """Return an error with the position in the file, and with what is there."""
+    line = first + text.count("\n", start, error.pos)
+    column = error.pos - text.rfind("\n", 0, error.pos)
+    found = text[error.pos :].partition("\n")[0].strip()
+    shown = repr(found if len(found) <= 40 else found[:37] + "...")
+    begin = f" of the value that begins in line {first}" if line != first else ""
+    reason = error.msg.replace("Expecting", "expected").removesuffix(" at")
+    return MalformedLogError(f"line {line}, column {column}{begin}: {reason}, found {shown}")
 
 
 def parse_lexemes(text: str | bytes, where: str = "JSON text") -> Any:
@@ -296,4 +351,7 @@ _EXACT: Final = JSONDecoder(
     parse_int=Lexeme,
     parse_float=Lexeme,
     parse_constant=_no_constant,
+)
+_WITHOUT_DUPLICATES: Final = JSONDecoder(
+    object_pairs_hook=_without_duplicates, parse_int=_parse_int
 )

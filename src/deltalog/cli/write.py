@@ -30,6 +30,13 @@ from deltalog.cli.application import (
     print_text,
     storage_options,
 )
+from deltalog.cli.unreadable import (
+    fault_of_csv,
+    fault_of_encoding,
+    fault_of_json,
+    fault_of_parquet,
+    reason_of,
+)
 from deltalog.errors import InvalidInputError, SchemaMismatchError, TableNotFoundError
 from deltalog.schema import to_arrow_type
 from deltalog.schema.types import DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ, PrimitiveType
@@ -179,8 +186,6 @@ _OTHERWISE: Final = {
 _SEPARATORS: Final = {",": "','", ";": "';'", _TAB: "tab", "|": "'|'"}
 """What may separate values → how to write it in a shell."""
 _HEADER_BYTES: Final = 1 << 16
-_ARROW_PREFIX: Final = re.compile(r"^.*?(?:input source '[^']*'|<Buffer>): |\bInvalid: ", re.DOTALL)
-"""What Arrow says before the reason why it cannot read a file."""
 
 
 def _suffix(file: str) -> str:
@@ -259,11 +264,11 @@ class RowsFile:
             try:
                 found = self._opened(path, target)
             except (pa.ArrowInvalid, OSError) as error:
-                raise self._unreadable(error) from error
+                raise self._unreadable(path, error) from error
             try:
                 yield found
             except pa.ArrowInvalid as error:
-                raise self._unreadable(error) from error
+                raise self._unreadable(path, error) from error
             except SchemaMismatchError as error:
                 header = ", without its header" if self._kind is SourceKind.CSV else ""
                 text, of_data, _ = str(error).partition(" of the data")
@@ -291,6 +296,7 @@ class RowsFile:
     def _opened_csv(self, path: Path, known: dict[str, DataType], kinds: Any) -> Any:
         from pyarrow import csv  # noqa: PLC0415  # only this function needs it
 
+        self._check_encoding(path)
         self._check_delimiter(path)
         # Only an empty cell without quotes is NULL.
         options = csv.ConvertOptions(
@@ -328,6 +334,7 @@ class RowsFile:
     def _opened_json(self, path: Path, known: dict[str, DataType], kinds: Any) -> Any:
         from pyarrow import json  # noqa: PLC0415  # only this function needs it
 
+        self._check_encoding(path)
         if _beginning(path).lstrip().startswith("["):
             raise InvalidInputError(
                 f"cannot read {self._name} as json: expected one object per line, found an array; "
@@ -345,10 +352,22 @@ class RowsFile:
     def _name(self) -> str:
         return "standard input" if self._file == "-" else repr(self._file)
 
-    def _unreadable(self, error: Exception) -> InvalidInputError:
-        """Return an error with the reason only, without Arrow's description of what it did."""
-        reason = _ARROW_PREFIX.sub("", str(error)).strip().rstrip(".")
+    def _unreadable(self, path: Path, error: Exception) -> InvalidInputError:
+        """Return an error with the line of the file, what was expected and found, and advice."""
+        if not path.is_file() or (isinstance(error, OSError) and error.errno is not None):
+            reason = reason_of(error)
+        elif self._kind is SourceKind.PARQUET:
+            reason = fault_of_parquet(path, error)
+        elif self._kind is SourceKind.JSON:
+            reason = fault_of_json(path, error)
+        else:
+            reason = fault_of_csv(path, error, self._delimiter or ",")
         return InvalidInputError(f"cannot read {self._name} as {self._kind.value}: {reason}")
+
+    def _check_encoding(self, path: Path) -> None:
+        """Raise if a file is not in UTF-8: Arrow would write other bytes as strings."""
+        if path.is_file() and (fault := fault_of_encoding(path)):
+            raise InvalidInputError(f"cannot read {self._name} as {self._kind.value}: {fault}")
 
 
 def _beginning(path: Path) -> str:

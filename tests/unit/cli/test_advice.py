@@ -8,10 +8,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner
 
 from deltalog import DeltaTable, write_deltalake
-from deltalog.cli import app
 from deltalog.cli.advice import in_shell
 from tests.support.command_line import run
 
@@ -219,28 +217,6 @@ def test_invalid_arguments(tmp_path: Path, arguments: str, words: str) -> None:
     shown = run(*given, code=2).stderr
     assert words in shown
     assert not re.search("Value error|Input should|possible", shown, re.IGNORECASE)
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "reason"),
-    [
-        ("bad.jsonl", '{"a":', "as json: JSON parse error: Invalid value. in row 0"),
-        ("bad.csv", "a,b\n1\n", "as csv: CSV parse error: Row #2: Expected 2 columns, got 1: 1"),
-        ("bad.parquet", "PAR", "as parquet: Parquet file size is 3 bytes"),
-    ],
-)
-def test_a_file_that_cannot_be_read(tmp_path: Path, name: str, content: str, reason: str) -> None:
-    file = tmp_path / name
-    file.write_text(content)
-    assert f"cannot read '{file}' {reason}" in run("write", tmp_path / "t", file, code=2).stderr
-
-
-def test_standard_input_that_cannot_be_read(tmp_path: Path) -> None:
-    found = CliRunner().invoke(app, ["write", str(tmp_path / "t"), "-", "--from", "csv"], input="")
-    assert found.exit_code == 2
-    assert found.stderr.startswith(
-        "error: cannot read standard input as csv: CSV parse error: Empty CSV file"
-    )
 
 
 def test_files_of_statements_that_cannot_be_read(tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ def test_json(table: Path, tmp_path: Path) -> None:
 def test_a_value_of_another_kind_is_an_error(table: Path, tmp_path: Path) -> None:
     (tmp_path / "rows.json").write_text('{"zip": 5}\n', "utf-8")
     found = run("write", table, tmp_path / "rows.json", "--mode", "append", code=2)
-    assert "Column(/zip) changed from string to number" in found.output
+    assert "line 1, column 'zip': expected a string" in found.output
     (tmp_path / "rows.csv").write_text("n\nx\n", "utf-8")
     found = run("write", table, tmp_path / "rows.csv", "--mode", "append", code=3)
     assert "cannot store string values of column 'n' as integer" in found.output
