@@ -63,9 +63,29 @@ def test_references_to_the_environment() -> None:
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("c.yaml", "shares: [", r"c.yaml, line 1"),
+        ("c.yaml", "shares: [", r"c.yaml, line 1, column 10: it is not valid YAML: expected a va"),
+        (
+            "c.yaml",
+            'a: "x\n',
+            r"line 2, column 1: .*: found the end of the file, in what begins in line 1",
+        ),
+        ("c.yaml", "a: {b: 1\nc: 2", r"line 2, column 2: .*: expected ',' or '}', found ':'"),
+        (
+            "c.yaml",
+            "a: b: c",
+            r"line 1, column 5: it is not valid YAML: found ':' in a value; check",
+        ),
+        ("c.yaml", "a:\n\tb: 1", r"line 2, column 1: .*: found a tab instead of spaces"),
+        ("c.yaml", "a: 1\nb: \x01", r"line 2, column 4: .*: found a control character"),
+        ("c.yaml", "- a\nb: 1", r"expected the end of the block, found a key"),
+        (
+            "c.yaml",
+            "a: *x",
+            r"c.yaml, line 1, column 4: the alias \*x is not defined; put the value",
+        ),
+        ("c.yaml", "a: !x 1", r"c.yaml, line 1, column 4: the type !x is not supported"),
         ("c.yaml", "!!python/object/apply:os.system ['x']", r"c.yaml, line 1"),
-        ("c.toml", "shares = [", "c.toml"),
+        ("c.toml", "shares = [", r"c.toml: it is not valid TOML: invalid value \(at end of doc"),
         ("c.yaml", "", "configuration: expected a mapping"),
     ],
 )

@@ -56,22 +56,24 @@ def read_profile(source: ProfileSource) -> Profile:
     if isinstance(source, Profile):
         return source
     if isinstance(source, Mapping):
-        return parse_profile(dumps(dict(source)))
+        return _parse(dumps(dict(source)))
     if isinstance(source, Readable):
         text = source.read()
-        return parse_profile(text.encode() if isinstance(text, str) else text)
+        return _parse(text.encode() if isinstance(text, str) else text)
     if isinstance(source, str | PathLike):
         location = fspath(source)
-        try:
-            return parse_profile(_read_file(location))
-        except MalformedMessageError as error:
-            raise MalformedMessageError(
-                f"cannot read the profile {shown_location(location)!r}: {error}"
-            ) from error
+        return _parse(_read_file(location), f" {shown_location(location)!r}")
     raise InvalidInputError(
         f"cannot read a profile from {kind_of(source)}: expected a path, a URL, an open "
         "file, a dictionary or a Profile"
     )
+
+
+def _parse(data: bytes, name: str = "") -> Profile:
+    try:
+        return parse_profile(data)
+    except MalformedMessageError as error:
+        raise MalformedMessageError(f"cannot read the profile{name}: {error}") from error
 
 
 def parse_table_url(url: str) -> tuple[str, Table]:

@@ -293,7 +293,11 @@ def _parse_toml(path: Path, text: str) -> Any:
     try:
         return tomllib.loads(text)
     except ValueError as error:  # `tomllib.TOMLDecodeError` is a ValueError
-        raise InvalidInputError(f"{path}: {error}") from None
+        text = str(error)
+        raise InvalidInputError(
+            f"cannot read the configuration {path}: it is not valid TOML: {text[:1].lower()}"
+            f"{text[1:]}; correct it there, or write YAML to a file with another suffix"
+        ) from None
 
 
 def _parse_yaml(path: Path, text: str) -> Any:
@@ -306,11 +310,49 @@ def _parse_yaml(path: Path, text: str) -> Any:
     try:
         return yaml.load(text, _strict_loader())  # noqa: S506 -- a subclass of SafeLoader
     except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        place = "" if mark is None else f", line {mark.line + 1}, column {mark.column + 1}"
-        raise InvalidInputError(
-            f"{path}{place}: {getattr(error, 'problem', None) or 'no YAML'}"
-        ) from None
+        raise InvalidInputError(_fault_of_yaml(path, text, error)) from None
+
+
+def _fault_of_yaml(path: Path, text: str, error: Any) -> str:
+    """Return where a file is not YAML, or has what a configuration may not have."""
+    mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None)
+    if mark is not None:
+        line, column = mark.line + 1, mark.column + 1
+    else:  # a character that YAML does not allow
+        before = text[: getattr(error, "position", 0)]
+        line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
+        problem = "found a control character"
+    place = f"{path}, line {line}, column {column}"
+    told = str(problem)
+    for pattern, words in _YAML_WORDS.items():
+        told = re.sub(pattern, words, told)
+    if type(error).__name__ in {"ConstructorError", "ComposerError"}:  # the file is valid YAML
+        return f"{place}: {told}"
+    context = getattr(error, "context_mark", None)
+    if context is not None and context.line + 1 != line:
+        told += f", in what begins in line {context.line + 1}"
+    return (
+        f"cannot read the configuration {place}: it is not valid YAML: {told}; check brackets, "
+        "quotes and indentation there and in the lines before"
+    )
+
+
+_YAML_WORDS: Final = {
+    r"the node content": "a value",
+    r", but (?:found|got) ": ", found ",
+    r"found character '\\t' that cannot start any token": "found a tab instead of spaces",
+    r"mapping values are not allowed here": "found ':' in a value",
+    r"could not find expected ':'": "expected ':' after the key",
+    r"'<stream end>'|unexpected end of stream": "the end of the file",
+    r"'?<block end>'?": "the end of the block",
+    r"'<block mapping start>'": "a key that is indented further",
+    r"'<block sequence start>'": "a list that is indented further",
+    r"'<scalar>'": "a value",
+    r"found '\?'": "found a key",
+    r"found undefined alias '?(\w+)'?": r"the alias *\1 is not defined; put the value in quotes",
+    r"could not determine a constructor for the tag '(.*)'": r"the type \1 is not supported",
+}
+"""Pattern in a message of PyYAML → what this module says."""
 
 
 @cache

@@ -120,7 +120,7 @@ def parse_profile(data: bytes) -> Profile:
     version = whole_number(node, "shareCredentialsVersion")
     if version is None:
         raise MalformedMessageError(
-            "cannot read the profile: profile.shareCredentialsVersion is missing; expected a "
+            "profile.shareCredentialsVersion is missing; expected a "
             'number, as in {"shareCredentialsVersion": 1, "endpoint": "…", "bearerToken": "…"}'
         )
     if version < 1:
