@@ -312,9 +312,18 @@ def progress_bar(title: str) -> Iterator[OnProgress]:
         # rich could print the bar only at the end, as text that looks like an error in a notebook.
         yield lambda _done, _total: None
         return
-    with rich.Progress(transient=console.is_terminal, console=console) as bar:
-        task = bar.add_task(title, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+    with ExitStack() as opened:
+        tasks: list[tuple[Any, Any]] = []
+
+        def show_rich(done: int, total: int) -> None:
+            if not tasks:  # without parts, or before a refusal, there is no bar
+                drawn = rich.Progress(transient=console.is_terminal, console=console)
+                bar = opened.enter_context(drawn)
+                tasks.append((bar, bar.add_task(title, total=total)))
+            bar, task = tasks[0]
+            bar.update(task, completed=done, total=total)
+
+        yield show_rich
 
 
 def _show_tqdm(bar: Any, done: int, total: int) -> None:

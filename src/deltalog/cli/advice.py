@@ -1,7 +1,8 @@
 """Advice in the words of the shell: commands and options instead of calls of Python.
 
 Errors and findings of the library name its methods and arguments. `in_shell` replaces these names
-by those of the command line. `plain_usage` improves the messages of typer about options and values.
+by those of the command line, and writes rows as JSON. `plain_usage` improves the messages of typer
+about options and values.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
+from deltalog.cli.literals import rows_as_json
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     Replacement = str | Callable[[re.Match[str]], str]
 
@@ -34,13 +37,31 @@ _METHODS: Final = (
     r"(?:(?:alter|optimize)\.\w+|cleanup_metadata|compact_logs|update|recover|sync_iceberg)"
 )
 _ADVICE: Final[tuple[tuple[str, Replacement], ...]] = (
+    # versions
+    (
+        r"\ba version is a number, and a branch is part of the location, as in DeltaTable\(\S*\)",
+        "a version is a number, such as 3; a branch follows the table's name, as in TABLE@BRANCH",
+    ),
+    (r"\bdatetime\.now\(UTC\) - timedelta\(days=1\) is a day ago", "write the date"),
+    (
+        r"\bwrite_deltalake\(location, data, mode='(\w+)'\) writes rows",
+        r"deltalog write TABLE FILE --mode \1 writes rows",
+    ),
+    (
+        r"\bopen one of these versions by DeltaTable\(…, version=…\)",
+        "name one of these versions, as in TABLE@v0",
+    ),
+    (r"\bpass starting_timestamp='", "pass '"),
     # write
     (r"\bschema_mode='(\w+)'(?: \(mergeSchema on Spark\))?", r"--schema-mode \1"),
     (r"\bmode='(error|append|overwrite|ignore)'", r"--mode \1"),
     (r"\bpartition_by=\[([^\]]*)\]", lambda found: f"--partition-by {_names(found)}"),
     (r"pass the new partition columns as partition_by.*", "name them with --partition-by"),
     (r"write_deltalake or DeltaTable\.create makes a table", "deltalog write makes a table"),
-    (r"write_deltalake makes a new table", "deltalog write makes a new table"),
+    (
+        r"write_deltalake(?: or DeltaTable\.create)? makes a new table",
+        "deltalog write makes a new table",
+    ),
     (r"convert_to_deltalake (?:or `deltalog convert` )?converts", "deltalog convert converts"),
     (r"convert_to_deltalake\('([^']*)'\) makes", r"deltalog convert \1 makes"),
     (r"; DeltaTable\.create creates an empty table.*", ""),
@@ -83,6 +104,7 @@ _ADVICE: Final[tuple[tuple[str, Replacement], ...]] = (
         r"name a branch, as in \1@NAME; deltalog branch \1 NAME creates one",
     ),
     (r"; branch\(…, exist_ok=True\) opens it", "; TABLE@NAME opens it"),
+    (r"\bdiscard the branch\b", "delete the branch (deltalog branch TABLE NAME --drop)"),
     (r"run publish\(\) again, or discard\(\)", "publish it again, or delete it"),
     (r"branches\(\) lists it, and drop_branch\(\)", "deltalog branch TABLE NAME --drop"),
     (r"drop_branch\('([^']*)'\)", r"deltalog branch TABLE \1 --drop"),
@@ -126,7 +148,7 @@ def in_shell(text: str) -> str:
     """Return the text of an error or a finding with commands and options instead of Python."""
     for pattern, replacement in _IN_SHELL:
         text = pattern.sub(replacement, text)
-    return text
+    return rows_as_json(text)
 
 
 # --- messages of typer
@@ -353,9 +375,29 @@ COMMANDS_MEANT: Final = {
     **dict.fromkeys(("rows", "wc", "length"), "Use deltalog count TABLE."),
     **dict.fromkeys(("cleanup", "clean"), "Use deltalog vacuum TABLE."),
     "version": "Use deltalog --version.",
-    "help": "Use deltalog --help.",
 }
 """Command of other programs → what to use instead."""
+
+
+def help_meant(group: Any, words: Sequence[str], path: str = "deltalog") -> str:
+    """Return how to ask for help on a command, for those who write `deltalog help COMMAND`.
+
+    Args:
+        group: the group of commands in which the words begin.
+        words: what follows `help`.
+        path: how the group is called.
+    """
+    for word in words:
+        known = getattr(group, "commands", {})
+        if not known or word.startswith("-"):
+            break
+        if word not in known:
+            meant = COMMANDS_MEANT if path == "deltalog" else SUBCOMMANDS_MEANT
+            close = get_close_matches(word, known, 1)
+            better = f"use {path} {close[0]} --help" if close else f"{path} --help lists commands"
+            return meant.get(word.lower(), f"{path} has no command {word!r}: {better}.")
+        group, path = known[word], f"{path} {word}"
+    return f"Use {path} --help."
 
 
 @contextmanager

@@ -33,10 +33,12 @@ from deltalog._util.version import __version__
 from deltalog.cli.advice import (
     COMMANDS_MEANT,
     SUBCOMMANDS_MEANT,
+    help_meant,
     in_shell,
     options_of,
     plain_usage,
 )
+from deltalog.cli.literals import plain
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.expressions.string_forms import has_far_years
 from deltalog.schema.check import readable_moment, readable_rows, readable_tuples, readable_values
@@ -64,7 +66,7 @@ def print_rows(rows: list[dict[str, Any]], form: OutputFormat) -> None:
     names = list(dict.fromkeys(name for row in rows for name in row))
     if form is OutputFormat.JSON:
         for row in rows:
-            typer.echo(printable_json(dumps(_plain(row)).decode()))
+            typer.echo(printable_json(dumps(plain(row)).decode()))
     elif form is OutputFormat.TABLE:
         _draw_facts(names, [[row.get(name) for name in names] for row in rows])
     else:
@@ -126,7 +128,7 @@ def print_batches(schema: pa.Schema, batches: Iterable[pa.RecordBatch], form: Ou
                 )
             for batch in batches:
                 for row in readable_rows(batch):
-                    typer.echo(printable_json(dumps(_plain(row)).decode()))
+                    typer.echo(printable_json(dumps(plain(row)).decode()))
         case OutputFormat.TABLE:
             rows = [
                 [_shown(value) for value in row]
@@ -278,8 +280,8 @@ def as_text(value: object) -> str | None:
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, dict | list | tuple | bytes):
-        plain = _plain(value)
-        return plain if isinstance(plain, str) else dumps(plain).decode()
+        held = plain(value)
+        return held if isinstance(held, str) else dumps(held).decode()
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value)
@@ -290,25 +292,6 @@ def _shown(value: object) -> str | None:
     if isinstance(value, datetime) and value.tzinfo is not None:
         return readable_time(value)
     return as_text(value)
-
-
-def _plain(value: Any) -> Any:
-    """Convert a value to one that JSON can represent."""
-    match value:
-        case None | bool() | int() | str():
-            return value
-        case float():
-            return value if value == value and abs(value) != float("inf") else str(value)  # noqa: PLR0124  # NaN differs from itself
-        case bytes():
-            return value.hex()
-        case datetime():
-            return value.isoformat()
-        case dict():
-            return {str(name): _plain(part) for name, part in value.items()}
-        case list() | tuple():
-            return [_plain(part) for part in value]
-        case _:
-            return str(value)
 
 
 def _moment_text(moment: Any) -> str:
@@ -406,6 +389,8 @@ class Subcommands(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Find the command; an unknown one of another program gets advice."""
         advice = SUBCOMMANDS_MEANT.get(args[0].lower())
+        if args[0].lower() == "help":
+            advice = help_meant(self, args[1:], "deltalog share")
         if args[0] not in self.commands and advice is not None:
             ctx.fail(f"No such command {args[0]!r}. {advice}")
         return super().resolve_command(ctx, args)
@@ -431,7 +416,9 @@ class _Commands(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Find the command; an unknown one of another program gets advice."""
         advice = None if args[0] in self.commands else COMMANDS_MEANT.get(args[0].lower())
-        if args[0] not in self.commands and advice is None and Path(args[0]).is_dir():
+        if args[0].lower() == "help":
+            advice = help_meant(self, args[1:])
+        elif args[0] not in self.commands and advice is None and Path(args[0]).is_dir():
             advice = f"The command is before the table, as in deltalog show {args[0]}"
         if advice is not None:
             ctx.fail(f"No such command {args[0]!r}. {advice}")

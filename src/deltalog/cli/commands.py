@@ -627,7 +627,7 @@ def publish(
         found = open_table(branch, option).publish(check or ())
     except AuditFailedError as error:
         for failure in error.failures:
-            typer.echo(printable(f"check failed: {failure}"), err=True)
+            typer.echo(printable(in_shell(f"check failed: {failure}")), err=True)
         raise typer.Exit(1) from None
     if form is OutputFormat.TABLE:
         done = "was already published" if found.was_published else "published"
@@ -641,10 +641,9 @@ def checkpoint(table: Location, option: Options = None, form: As = OutputFormat.
     """Write a checkpoint of the latest version."""
     opened = open_table(table, option)
     opened.create_checkpoint()
-    if form is OutputFormat.TABLE:
-        typer.echo(f"version {opened.version()}", err=True)
-    else:
+    if form is not OutputFormat.TABLE:
         print_record({"version": opened.version()}, form)
+    _tell(form, f"checkpoint of version {opened.version()} written")
 
 
 @command("properties")
@@ -672,6 +671,12 @@ def properties(
         opened.alter.set_table_properties(pairs(set_, "--set"))
     if unset:
         opened.alter.unset_table_properties(unset)
+    if set_ or unset:
+        done = [("set", len(set_ or ())), ("removed", len(unset or ()))]
+        changes = [
+            f"{counted(count, 'property', 'properties')} {verb}" for verb, count in done if count
+        ]
+        _tell(form, f"{', '.join(changes)} as version {opened.version()}")
     found = opened.metadata().configuration
     if not found and form is OutputFormat.TABLE:
         typer.echo("the table has no properties", err=True)  # programs read stdout

@@ -22,6 +22,15 @@ def test_rich_shows_it_on_stderr(
     assert capsys.readouterr().out == ""
 
 
+def test_rich_shows_nothing_before_the_first_part(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "tqdm.auto", None)
+    with pytest.raises(ValueError, match="refused"), progress_bar("deleting"):
+        raise ValueError("refused")
+    assert capsys.readouterr().err == ""
+
+
 @pytest.mark.parametrize("shell", ["ZMQInteractiveShell", "TerminalInteractiveShell"])
 def test_a_notebook_without_widgets_has_no_bar(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], shell: str

@@ -204,9 +204,18 @@ def test_restore_of_a_version_that_lost_files(table: str) -> None:
 
 
 def test_checkpoint(table: str) -> None:
-    run("checkpoint", table)
+    assert run("checkpoint", table).stderr == "checkpoint of version 1 written\n"
     assert lines("checkpoint", table) == [{"version": 1}]
     assert (Path(table) / "_delta_log" / "_last_checkpoint").exists()
+
+
+def test_changed_properties(table: str) -> None:
+    changes = ["--set", "a=1", "--set", "b=2"]
+    assert run("properties", table, *changes).stderr == "2 properties set as version 2\n"
+    told = run("properties", table, "--set", "c=3", "--unset", "a").stderr
+    assert told == "1 property set, 1 property removed as version 4\n"
+    assert run("properties", table, "--unset", "c", "--json").stderr == ""
+    assert run("properties", table).stderr == ""
 
 
 def test_properties(table: str) -> None:
