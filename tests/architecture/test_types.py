@@ -53,6 +53,7 @@ ELSEWHERE = {
         ("catalogs/", "cli/", "log/", "data/scan/", "sharing/", "statements/", "transaction/"),
         ({"timestamp"}, "the moment of a commit: commitInfo, history, messages"),
     ),
+    "cli/unreadable.py": ({"string", "boolean"}, "Arrow's names of types in JSON"),
     "expressions/other_dialects.py": ({"date"}, "a function of other dialects, for errors"),
     "operations/restore.py": ({"timestamp"}, "the moment that restore looks for"),
     "spark/engine/row_tasks.py": ({"string"}, "PySpark's name of a type to cast to"),

@@ -323,16 +323,16 @@ def _fault_of_yaml(path: Path, text: str, error: Any) -> str:
         line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
         problem = "found a control character"
     place = f"{path}, line {line}, column {column}"
-    told = str(problem)
+    reason = str(problem)
     for pattern, words in _YAML_WORDS.items():
-        told = re.sub(pattern, words, told)
+        reason = re.sub(pattern, words, reason)
     if type(error).__name__ in {"ConstructorError", "ComposerError"}:  # the file is valid YAML
-        return f"{place}: {told}"
+        return f"{place}: {reason}"
     context = getattr(error, "context_mark", None)
     if context is not None and context.line + 1 != line:
-        told += f", in what begins in line {context.line + 1}"
+        reason += f", in what begins in line {context.line + 1}"
     return (
-        f"cannot read the configuration {place}: it is not valid YAML: {told}; check brackets, "
+        f"cannot read the configuration {place}: it is not valid YAML: {reason}; check brackets, "
         "quotes and indentation there and in the lines before"
     )
 
