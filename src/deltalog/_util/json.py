@@ -170,9 +170,10 @@ def _broken(error: JSONDecodeError, text: str, first: int, start: int) -> Malfor
     line = first + text.count("\n", start, error.pos)
     column = error.pos - text.rfind("\n", 0, error.pos)
     found = text[error.pos :].partition("\n")[0].strip()
-    shown = repr(found if len(found) <= 40 else found[:37] + "...")
+    shown = repr(found if len(found) <= 40 else found[:37] + "...") if found else "a line break"
     begin = f" of the value that begins in line {first}" if line != first else ""
     reason = error.msg.replace("Expecting", "expected").removesuffix(" at")
+    reason = reason[:1].lower() + reason[1:].removesuffix(" starting")
     return MalformedLogError(f"line {line}, column {column}{begin}: {reason}, found {shown}")
 
 

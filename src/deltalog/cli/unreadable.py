@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _CHUNK_BYTES: Final = 1 << 20
+_BLOCK_BYTES: Final = 1 << 20
+_IS_LONG: Final = "straddling object"
 _MOST_LETTERS: Final = 60
 _MAGIC: Final = (b"PAR1", b"PARE")
 _COMPRESSED: Final = (b"\x1f\x8b", b"BZh", b"\x28\xb5\x2f\xfd", b"\x04\x22\x4d\x18", b"\xfd7zXZ")
@@ -100,6 +102,10 @@ def fault_of_json(path: Path, error: Exception) -> str:
     text = reason_of(error)
     if text.startswith("Empty JSON"):
         return "it is empty; expected one JSON object per line"
+    if _IS_LONG in text:
+        with path.open("rb") as file:
+            long = (line for line, row in enumerate(file, 1) if len(row) > _BLOCK_BYTES)
+            return _fault_of_size(next(long, None), "")
     changed = _CHANGED.search(text)
     try:
         for line, value in _values(path):
@@ -164,12 +170,14 @@ def fault_of_csv(path: Path, error: Exception, delimiter: str) -> str:
     text = reason_of(error)
     if "Empty CSV" in text:
         return "it is empty; expected a first line with the names of the columns"
+    if _IS_LONG in text:
+        return _fault_of_size(_long_record(path, delimiter), ", or close its quotes")
     wanted, converted = _NUM_VALUES.search(text), _CONVERTED.search(text)
     if not wanted and not converted:
         return text
     names: list[str] = []
     for line, row in _records(path, delimiter):
-        if wanted and len(row) != int(wanted[1]):
+        if row and wanted and len(row) != int(wanted[1]):
             return _fault_of_length(line, row, int(wanted[1]), delimiter)
         fault = _fault_of_value(names, row, converted) if names and converted else ""
         if fault:
@@ -179,7 +187,10 @@ def fault_of_csv(path: Path, error: Exception, delimiter: str) -> str:
 
 
 def _records(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield each record that is not blank, with the number of its first line."""
+    """Yield each record that is not blank, with the number of its first line.
+
+    A record with a very long value is empty, and the last one.
+    """
     with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
         reader = csv.reader(file, delimiter=delimiter)
         line = 1
@@ -188,8 +199,28 @@ def _records(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
                 if row:
                     yield line, row
                 line = reader.line_num + 1
-        except csv.Error:  # such as a very long value
-            return
+        except csv.Error:
+            yield line, []
+
+
+def _long_record(path: Path, delimiter: str) -> int | None:
+    """Return the first line of the first record that is longer than a block of Arrow."""
+    limit = csv.field_size_limit(_BLOCK_BYTES)
+    try:
+        records = _records(path, delimiter)
+        return next(
+            (line for line, row in records if not row or sum(map(len, row)) > _BLOCK_BYTES), None
+        )
+    finally:
+        csv.field_size_limit(limit)
+
+
+def _fault_of_size(line: int | None, advice: str) -> str:
+    place = "a line" if line is None else f"line {line}"
+    return (
+        f"{place}: expected a row of at most 1 MiB, found a longer one; write it in Python with "
+        f"write_deltalake{advice}"
+    )
 
 
 def _fault_of_length(line: int, row: list[str], wanted: int, delimiter: str) -> str:

@@ -302,7 +302,8 @@ class RowsFile:
         options = csv.ConvertOptions(
             null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False
         )
-        parse = csv.ParseOptions(delimiter=self._delimiter or ",")
+        # Without this option, Arrow rejects values with line breaks in files of several blocks.
+        parse = csv.ParseOptions(delimiter=self._delimiter or ",", newlines_in_values=True)
         form = {"parse_options": parse, "convert_options": options}
         found = kinds.dataset(path, format=kinds.CsvFileFormat(**form))
         options.column_types = {

@@ -5,7 +5,15 @@ import pickle
 
 import pytest
 
-from deltalog._util.json import JsonObject, Lexeme, dumps, iter_objects, loads, parse_lexemes
+from deltalog._util.json import (
+    JsonObject,
+    Lexeme,
+    dumps,
+    iter_objects,
+    iter_values,
+    loads,
+    parse_lexemes,
+)
 from deltalog.errors import InvalidInputError, InvalidMetadataError, MalformedLogError
 
 
@@ -189,3 +197,25 @@ def test_numbers_of_thousands_of_digits_are_infinite(digits: int) -> None:
     assert iter_objects(f'{{"a": -{number}}}\n{{"b": 1}}'.encode()) == [{"a": -math.inf}, {"b": 1}]
     with pytest.raises(MalformedLogError, match=r"here\.a: expected int, found float inf"):
         JsonObject(loads(f'{{"a": {number}}}'), "here").required("a", int)
+
+
+def test_values_have_the_number_of_their_first_line() -> None:
+    lines = b'\xef\xbb\xbf{"a":1} [2]\r\n\n {\n"b":\n3}\n\n5'.splitlines(keepends=True)
+    assert list(iter_values(lines)) == [(1, {"a": 1}), (1, [2]), (3, {"b": 3}), (7, 5)]
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b'{"a":1}\nx', "line 2, column 1: expected value, found 'x'"),
+        (b'\n{"a":1,\n"b":x}', "line 3, column 5 of the value that begins in line 2: expected v"),
+        (b'{"a":"x\ny"}', "line 1, column 8: invalid control character, found a line break"),
+        (b'{"a":1}\n{"a":', "line 2: the value is not complete at the end of the file"),
+        (b'{"a":"x', "line 1, column 6: unterminated string, found"),
+        (b'{"a":1,"a":2}', "line 1: an object contains the key 'a' twice"),
+        (b"[" * 100_000 + b"\n", "line 1: nested too deeply"),
+    ],
+)
+def test_the_line_of_what_is_not_json(data: bytes, reason: str) -> None:
+    with pytest.raises(MalformedLogError, match=f"^{reason}"):
+        list(iter_values(data.splitlines(keepends=True)))

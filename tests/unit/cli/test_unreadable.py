@@ -37,6 +37,13 @@ _MANY = 200_000  # so many lines that Arrow reads them in several blocks
         ("a.csv", "a,b\n1,2\n\n3\n", "as csv: line 4: expected 2 values, as in the first line, fo"),
         ("a.csv", 'a,b\n1,"x\ny"\n1,2,3\n', "line 4: expected 2 values, as in the first line, fou"),
         ("a.csv", "a,b\n" + "1,22222\n" * _MANY + "1,x\n", f"line {_MANY + 2}, column 'b': exp"),
+        (
+            "a.jsonl",
+            '{"a":1}\n{"a":"' + "x" * (3 << 20) + '"}',
+            "line 2: expected a row of at most",
+        ),
+        ("a.csv", "a\n1\n" + "x" * (3 << 20), "line 3: expected a row of at most 1 MiB, found a l"),
+        ("a.csv", 'a\n1\n"' + "x\n" * (2 << 20), "line 3: expected a row of at most 1 MiB, found"),
         ("a.csv", "", "as csv: it is empty; expected a first line with the names of the columns"),
         ("a.csv", b"a,b\n1,\xe9\n", "line 2: expected UTF-8, found the byte 0xe9; convert the fil"),
         ("a.csv", b"a" * (1 << 20) + b"\n\xc3", "line 2: expected UTF-8, found the byte 0xc3"),
@@ -63,6 +70,12 @@ def test_a_column_of_the_table_has_another_type(tmp_path: Path) -> None:
     shown = run("write", tmp_path / "t", tmp_path / "a.jsonl", "-m", "append", code=2).stderr
     assert "line 2, column 'a': expected a string" in shown
     assert "in the table, found the number 5" in shown
+
+
+def test_line_breaks_in_values_of_a_large_file(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("a,b\n" + '1,"x\ny"\n' * _MANY)
+    run("write", tmp_path / "t", tmp_path / "a.csv")
+    assert DeltaTable(tmp_path / "t").count(predicate="b = 'x\ny'") == _MANY
 
 
 @pytest.mark.parametrize("suffix", ["csv.gz", "csv"])
