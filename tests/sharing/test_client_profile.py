@@ -37,6 +37,18 @@ def _file(directory: Path, **more: Any) -> Path:
     return path
 
 
+@pytest.mark.parametrize("without", ["shareCredentialsVersion", "endpoint", "bearerToken"])
+def test_the_error_of_an_incomplete_profile_names_it_once(tmp_path: Path, without: str) -> None:
+    values = {name: value for name, value in EXAMPLE.items() if name != without}
+    path = tmp_path / "p.share"
+    path.write_text(json.dumps(values), "utf-8")
+    for source in (path, values, io.BytesIO(path.read_bytes())):
+        name = f" {str(path)!r}" if source == path else ""
+        with pytest.raises(MalformedMessageError) as found:
+            read_profile(source)
+        assert str(found.value).startswith(f"cannot read the profile{name}: profile.{without}")
+
+
 @pytest.mark.protocol("SHARE-PRO-01", "SHARE-GEN-01", "B-97")
 def test_a_profile_is_read_wherever_it_is_kept(tmp_path: Path) -> None:
     path = _file(tmp_path)

@@ -30,6 +30,7 @@ _IS_COMPRESSED: Final = (
 )
 _UTF_16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _CHANGED: Final = re.compile(r"Column\((.*)\) changed from (\w+) to (\w+) in row \d+")
+_UNFIT: Final = re.compile(r"decimal\d+\((\d+), (\d+)\): (\S+) requires (precision|scale)")
 _NUM_VALUES: Final = re.compile(r"Expected (\d+) columns, got \d+")
 _CONVERTED: Final = re.compile(
     r"(?:In CSV column #(\d+): )?(?:Row #\d+: )?"
@@ -86,7 +87,7 @@ def fault_of_parquet(path: Path, error: Exception) -> str:
                 f"expected a Parquet file, which begins with {_MAGIC[0]!r}, found {start!r}; "
                 "--from csv or json reads a file of this format, whatever its name"
             )
-    return reason_of(error)
+    return f"{reason_of(error)}; if the file is damaged, copy or write it again"
 
 
 def _ends_of(path: Path) -> tuple[bytes, bytes]:
@@ -106,6 +107,12 @@ def fault_of_json(path: Path, error: Exception) -> str:
         with path.open("rb") as file:
             long = (line for line, row in enumerate(file, 1) if len(row) > _BLOCK_BYTES)
             return _fault_of_size(next(long, None), "")
+    if unfit := _UNFIT.search(text):
+        most = f"{unfit[2]} digits after the point" if unfit[4] == "scale" else f"{unfit[1]} digits"
+        return (
+            f"expected numbers of at most {most}, as in the table, found {unfit[3]}; correct the "
+            "value, or write to a column of another type"
+        )
     changed = _CHANGED.search(text)
     try:
         for line, value in _values(path):

@@ -37,8 +37,7 @@ from deltalog.cli.unreadable import (
     fault_of_parquet,
     reason_of,
 )
-from deltalog.errors import InvalidInputError, SchemaMismatchError, TableNotFoundError
-from deltalog.schema import to_arrow_type
+from deltalog.errors import DeltaError, InvalidInputError, SchemaMismatchError, TableNotFoundError
 from deltalog.schema.types import DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ, PrimitiveType
 
 if TYPE_CHECKING:
@@ -267,7 +266,12 @@ class RowsFile:
                 raise self._unreadable(path, error) from error
             try:
                 yield found
-            except pa.ArrowInvalid as error:
+            except (pa.ArrowInvalid, OSError) as error:
+                # An error of Arrow about the content of a file has no number.
+                if isinstance(error, OSError) and (
+                    isinstance(error, DeltaError) or error.errno is not None
+                ):
+                    raise
                 raise self._unreadable(path, error) from error
             except SchemaMismatchError as error:
                 header = ", without its header" if self._kind is SourceKind.CSV else ""
@@ -384,5 +388,6 @@ def _json_type(kind: DataType | None) -> Any:
     if not isinstance(kind, PrimitiveType):
         return None
     if kind.is_decimal:
-        return to_arrow_type(kind)
+        # Arrow does not check the digits before the point, but the write does.
+        return pa.decimal128(38, kind.scale)
     return pa.string() if kind in {STRING, DATE, TIMESTAMP, TIMESTAMP_NTZ} else None

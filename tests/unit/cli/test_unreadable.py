@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
@@ -70,6 +72,36 @@ def test_a_column_of_the_table_has_another_type(tmp_path: Path) -> None:
     shown = run("write", tmp_path / "t", tmp_path / "a.jsonl", "-m", "append", code=2).stderr
     assert "line 2, column 'a': expected a string" in shown
     assert "in the table, found the number 5" in shown
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "reason"),
+    [
+        ("1234.5", 3, "1234.50 is out of range; cast the column to a decimal with more digits"),
+        ("1.125", 2, "expected numbers of at most 2 digits after the point, as in the table, fou"),
+        ("1" * 40, 2, "expected numbers of at most 38 digits, as in the table, found 1111"),
+    ],
+)
+def test_a_number_that_does_not_fit_the_column(
+    tmp_path: Path, number: str, code: int, reason: str
+) -> None:
+    write_deltalake(str(tmp_path / "t"), pa.table({"a": pa.array([], pa.decimal128(5, 2))}))
+    (tmp_path / "a.jsonl").write_text(f'{{"a":{number}}}\n')
+    shown = run("write", tmp_path / "t", tmp_path / "a.jsonl", "-m", "append", code=code).stderr
+    assert reason in shown
+    assert DeltaTable(tmp_path / "t").count() == 0
+
+
+@pytest.mark.parametrize("part", [slice(1000, 60_000), slice(-60, -8)])
+def test_a_damaged_parquet_file(tmp_path: Path, part: slice) -> None:
+    file = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"a": range(100_000)}), file)
+    data = bytearray(file.read_bytes())
+    data[part] = bytes(len(data[part]))
+    file.write_bytes(data)
+    shown = run("write", tmp_path / "t", file, code=2).stderr
+    assert shown.startswith(f"error: cannot read '{file}' as parquet: ")
+    assert shown.endswith("; if the file is damaged, copy or write it again\n")
 
 
 def test_line_breaks_in_values_of_a_large_file(tmp_path: Path) -> None:
