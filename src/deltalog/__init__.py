@@ -221,6 +221,10 @@ if not TYPE_CHECKING:  # type checkers must not see it, so that they report wron
             **dict.fromkeys(
                 ("SparkSession", "configure_spark_with_delta_pip"), "deltalog.spark on Spark"
             ),
+            **dict.fromkeys(
+                ("SharingServer", "ShareServer", "DeltaSharingServer", "serve", "share"),
+                "the command deltalog share serve CONFIG",
+            ),
             **dict.fromkeys(("SharingClient", "SharedTable", "Client"), "deltalog.sharing"),
             **dict.fromkeys(
                 ("functions", "expr", "when", "F"), "SQL, such as predicate=\"lower(name) = 'a'\""
@@ -284,9 +288,17 @@ if not TYPE_CHECKING:  # type checkers must not see it, so that they report wron
                 "the method of DeltaTable(location)",
             ),
             **dict.fromkeys(
+                ("UnityCatalog", "Unity", "unity", "connect_unity", "connect_unity_catalog"),
+                "connect(catalog='uc://'), or UnityCatalog(url) of deltalog.catalogs",
+            ),
+            **dict.fromkeys(
+                ("GlueCatalog", "AwsGlueCatalog", "Glue", "glue", "connect_glue"),
+                "connect(catalog='glue'), or GlueCatalog() of deltalog.catalogs",
+            ),
+            **dict.fromkeys(
                 (
-                    *("Catalog", "DataCatalog", "UnityCatalog", "GlueCatalog", "FileCatalog"),
-                    *("load_catalog", "AwsGlueCatalog", "LakeFSCatalog"),
+                    *("Catalog", "DataCatalog", "FileCatalog", "load_catalog", "LakeFSCatalog"),
+                    *("connect_catalog", "open_catalog", "get_catalog", "catalog"),
                 ),
                 "connect(catalog=…), or the classes of deltalog.catalogs",
             ),

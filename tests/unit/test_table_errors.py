@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from deltalog import DeltaTable, QueryBuilder
+from deltalog import DeltaTable, QueryBuilder, write_deltalake
 from deltalog import errors as e
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.log import names
@@ -375,14 +376,34 @@ def test_paths_elsewhere_read_no_other_bytes_silently(path: str, known: str) -> 
     [
         ("", "expected a table's location, found an empty string"),
         ("nope://x/y", "no file system is known for 'nope'"),
+        ("jdbc:postgresql://x", "'jdbc:postgresql://x': this is the address of a database, and"),
+        ("JDBC:sqlite:x.db", "this is the address of a database"),
+        ("odbc:x", "this is the address of a database"),
+        ("postgresql://x", "locations; this is the address of a database"),
+        ("mysql+pymysql://x", "locations; this is the address of a database"),
+        ("snowflake://x", "locations; this is the address of a database"),
+        ("sqlite:///x.db", r"write_deltalake$"),
+        ("databricks://x", "a table of Unity Catalog is uc://catalog.schema.table"),
+        ("postgresql://me:hush@x/y", r"'postgresql://me:\*\*\*@x/y'"),
         (None, "found NoneType"),
         (5, "found int"),
         (b"/tmp", "found bytes"),
     ],
 )
-def test_what_is_no_location_is_refused(location: Any, message: str) -> None:
+def test_what_is_no_location_is_refused(
+    location: Any, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     with pytest.raises(InvalidInputError, match=message):
         DeltaTable(location)
+    with pytest.raises(InvalidInputError, match=message):
+        write_deltalake(location, {"id": [1]})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_directory_with_the_name_of_a_driver_is_a_location(tmp_path: Path) -> None:
+    write_deltalake(tmp_path / "jdbc:x", {"id": [1]})
+    assert DeltaTable(str(tmp_path / "jdbc:x")).count() == 1
 
 
 @pytest.mark.parametrize("options", ["hush", ["hush"], 5])

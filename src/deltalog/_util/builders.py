@@ -52,11 +52,16 @@ class Block(RunsOnce, AbstractContextManager[_Value]):
     Args:
         inner: the context manager.
         warning: what a call without a block did not do.
+        shown: the call that made it, and how to use it.
     """
 
-    def __init__(self, inner: AbstractContextManager[_Value], warning: str) -> None:
-        self._inner, self._warning = inner, warning
+    def __init__(self, inner: AbstractContextManager[_Value], warning: str, shown: str) -> None:
+        self._inner, self._warning, self._shown = inner, warning, shown
         self._is_entered = False
+
+    def __repr__(self) -> str:
+        """Show the call that made this object, and how to use it."""
+        return self._shown
 
     def __enter__(self) -> _Value:
         """Begin the block."""

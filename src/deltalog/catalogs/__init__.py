@@ -65,7 +65,9 @@ _MEANT = {
         ),
         "an own TableCatalog; deltalog has no client for this kind of catalog",
     ),
-    "AwsGlue": "GlueCatalog()",
+    **dict.fromkeys(("AwsGlue", "Glue", "connect_glue"), "GlueCatalog()"),
+    **dict.fromkeys(("connect_unity", "connect_unity_catalog"), "UnityCatalog(url)"),
+    **dict.fromkeys(("connect", "connect_catalog", "open_catalog"), "deltalog.connect(catalog=…)"),
 }
 """Names of other libraries, and what to use instead."""
 

@@ -192,6 +192,7 @@ class _Resolver:
         self._session = session
         self._first: Column | None = None
         self._is_alone = is_alone  # whether the whole expression is a column
+        self._brackets = ""  # the advice on a comparison around the current node
         self._casts = implicit.Casts(session.time_zone)
 
     def typed(self, node: Expression) -> Typed:
@@ -220,8 +221,14 @@ class _Resolver:
             return self._casts.coerce(resolved, data_type, BOOLEAN)
         raise InvalidInputError(
             f"{shown_sql(node)} is of type {data_type}, but a condition is expected here"
-            f"{mistakes.advice_on_operand(node)}"
+            f"{mistakes.advice_on_operand(node) or self._brackets}"
         )
+
+    @contextlib.contextmanager
+    def _advising(self, brackets: str) -> Iterator[None]:
+        before, self._brackets = self._brackets, brackets
+        yield
+        self._brackets = before
 
     def column(self, node: Column) -> Typed:
         if self._first is None:
@@ -289,14 +296,17 @@ class _Resolver:
     def comparison(self, node: nodes.Comparison) -> Typed:
         if node.operator not in {"=", "<>", "<", "<=", ">", ">=", "<=>"}:
             raise InvalidInputError(f"there is no comparison operator {node.operator!r}")
-        left, right = self.typed(node.left), self.typed(node.right)
+        brackets = mistakes.advice_on_brackets(node)
+        with self._advising(brackets):
+            left, right = self.typed(node.left), self.typed(node.right)
         try:
             met = self._casts.unify_comparison([left, right])
         except InvalidInputError as error:  # a constant cannot be cast
-            types = mistakes.types_of_columns(left, right)
+            types = brackets or mistakes.types_of_columns(left, right)
             raise InvalidInputError(f"{error}, in {shown_sql(node)}{types}") from None
         if met is None:
-            advice = mistakes.advice_on_comparison(node, left[1], right[1])
+            advice = brackets.removeprefix("; ")
+            advice = advice or mistakes.advice_on_comparison(node, left[1], right[1])
             raise InvalidInputError(
                 f"cannot compare {left[1]} with {right[1]} in {shown_sql(node)}: {advice}"
             )

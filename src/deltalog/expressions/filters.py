@@ -10,7 +10,7 @@ import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from deltalog._util.argument_types import kind_of
+from deltalog._util.argument_types import kind_of, shortened
 from deltalog._util.escaping import name_key, path_key
 from deltalog._util.kernels import pc
 from deltalog.errors import InvalidInputError
@@ -86,9 +86,9 @@ def as_expression(
 
 def _no_condition(given: Any) -> InvalidInputError:
     """Return the error about an object that is no condition, with what to write instead."""
-    hint, shown = "", repr(given)
+    hint, shown = "", shortened(given)
     if isinstance(given, Mapping):
-        pairs = ", ".join(f"({name!r}, '=', {value!r})" for name, value in given.items())
+        pairs = ", ".join(f"({name!r}, '=', {shortened(value)})" for name, value in given.items())
         hint = f"; for equal values, write [{pairs}]" if given else "; for all rows, leave it out"
     elif hasattr(given, "__array__"):
         hint, shown = "; a condition names columns, as in 'id > 1'", kind_of(given)
@@ -202,8 +202,8 @@ def from_filters(filters: Sequence[Any], schema: StructType | None = None) -> Ex
         groups = tuple(_all(group, schema) for group in filters)
         return groups[0] if len(groups) == 1 else nodes.Or(groups)
     raise InvalidInputError(
-        f"cannot read the filters {filters!r}: expected [(column, operator, value), …] or a list "
-        f"of such lists{_sql_instead(filters)}"
+        f"cannot read the filters {shortened(filters)}: expected [(column, operator, value), …] "
+        f"or a list of such lists{_sql_instead(filters)}"
     )
 
 
@@ -212,7 +212,8 @@ def _sql_instead(filters: Sequence[Any]) -> str:
     if all(isinstance(one, str) for one in filters):
         return f"; SQL is one string, as in {' AND '.join(filters)!r}"
     if all(isinstance(one, int) for one in filters):
-        return f"; for rows with these values, name their column: [('id', 'in', {list(filters)!r})]"
+        values = shortened(list(filters))
+        return f"; for rows with these values, name their column: [('id', 'in', {values})]"
     return ""
 
 
@@ -327,7 +328,9 @@ def _membership(
     column: Expression, word: str, value: Any, data_type: DataType | None
 ) -> Expression:
     if isinstance(value, str) or not hasattr(value, "__iter__"):
-        raise InvalidInputError(f"a filter with {word!r} needs a list of values, found {value!r}")
+        raise InvalidInputError(
+            f"a filter with {word!r} needs a list of values, found {shortened(value)}"
+        )
     constants = [_constant(item, data_type) for item in value]
     known = tuple(constant for constant in constants if constant.value is not None)
     found: Expression = nodes.In(column, known) if known else Literal(NO)

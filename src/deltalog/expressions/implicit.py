@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from deltalog._util.argument_types import shortened
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import coercion
 from deltalog.expressions.casts import cast_in_zone, needs_zone
@@ -104,7 +105,7 @@ class Casts:
             datum = to_scalar(value, source)
             scalar = cast_in_zone(datum, source, to, is_try=is_try, time_zone=zone)
         except pa.ArrowInvalid as error:
-            raise InvalidInputError(f"cannot cast {value!r} to {to}: {error}") from error
+            raise InvalidInputError(f"cannot cast {shortened(value)} to {to}: {error}") from error
         return Literal(from_scalar(scalar), to)
 
     def fine_literal(self, literal: Literal, to: DataType) -> Literal:

@@ -16,6 +16,7 @@ from uuid import UUID
 import pyarrow as pa
 import pyarrow.types as pt
 
+from deltalog._util.argument_types import shortened
 from deltalog._util.small_arrays import small_array, small_scalar
 from deltalog.errors import InvalidInputError
 from deltalog.expressions.coercion import common_type
@@ -281,13 +282,14 @@ def _nested_type(value: object) -> DataType:
             element = element and common_type(element, natural_type(item))
         if element is None:
             raise InvalidInputError(
-                f"cannot use {value!r} in an expression: its elements have different types"
+                f"cannot use {shortened(value)} in an expression: its elements have different types"
             )
         return ArrayType(element, contains_null=any(item is None for item in value))
     if isinstance(value, dict):
         return StructType([Field(str(name), natural_type(item)) for name, item in value.items()])
     raise InvalidInputError(
-        f"cannot use {value!r} in an expression: expected None, bool, int, float, Decimal, str, "
+        f"cannot use {shortened(value)} in an expression: "
+        "expected None, bool, int, float, Decimal, str, "
         "bytes, date, datetime, timedelta, list or dict"
     )
 
@@ -305,7 +307,10 @@ def to_scalar(value: object, data_type: DataType) -> pa.Scalar[Any]:
     try:
         return small_scalar(value, to_arrow_type(data_type))
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, TypeError, ValueError) as error:
-        raise InvalidInputError(f"{value!r} is not a value of type {data_type}: {error}") from error
+        reason = str(error).replace(repr(value), shortened(value))
+        raise InvalidInputError(
+            f"{shortened(value)} is not a value of type {data_type}: {reason}"
+        ) from error
 
 
 def _check_fields(value: object, data_type: DataType) -> None:
@@ -319,12 +324,13 @@ def _check_fields(value: object, data_type: DataType) -> None:
         for item in value:
             _check_fields(item, data_type.element_type)
     if isinstance(value, float | Decimal) and _is_integral(data_type) and value % 1 != 0:
-        raise InvalidInputError(f"{value!r} is not a value of type {data_type}")
+        raise InvalidInputError(f"{shortened(value)} is not a value of type {data_type}")
     if isinstance(value, dict) and isinstance(data_type, StructType):
         for name, item in value.items():
             if name not in data_type.names:
                 raise InvalidInputError(
-                    f"{value!r} is not a value of type {data_type}: there is no field {name!r}; "
+                    f"{shortened(value)} is not a value of type {data_type}: "
+                    f"there is no field {name!r}; "
                     f"the fields are {', '.join(map(repr, data_type.names))}"
                 )
             _check_fields(item, data_type.fields_named(name)[0].type)

@@ -99,6 +99,18 @@ def types_of_columns(*sides: tuple[Expression, DataType]) -> str:
     return "".join(f"; column {name} is {kind}" for name, kind in columns.items())
 
 
+def advice_on_brackets(node: nodes.Comparison) -> str:
+    """Return what to write instead of `(a == 1) & b == 2` in Python; empty for others."""
+    for side in (node.left, node.right):
+        if isinstance(side, nodes.Not):
+            return "; in Python, put the comparison in brackets, as in ~(col('a') == 1)"
+        if isinstance(side, nodes.And | nodes.Or):
+            return (
+                "; in Python, put comparisons in brackets, such as (col('a') > 1) & (col('b') < 4)"
+            )
+    return ""
+
+
 def advice_on_strings(node: Expression) -> str:
     """Return what to write instead of a comparison of strings with numbers; empty for others."""
     if isinstance(node, nodes.Comparison):

@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 from uuid import UUID
 
-from deltalog._util.argument_types import kind_of, wrong_argument
+from deltalog._util.argument_types import kind_of, shortened, wrong_argument
 from deltalog._util.call_errors import UnknownNameError, WrongCallError
 from deltalog._util.lazy_names import higher
 from deltalog._util.similar_names import SimilarNames, suggests_arguments, suggests_options
@@ -346,8 +346,8 @@ class Expression(Node, SimilarNames):
         """
         if isinstance(options, str | bytes) or not hasattr(options, "__iter__"):
             raise InvalidInputError(
-                f"cannot use {options!r} as the options of is_in: expected a list, such as "
-                f"[{options!r}]"
+                f"cannot use {shortened(options)} as the options of is_in: expected a list, such "
+                f"as [{shortened(options)}]"
             )
         return In(self, tuple(lit(option) for option in options))
 

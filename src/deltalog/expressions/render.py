@@ -94,7 +94,10 @@ def to_sql(expression: Expression) -> str:
 
 
 def shown_sql(expression: Expression) -> str:
-    """Return the expression for people: as `to_sql`, but numbers have no suffix for their type."""
+    """Return the expression for people, in messages.
+
+    As `to_sql`, but numbers have no suffix for their type, and long constants are cut.
+    """
     return _rendered(expression, _RENDERERS | {Literal: _plain_literal})
 
 
@@ -312,9 +315,14 @@ def _literal(node: Literal) -> _Rendered:
     return [text], _UNARY if text.startswith("-") else _PRIMARY
 
 
+_MOST_SHOWN: Final = 200
+"""The most characters of a constant in a message."""
+
+
 def _plain_literal(node: Literal) -> _Rendered:
     pieces, binding = _literal(node)
-    return [_SUFFIX.sub(r"\1", str(one)) for one in pieces], binding
+    texts = (_SUFFIX.sub(r"\1", str(one)) for one in pieces)
+    return [f"{one[:_MOST_SHOWN]}…" if len(one) > _MOST_SHOWN else one for one in texts], binding
 
 
 def _with_nanos(text: str, nanos: int) -> str:

@@ -22,6 +22,7 @@ from deltalog.expressions.spark_tokens import (
     NAMES,
     SparkTokenizer,
     advice_at,
+    advice_on_clause,
     advice_on_thousands,
     error_at,
 )
@@ -176,6 +177,8 @@ class SparkValues(SparkParser):
             pass  # a call such as EXTRACT, and not a query
         elif source == "," and problem == _NOT_THE_END:
             problem += "; conditions are joined by AND and OR"
+        elif problem == _NOT_THE_END and (clause := advice_on_clause(self.sql, start)):
+            problem += f"; {clause}"
         else:
             advice = advice_at(token, None if self._prev is token else self._prev)
             problem += "" if advice in problem else advice

@@ -36,6 +36,15 @@ _NAME_FOLLOWS: Final = frozenset({TokenType.DOT, TokenType.COLON})
 
 
 _THOUSANDS: Final = re.compile(r"(?<![\w.,])\d{1,3}(?:,\d{3})+(?![\w,])")
+_CLAUSE: Final = re.compile(
+    r"""
+    (?P<plain> (?:GROUP|CLUSTER|DISTRIBUTE|SORT|PARTITION)\s+BY | LATERAL\s+VIEW | HAVING | QUALIFY
+      | OFFSET | FETCH | WINDOW | TABLESAMPLE | PIVOT | UNPIVOT | UNION | INTERSECT | EXCEPT
+      | MINUS (?=\s+(?:ALL\s+|DISTINCT\s+)?\(?\s*SELECT\b) )\b
+    | (?:(?:NATURAL|LEFT|RIGHT|FULL|INNER|CROSS|OUTER|SEMI|ANTI)\s+)*JOIN\b
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
 _PATTERN: Final = "a pattern has quotes, as in name LIKE 'n%'"
 _FUNCTIONS: Final = {
     "CONTAINS": "contains(name, 'n')",
@@ -50,11 +59,16 @@ _DOUBLED_SIGNS: Final = {
     "&&": "write AND",
     "**": "write power(base, exponent)",
     "//": "write a div b; a comment begins with --",
-    "===": "write =",
+    **dict.fromkeys(("===", "= ="), "write ="),
+    **dict.fromkeys(("=!", "=!=", "==!", "!==", "<>=", "=<>", "! ="), "write !="),
+    **dict.fromkeys(("< >", "><"), "write <>"),
+    "> =": "write >=",
+    "< =": "write <=",
 }
 # Tokens of other dialects → what to write instead, at the token, and after the token.
 _AT: Final = {
     "~": "a regular expression is name RLIKE 'pattern'",
+    "!": "write !=, or NOT before LIKE, IN and BETWEEN",
     ":": "a field of a struct is info.city; only a value can be a parameter, such as :x",
     "NOT": "write IS NOT NULL, NOT IN (…) or NOT LIKE",
     "->": "a field of a struct is info.city",
@@ -121,8 +135,9 @@ def advice_between(before: str, after: str) -> str:
         return f"% computes a remainder; {_PATTERN}"
     if before == "=" and after in {"<", ">"}:
         return f"write {after}="
-    if instead := _DOUBLED_SIGNS.get(before + after):
-        return instead
+    for doubled in (before + after, f"{before} {after}"):
+        if instead := _DOUBLED_SIGNS.get(doubled):
+            return instead
     if before == "INTERVAL" and NAME.fullmatch(after):
         return f"for a number in a column, write timestampadd(DAY, {after.lower()}, moment)"
     return ""
@@ -134,6 +149,15 @@ def advice_on_thousands(sql: str, place: int) -> str:
         if found.start() <= place < found.end():
             return f"a number has no separator of thousands: {found[0].replace(',', '')}"
     return ""
+
+
+def advice_on_clause(sql: str, place: int) -> str:
+    """Return what to write instead of a clause of a query after a condition; empty for others."""
+    found = _CLAUSE.match(sql, place)
+    if found is None:
+        return ""
+    clause = " ".join(found["plain"].upper().split()) if found["plain"] else "JOIN"
+    return f"a condition has no {clause}; deltalog.sql runs queries"
 
 
 def error_at(sql: str, start: int, source: str, problem: str) -> InvalidInputError:

@@ -155,7 +155,8 @@ def _serialized(expressions: Sequence[pc.Expression], schema: pa.Schema) -> Mess
     except (pa.ArrowException, ValueError, KeyError) as error:
         if missing := _MISSING.match(str(error)):
             raise MissingColumnError(missing[1]) from error
-        raise InexactPartError(f"a filter that pyarrow refuses ({error})") from error
+        advice = _BRACKETS if _NO_CONDITION.match(str(error)) else ""
+        raise InexactPartError(f"a filter that pyarrow refuses ({error}{advice})") from error
     return fields_of(found)
 
 
@@ -283,6 +284,11 @@ class MissingColumnError(InexactPartError):
 
 _MISSING: Final = re.compile(r"No match for FieldRef\.Name\((.*?)\) in ", re.DOTALL)
 """The beginning of pyarrow's message about such a column."""
+_NO_CONDITION: Final = re.compile(r"Function '(?:and_kleene|or_kleene|invert)' has no kernel")
+"""The beginning of pyarrow's message about an operand that is not a condition."""
+_BRACKETS: Final = (
+    "; in Python, put comparisons in brackets, such as (pc.field('a') > 1) & (pc.field('b') < 4)"
+)
 _UNREADABLE: Final = (InexactPartError, UnreadableError, IndexError, struct.error, OverflowError)
 
 

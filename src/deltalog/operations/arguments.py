@@ -109,7 +109,7 @@ def as_timestamp_ms(moment: object) -> int:
     if not isinstance(moment, datetime) or is_missing(moment):
         hint = epoch_hint(moment) if isinstance(moment, float) else ""
         raise InvalidInputError(
-            f"{moment!r} is not a version: expected a number, an ISO 8601 string, a "
+            f"{shortened(moment)} is not a version: expected a number, an ISO 8601 string, a "
             f"datetime or a date{hint}"
         )
     if moment.tzinfo is None:
@@ -270,8 +270,8 @@ def as_named(parameters: Mapping[str, object] | None) -> Mapping[str, object]:
     if parameters is not None and not isinstance(parameters, Mapping):
         raise InvalidInputError(
             f"parameters: expected a dictionary of values for :name, such as {{'x': 1}} for :x, "
-            f"found {parameters!r}; deltalog.sql(query, parameters, t=table) also takes a list of "
-            "values for ?"
+            f"found {shortened(parameters)}; deltalog.sql(query, parameters, t=table) also "
+            "takes a list of values for ?"
         )
     return parameters or {}
 
@@ -416,7 +416,7 @@ def as_condition(
     ]
     if parameters and not given:
         raise InvalidInputError(
-            f"cannot use parameters={parameters!r}: there is no predicate for them"
+            f"cannot use parameters={shortened(parameters)}: there is no predicate for them"
         )
     _check_named(parameters, given)
     known = with_metadata_columns(schema)
@@ -462,8 +462,8 @@ def _check_strings(filters: Any, schema: StructType) -> None:
     for one in value if is_list and takes_list else [value]:
         if isinstance(one, Mapping | list | tuple | set | frozenset | bytes | bytearray):
             raise InvalidInputError(
-                f"cannot compare the string column {name!r} with {one!r} in the filter "
-                f"{filters!r}: expected a string, or a list of strings for 'in'"
+                f"cannot compare the string column {name!r} with {shortened(one)} in the filter "
+                f"{shortened(filters)}: expected a string, or a list of strings for 'in'"
             )
 
 
@@ -546,7 +546,7 @@ def _found(value: object) -> str:
             f"an expression of {library}: write SQL, such as {{'n': 'n + 1'}}, or "
             "{'n': deltalog.col('n') + 1}"
         )
-    return f"{value!r}; pass Python values as new_values"
+    return f"{shortened(value)}; pass Python values as new_values"
 
 
 def _library_of(value: object) -> str:
@@ -561,20 +561,26 @@ def _check_updates(updates: object, new_values: object) -> None:
     """Raise unless exactly one argument is given, and it is a mapping."""
     if isinstance(updates, Mapping) and isinstance(new_values, str | expressions.Expression):
         raise InvalidInputError(
-            f"cannot update with new_values={new_values!r}: expected a dictionary of Python "
+            f"cannot update with new_values={shortened(new_values)}: expected a dictionary of "
+            "Python "
             "values; pass a condition as predicate=…"
         )
     if isinstance(updates, str):
         raise InvalidInputError(
-            f"cannot update with {updates!r}: expected a dictionary of SQL, such as "
+            f"cannot update with {shortened(updates)}: expected a dictionary of SQL, such as "
             "{'name': \"upper(name)\"}; deltalog.sql takes an UPDATE statement"
         )
     if (updates is None) is (new_values is None):
-        raise InvalidInputError("an update needs either updates (SQL) or new_values (Python)")
+        found = "neither" if updates is None else "both"
+        raise InvalidInputError(
+            "expected either updates, a dictionary of SQL, or new_values, a dictionary of Python "
+            f"values, found {found}"
+        )
     for given in (updates, new_values):
         if given is not None and not isinstance(given, Mapping):
             raise InvalidInputError(
-                f"cannot update with {given!r}: expected a dictionary, column name to value"
+                f"cannot update with {shortened(given)}: expected a dictionary, column name "
+                "to value"
             )
 
 
@@ -598,8 +604,8 @@ def check_constants(values: Mapping[Any, object], schema: StructType) -> None:
         if isinstance(value, int | float | Decimal) and isfinite(value):
             advice += f", or cast it with SQL: updates={{{name!r}: 'cast({value} as {kind})'}}"
         raise InvalidInputError(
-            f"cannot update {name!r} with {value!r}: the column is {kind}, which cannot store it; "
-            f"{advice}"
+            f"cannot update {name!r} with {shortened(value)}: the column is {kind}, which cannot "
+            f"store it; {advice}"
         )
 
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self, cast
 
 import pyarrow as pa
 
+from deltalog._util.argument_types import shortened
 from deltalog._util.cards import ProgressCount
 from deltalog._util.clock import now_ms as present_ms
 from deltalog._util.escaping import name_key
@@ -347,7 +348,8 @@ def _as_ms(hours: object, root: str) -> int | None:
         return None
     if isinstance(hours, bool) or not isinstance(hours, int | float) or not isfinite(hours):
         raise InvalidInputError(
-            f"cannot vacuum {root} with retention_hours={hours!r}: expected a number of hours"
+            f"cannot vacuum {root} with retention_hours={shortened(hours)}: expected a number "
+            "of hours"
         )
     return round(hours * _HOUR_MS)
 

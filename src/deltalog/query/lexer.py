@@ -418,6 +418,7 @@ _FOREIGN: Final = {
     "SELECT … INTO": "write CREATE TABLE t USING delta LOCATION '…' AS SELECT …",
     "PRAGMA": "write DESCRIBE TABLE t",
     **dict.fromkeys(("COPY", "LOAD"), "deltalog.write_deltalake(location, rows) loads rows"),
+    "=>": "write >= to compare values",
 }
 """Keywords of other dialects → what to write instead. Before `…` is the statement's first word."""
 _FORMAT: Final = re.compile(r"%(?:\(\w+\))?s\b")

@@ -37,6 +37,7 @@ from deltalog.schema.primitives import (
     primitive_in_sql,
     primitive_named,
 )
+from deltalog.schema.sql_clauses import reason_in_fields
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -636,7 +637,7 @@ def _fields_in_sql(called: str, name: str, sql: str) -> list[Field]:
         parsed: StructType = higher("parse_type")(f"struct<{sql}>")
         reason = "" if parsed.fields else "it is empty"
     except InvalidInputError as error:
-        reason = str(error).partition(": ")[2]
+        reason = reason_in_fields(sql, error)
     if not reason:
         return list(parsed.fields)
     hint = "; Schema.from_json(text) reads JSON" if sql.lstrip().startswith("{") else ""

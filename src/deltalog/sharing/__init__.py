@@ -67,7 +67,19 @@ if not TYPE_CHECKING:
                 ("load_table_changes_as_polars", "load_table_changes_as_arrow"),
                 "SharedTable(url).load_cdf(starting_version=…)",
             ),
-            "serve": "the command deltalog share serve CONFIG",
+            **dict.fromkeys(
+                (
+                    *("serve", "run", "start", "run_server", "start_server", "serve_tables"),
+                    *("Server", "SharingServer", "ShareServer", "DeltaSharingServer"),
+                ),
+                "the command deltalog share serve CONFIG",
+            ),
+            **dict.fromkeys(
+                ("app", "create_app", "make_app", "application", "asgi", "asgi_app"),
+                "deltalog.sharing.server.app(parse_config(text)), an ASGI application, or the "
+                "command deltalog share serve CONFIG",
+            ),
+            **dict.fromkeys(("ServerConfig", "parse_config"), "deltalog.sharing.server"),
             "load_as_spark": "deltalog.spark on Spark",
             **dict.fromkeys(
                 ("load_table", "open_table", "read_table", "DeltaTable", "load"),

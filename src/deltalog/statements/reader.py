@@ -16,7 +16,7 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.types as pt
 
-from deltalog._util.argument_types import kind_of
+from deltalog._util.argument_types import kind_of, shortened
 from deltalog._util.readable import counted
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import Expression, Literal, lit, parse_sql
@@ -372,7 +372,7 @@ class StatementReader(WordReader):
         self, sql: str, parameters: Parameters = None, *, takes_foreign: bool = False
     ) -> None:
         if not isinstance(sql, str):
-            raise InvalidInputError(f"expected a statement as a string, found {sql!r}")
+            raise InvalidInputError(f"expected a statement as a string, found {shortened(sql)}")
         is_right = isinstance(parameters, Sequence | Mapping | None)
         if isinstance(parameters, str | bytes) or not is_right:
             raise InvalidInputError(

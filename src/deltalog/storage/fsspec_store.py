@@ -53,6 +53,7 @@ from deltalog.storage.store import ByteRange, Store
 from deltalog.storage.stores.filesystems import (
     CommitLock,
     Files,
+    check_no_database,
     files_over,
     filesystem_options,
     kind_of_filesystem,
@@ -506,6 +507,7 @@ def _check_spelled(location: str) -> None:
 
     Otherwise a write would create a directory of this name.
     """
+    check_no_database(location)
     found = _LIKE_URL.match(location)
     is_drive = _DRIVE.match(location) is not None and os.name != "nt"
     if not (found or is_drive) or Path(location).exists():

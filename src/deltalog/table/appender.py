@@ -37,11 +37,13 @@ from deltalog.operations.write import AppendParts
 from deltalog.schema import Field, find_field
 from deltalog.schema.arrow import to_arrow_type
 from deltalog.schema.collations import own_collation
+from deltalog.schema.columns import naming_the_attempt
 from deltalog.schema.types import STRING
 from deltalog.transaction.properties import USUAL, CommitOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
+    from contextlib import AbstractContextManager
 
     from deltalog.data.write.options import WriterProperties
     from deltalog.data.write.source import Rows
@@ -123,12 +125,26 @@ class _Answer(Future[int]):
 
     Args:
         unread: the errors of the appender's futures that nobody reads.
+        table: the location of the table.
     """
 
-    def __init__(self, unread: _UnreadErrors) -> None:
+    def __init__(self, unread: _UnreadErrors, table: str) -> None:
         super().__init__()
         self._unread = unread
+        self._table = table
         self._is_read = False
+
+    def __repr__(self) -> str:
+        """Show the table, and the version or the error, or how to wait for it."""
+        if self.cancelled():
+            state = "cancelled"
+        elif not self.done():
+            state = "not committed yet; result() waits for the version"
+        elif (error := super().exception()) is not None:
+            state = f"failed with {type(error).__name__}; result() raises it"
+        else:
+            state = f"committed as version {super().result()}"
+        return f"<rows for {self._table}: {state}>"
 
     def result(self, timeout: float | None = None) -> int:
         self._is_read = True
@@ -209,8 +225,9 @@ class Appender(SimilarNames):
     ) -> None:
         if options.properties is not None and options.properties.app_transactions:
             raise InvalidInputError(
-                "an appender cannot record an application transaction, because it makes several "
-                "commits; use write_deltalake or a transaction() instead"
+                f"cannot append to {table.snapshot.store.root}: an appender cannot record an "
+                "application transaction, because it makes several commits; use write_deltalake "
+                "or a transaction() instead"
             )
         self._table = table
         self._window = window
@@ -260,7 +277,7 @@ class Appender(SimilarNames):
         Raises:
             InvalidInputError: the data is of an unsupported type, or the appender is closed.
         """
-        request = _Request(self._table_of(data), _Answer(self._unread))
+        request = self._request(data)
         self._hand_over(request)
         try:
             request.admitted.result()
@@ -278,7 +295,7 @@ class Appender(SimilarNames):
         Raises:
             DeltaError: see `append`.
         """
-        request = _Request(self._table_of(data), _Answer(self._unread))
+        request = self._request(data)
         self._hand_over(request)
         try:
             await asyncio.wrap_future(request.admitted)
@@ -287,11 +304,20 @@ class Appender(SimilarNames):
             request.take_back()
             raise
 
+    def _request(self, data: object) -> _Request:
+        answer = _Answer(self._unread, self._table.snapshot.store.root)
+        return _Request(self._table_of(data), answer)
+
     def _table_of(self, data: object) -> pa.Table:
         """Copy all rows of `data`, because the caller may change `data` afterwards."""
         schema = self._table.snapshot.configuration.schema
-        rows = with_same_keys(data, schema) if self._key else data
-        return open_batches(with_typed_values(rows, schema)).read_all()
+        with self._naming():
+            rows = with_same_keys(data, schema) if self._key else data
+            return open_batches(with_typed_values(rows, schema)).read_all()
+
+    def _naming(self) -> AbstractContextManager[None]:
+        attempt = "upsert rows of" if self._key else "append rows to"
+        return naming_the_attempt(attempt, self._table.snapshot.store.root)
 
     def flush(self) -> None:
         """Commit all queued rows without waiting for more; return after all their futures are done.
@@ -366,7 +392,8 @@ class Appender(SimilarNames):
     def _hand_over(self, request: _Request) -> None:
         if os.getpid() != self._pid:
             raise InvalidInputError(
-                "cannot use an appender of the parent process; create a new one after the fork"
+                f"cannot append to {self._table.snapshot.store.root} by an appender of the parent "
+                "process; create a new one after the fork"
             )
         with self._changed:
             if self._is_closed:
@@ -382,8 +409,9 @@ class Appender(SimilarNames):
     def _refuse_callbacks(self, method: str) -> None:
         if threading.get_ident() == self._committer_thread:
             raise InvalidInputError(
-                f"cannot {method} an appender in a callback of its future: this would be a "
-                "deadlock, because the callback runs in the appender's thread"
+                f"cannot {method} the appender of {self._table.snapshot.store.root} in a callback "
+                "of its future: this would be a deadlock, because the callback runs in the "
+                "appender's thread"
             )
 
     def _has_space(self, request: _Request) -> bool:
@@ -483,9 +511,18 @@ class Appender(SimilarNames):
 
     def _results(self, parts: Sequence[pa.Table]) -> list[_Result]:
         try:
-            return self._upsert(parts) if self._key else self._append(parts)
+            results = self._upsert(parts) if self._key else self._append(parts)
         except BaseException as failure:  # noqa: BLE001  # every future must get a result
-            return [failure] * len(parts)
+            results = [failure] * len(parts)
+        return [one if isinstance(one, int) else self._located(one) for one in results]
+
+    def _located(self, error: BaseException) -> BaseException:
+        """Return an error about rows with the location of the table in its message."""
+        try:
+            with self._naming():
+                raise error  # noqa: TRY301  # so that the context manager replaces it
+        except BaseException as found:  # noqa: BLE001  # the result of a future
+            return found
 
     def _answer(self, results: Sequence[_Result]) -> None:
         for request, result in zip(self._wanted, results, strict=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, cast
 
-from deltalog._util.argument_types import checks_types
+from deltalog._util.argument_types import checks_types, shortened
 from deltalog._util.cards import Progress
 from deltalog._util.readable import counted
 from deltalog._util.similar_names import suggests_arguments
@@ -334,6 +334,7 @@ class ChangeableTable(ReadableTable):
             audited(self, checks, name),
             "audit(…) was never used: it checks what its block writes, `with table.audit([…]) as "
             "draft:`; count(condition) checks the rows of the table",
+            f"{self!r}.audit(), used as `with table.audit([…]) as draft:`",
         )
 
     def appender(
@@ -515,7 +516,8 @@ class ChangeableTable(ReadableTable):
         from deltalog.operations.update import Update
 
         arguments.check_given(predicate)
-        values = arguments.as_updates(updates, new_values, parameters, self.schema())
+        with naming_the_attempt("run UPDATE on", self.table_uri):
+            values = arguments.as_updates(updates, new_values, parameters, self.schema())
         operation = Update.where(
             predicate,
             values,
@@ -655,7 +657,8 @@ class ChangeableTable(ReadableTable):
         given: object = commit_properties
         if isinstance(given, str):
             raise InvalidInputError(
-                f"cannot truncate with {given!r}: truncate deletes all rows; delete({given!r}) "
+                f"cannot truncate with {shortened(given)}: truncate deletes all rows; "
+                f"delete({shortened(given)}) "
                 "deletes those of a condition"
             )
         found = self.do(Truncate(), commit_properties, post_commithook_properties)

@@ -333,7 +333,8 @@ class TableMerger(SimilarNames, RunsOnce):
         tried, self._is_tried = self._is_tried, True  # an error in the next lines says enough
         if values is not None and not isinstance(values, Mapping):
             raise InvalidInputError(
-                f"cannot {action.value} with {values!r}: expected a dictionary (column: value)"
+                f"cannot {action.value} with {shortened(values)}: expected a dictionary "
+                "(column: value)"
             )
         if isinstance(predicate, Mapping):
             raise InvalidInputError(

@@ -24,6 +24,7 @@ from deltalog.operations.execute import commit_staged, preview, stage
 from deltalog.operations.merge import Merge, upsert
 from deltalog.operations.update import Update
 from deltalog.operations.write import SchemaMode, Write
+from deltalog.schema.columns import naming_the_attempt
 from deltalog.table.inspect.display import as_facts
 from deltalog.table.merge import TableMerger, check_condition, check_source
 from deltalog.transaction import AppTransaction, CommitOptions, PendingTransaction
@@ -204,7 +205,8 @@ class StagedOperations(VisibleNames):
         """Stage an update of rows; see `DeltaTable.update` for the arguments."""
         check_given(predicate)
         schema = self.pending.configuration.schema
-        values = as_updates(updates, new_values, parameters, schema)
+        with naming_the_attempt("run UPDATE on", self.pending.store.root):
+            values = as_updates(updates, new_values, parameters, schema)
         parameters = left_for_predicate(parameters, predicate, updates)
         self.do(
             Update.where(

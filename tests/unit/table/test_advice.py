@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
@@ -45,6 +46,8 @@ def refused(act: Any, table: DeltaTable, *words: str) -> None:
     assert (latest.version(), latest.count()) == (0, 2)
 
 
+EXPECTED = "condition is expected here"
+BRACKETS = "in Python, put comparisons in brackets, such as (col('a') > 1) & (col('b') < 4)"
 CONDITIONS: list[tuple[Any, str]] = [
     ("ifnull(name, 1, 2) = 'x'", "ifnull expects 2 argument(s), found 3"),
     ("nvl(name) = 'x'", "nvl expects 2 argument(s), found 1"),
@@ -95,6 +98,29 @@ CONDITIONS: list[tuple[Any, str]] = [
     ("amount > 1,000", "a number has no separator of thousands: 1000"),
     ("name contains 'n'", "there is no such operator; write contains(name, 'n')"),
     ("id =< 1", "expected a value, a column or a function; write <="),
+    ("id =! 1", "(!): expected a value, a column or a function; write !="),
+    ("id !== 1", "expected a value, a column or a function; write !="),
+    ("id =!= 1", "expected a value, a column or a function; write !="),
+    ("id <> = 1", "expected a value, a column or a function; write !="),
+    ("id ! = 1", "write !=, or NOT before LIKE, IN and BETWEEN"),
+    ("id === 1", "expected a value, a column or a function; write ="),
+    ("id > = 1", "expected a value, a column or a function; write >="),
+    ("id < > 1", "expected a value, a column or a function; write <>"),
+    ("id = 1 GROUP BY id", "a condition has no GROUP BY; deltalog.sql runs queries"),
+    ("id = 1 having id > 0", "a condition has no HAVING; deltalog.sql runs queries"),
+    ("id = 1 QUALIFY id = 1", "a condition has no QUALIFY; deltalog.sql runs queries"),
+    ("id = 1 UNION ALL SELECT 1", "a condition has no UNION; deltalog.sql runs queries"),
+    ("id = 1 MINUS SELECT 1", "a condition has no MINUS; deltalog.sql runs queries"),
+    ("id = 1 LEFT OUTER JOIN s ON a = b", "a condition has no JOIN; deltalog.sql runs queries"),
+    ("id = 1 OFFSET 1", "a condition has no OFFSET; deltalog.sql runs queries"),
+    ("id = 1 WINDOW w AS (id)", "a condition has no WINDOW; deltalog.sql runs queries"),
+    ((col("name") == "n1") & col("id") == 0, f"id is of type long, but a {EXPECTED}; {BRACKETS}"),
+    ((col("id") == 1) | col("id") > 0, f"id is of type long, but a {EXPECTED}; {BRACKETS}"),
+    ((col("id") == 1) & col("name") == "n1", f"= 'n1'; {BRACKETS}"),
+    ((col("id") == 1) & (col("id") == 2) == 1, f"= 2) = 1: {BRACKETS}"),
+    (~col("id") == 0, f"{EXPECTED}; in Python, put the comparison in brackets, as in ~(col('a')"),
+    ((pc.field("name") == "n1") & pc.field("id") == 0, "such as (pc.field('a') > 1) & (pc.field("),
+    (~pc.field("id") == 0, "in Python, put comparisons in brackets, such as (pc.field('a') > 1)"),
     (
         "info = 'Oslo'",
         "with string in info = 'Oslo': compare a field of the struct, as in info.city",
@@ -117,6 +143,10 @@ QUERIES = [
     ("SELECT id FROM t WHERE id = 1 | id = 2", "conditions are joined by AND and OR"),
     ("SELECT id FROM t WHERE name contains 'n'", "write contains(name, 'n')"),
     ("SELECT id FROM t WHERE name LIKE n%", "a pattern has quotes, as in name LIKE 'n%'"),
+    ("SELECT id FROM t WHERE id =! 1", "write !="),
+    ("SELECT id FROM t WHERE id !== 1", "expected a value; write !="),
+    ("SELECT id FROM t WHERE id => 1", "write >= to compare values"),
+    ("SELECT id FROM t WHERE id > = 1", "expected a value; write >="),
     ("SELECT id FROM t WHERE id > 1,000", "a number has no separator of thousands: 1000"),
     ("SELECT id FROM t WHERE name rlike '['", "it is not a valid pattern (missing ]: ["),
     ("SELECT info:city FROM t", "expected a name, found the parameter :city"),
@@ -399,6 +429,57 @@ def test_new_values_of_other_libraries(
     table: DeltaTable, given: dict[str, Any], words: str
 ) -> None:
     refused(lambda: table.update(**given), table, words)
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [({}, "neither"), ({"updates": {"amount": "1"}, "new_values": {"amount": 1}}, "both")],
+)
+def test_an_update_needs_one_of_two_arguments(
+    table: DeltaTable, given: dict[str, Any], found: str
+) -> None:
+    words = f"cannot run UPDATE on {table.table_uri}: expected either updates, a dictionary of SQL"
+    refused(lambda: table.update(**given), table, words, f", found {found}")
+
+    def staged() -> None:
+        with table.transaction() as tx:
+            tx.update(**given)
+
+    refused(staged, table, words, f", found {found}")
+
+
+LARGE: list[Any] = [
+    pl.Series("n", range(1000)),
+    pa.chunked_array([range(1000)]),
+    pa.table({"n": range(1000)}),
+    [*range(1000)],
+    b"x" * 10_000,
+]
+
+
+@pytest.mark.parametrize("value", LARGE, ids=lambda value: type(value).__name__)
+def test_messages_have_no_large_values(table: DeltaTable, value: Any) -> None:
+    calls: list[Callable[[], Any]] = [
+        lambda: table.update({"amount": value}),
+        lambda: table.update(value),
+        lambda: table.update(new_values={"amount": value}),
+        lambda: table.update(new_values=value),
+        lambda: table.delete(value),
+        lambda: table.delete("id = :x", parameters={"x": value}),
+        lambda: table.delete("id = :x", parameters=value),
+        lambda: table.delete(col("amount") == value),
+        lambda: table.load_as_version(value),
+        lambda: table.restore(value),
+        lambda: table.vacuum(value),
+        lambda: deltalog.sql(value),
+    ]
+    for call in calls:
+        with pytest.raises(DeltaError) as caught:
+            call()
+        message = str(caught.value)
+        assert "\n" not in message
+        assert len(message) < len(table.table_uri) + 900
+    assert DeltaTable(table.table_uri).version() == 0
 
 
 STRINGS = [{"id": "1"}, {"id": "2"}, {"id": "abc"}]

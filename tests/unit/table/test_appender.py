@@ -6,6 +6,7 @@ import asyncio
 import gc
 import multiprocessing
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -31,6 +32,7 @@ from deltalog import (
 )
 from deltalog.errors import (
     ConstraintViolationError,
+    DeltaError,
     InvalidInputError,
     SchemaMismatchError,
     StorageError,
@@ -177,6 +179,35 @@ def test_rows_that_are_refused_are_the_error_of_their_caller_alone() -> None:
             answer.result(0)
     assert rows(table, "id") == [0, 1, 2, 4]
     assert last(table)["operationMetrics"]["numOutputRows"] == "3"
+
+
+@pytest.mark.parametrize("options", [{}, {"upsert": "id"}])
+@pytest.mark.parametrize(
+    "data", [pa.table({"nope": [1]}), pa.table({"id": ["x"]}), [1], {"id": [1, 2], "b": ["x"]}]
+)
+def test_errors_name_the_table(table: DeltaTable, options: Any, data: Any) -> None:
+    root = table.table_uri
+    with table.appender(**options) as appender:
+        with pytest.raises(DeltaError, match=f"^cannot .* {re.escape(root)}: ") as of_future:
+            appender.append(data).result()
+        with pytest.raises(DeltaError) as of_task:
+            asyncio.run(appender.append_async(data))
+    assert str(of_task.value) == str(of_future.value)
+
+
+def test_futures_show_their_state(table: DeltaTable) -> None:
+    root = table.table_uri
+    with table.appender(wait_ms=LONG_MS) as appender:
+        good, bad = appender.append(numbers(1)), appender.append({"nope": [1]})
+        gone = appender.append(numbers(2))
+        gone.cancel()
+        assert repr(good) == f"<rows for {root}: not committed yet; result() waits for the version>"
+        appender.flush()
+        assert repr(good) == f"<rows for {root}: committed as version {table.version()}>"
+        assert "failed with SchemaMismatchError; result() raises it>" in repr(bad)
+        assert repr(gone) == f"<rows for {root}: cancelled>"
+        with pytest.raises(SchemaMismatchError):
+            bad.result()
 
 
 def test_nothing_is_committed_if_all_rows_are_refused(table: DeltaTable) -> None:

@@ -304,7 +304,9 @@ def test_a_failing_check_publishes_nothing(tmp_path: Path) -> None:
 
 def test_an_audit_does_all_of_it(tmp_path: Path) -> None:
     table = make(tmp_path / "t")
-    with table.audit(["id >= 0"]) as draft:
+    audit = table.audit(["id >= 0"])
+    assert repr(audit) == f"{table!r}.audit(), used as `with table.audit([…]) as draft:`"
+    with audit as draft:
         draft.delete("id = 1")
         assert ids_of(tmp_path / "t") == [*range(NUM_ROWS)]
     assert table.version() == 1

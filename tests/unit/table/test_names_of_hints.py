@@ -184,6 +184,17 @@ def test_options_that_are_passed_as_a_file_system_are_not_shown() -> None:
 @pytest.mark.parametrize(
     ("statement", "message"),
     [
+        ("from deltalog.sharing import SharingServer", "use the command deltalog share serve CON"),
+        (
+            "from deltalog.sharing import create_app",
+            r"use deltalog\.sharing\.server\.app\(parse_co",
+        ),
+        ("from deltalog import SharingServer", "use the command deltalog share serve CONFIG$"),
+        ("from deltalog import connect_unity", r"use connect\(catalog='uc://'\), or UnityCatalog"),
+        ("from deltalog import UnityCatalog", r"use connect\(catalog='uc://'\), or UnityCatalog"),
+        ("from deltalog import connect_glue", r"use connect\(catalog='glue'\), or GlueCatalog\("),
+        ("from deltalog import connect_catalog", r"use connect\(catalog=…\), or the classes of"),
+        ("from deltalog.catalogs import connect_unity", r"use UnityCatalog\(url\)$"),
         ("from deltalog.errors import TableNotFound", "errors': use TableNotFoundError$"),
         ("from deltalog.errors import DeltalogError", "use DeltaError, the base class of all$"),
         ("from deltalog.errors import TableNotFoundErr", "did you mean 'TableNotFoundError'"),

@@ -7,6 +7,7 @@ adapts file systems that the user passes.
 from __future__ import annotations
 
 import os
+import re
 import threading
 import weakref
 from collections.abc import Callable, Mapping
@@ -15,12 +16,14 @@ from functools import partial
 from importlib import import_module
 from importlib.metadata import metadata
 from inspect import Parameter, signature
+from pathlib import Path
 from typing import Any, Final
 
 from deltalog._util.argument_types import kind_of
 from deltalog._util.paths import LOG_DIRECTORY
 from deltalog._util.store_kinds import KINDS, LOCAL, Address, StoreKind, kind_named
 from deltalog.errors import InvalidInputError, StorageError, UnsafePathError
+from deltalog.storage.faults import redact
 from deltalog.storage.options import check_spelling, translate
 from deltalog.storage.store import Store, is_local, native_home
 from deltalog.storage.stores.fsspec_files import FsspecFiles
@@ -156,9 +159,14 @@ def make_filesystem(kind: StoreKind, arguments: Mapping[str, Any], location: str
         raise StorageError(f"cannot open {kind.name!r} locations: {error}; {advice}") from error
     except ValueError:
         known = ", ".join(name for name, one in KINDS.items() if one.put_if_absent is not None)
-        advice = f"; {_ADVICE.get(kind.name, f'known are {known}, and the schemes of fsspec')}"
-        message = f"cannot open {location!r}: no file system is known for {kind.name!r} locations"
-        raise InvalidInputError(message + advice) from None
+        # SQLAlchemy writes database+driver://
+        advice = _ADVICE.get(
+            kind.name.partition("+")[0], f"known are {known}, and the schemes of fsspec"
+        )
+        raise InvalidInputError(
+            f"cannot open {redact(location)!r}: no file system is known for {kind.name!r} "
+            f"locations; {advice}"
+        ) from None
     scheme, colon, rest = location.partition(":")
     if colon and kind.extra and kind_named(scheme) is kind and not rest.startswith("//"):
         raise InvalidInputError(
@@ -189,7 +197,21 @@ _OF_S3: Final = (
     "open a table in a service with the API of S3 as s3://bucket/table, with "
     "storage_options={'aws_endpoint_url': 'https://host:port'}"
 )
+_OF_DATABASE: Final = (
+    "this is the address of a database, and deltalog opens Delta tables: read the rows with "
+    "polars.read_database_uri(query, uri) or pandas.read_sql(query, connection), and pass them to "
+    "write_deltalake"
+)
 _ADVICE: Final = {
+    **dict.fromkeys(
+        (
+            *("postgresql", "postgres", "mysql", "mariadb", "mssql", "sqlserver", "oracle"),
+            *("snowflake", "sqlite", "duckdb", "motherduck", "bigquery", "redshift", "trino"),
+            *("presto", "clickhouse", "cockroachdb", "odbc", "jdbc", "adbc"),
+        ),
+        _OF_DATABASE,
+    ),
+    "databricks": "a table of Unity Catalog is uc://catalog.schema.table",
     **dict.fromkeys(("minio", "b2", "wasabi", "ceph", "spaces", "do", "s3c"), _OF_S3),
     "r2": "open a table in R2 as s3://bucket/table, with "
     "storage_options={'aws_endpoint_url': 'https://<account>.r2.cloudflarestorage.com'}",
@@ -207,6 +229,19 @@ _ADVICE: Final = {
     "the table by its name in Unity Catalog",
 }
 """What users of a scheme can do instead."""
+
+
+def check_no_database(location: str) -> None:
+    """Refuse an address of a database driver such as `jdbc:…`, which would mean a directory.
+
+    Raises:
+        InvalidInputError: the location is such an address, and there is no such directory.
+    """
+    if _DRIVER.match(location) and not Path(location).exists():
+        raise InvalidInputError(f"cannot open {redact(location)!r}: {_OF_DATABASE}")
+
+
+_DRIVER: Final = re.compile(r"(?:jdbc|odbc|adbc):|Driver=\{", re.IGNORECASE)
 
 
 def _check_complete(
