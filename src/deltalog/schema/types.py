@@ -37,7 +37,6 @@ from deltalog.schema.primitives import (
     primitive_in_sql,
     primitive_named,
 )
-from deltalog.schema.sql_clauses import reason_in_fields
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -637,6 +636,8 @@ def _fields_in_sql(called: str, name: str, sql: str) -> list[Field]:
         parsed: StructType = higher("parse_type")(f"struct<{sql}>")
         reason = "" if parsed.fields else "it is empty"
     except InvalidInputError as error:
+        from deltalog.schema.sql_clauses import reason_in_fields  # noqa: PLC0415  # only for errors
+
         reason = reason_in_fields(sql, error)
     if not reason:
         return list(parsed.fields)

@@ -79,7 +79,9 @@ if not TYPE_CHECKING:
                 "deltalog.sharing.server.app(parse_config(text)), an ASGI application, or the "
                 "command deltalog share serve CONFIG",
             ),
-            **dict.fromkeys(("ServerConfig", "parse_config"), "deltalog.sharing.server"),
+            **dict.fromkeys(
+                ("ServerConfig", "parse_config"), "deltalog.sharing.server, which has it"
+            ),
             "load_as_spark": "deltalog.spark on Spark",
             **dict.fromkeys(
                 ("load_table", "open_table", "read_table", "DeltaTable", "load"),
