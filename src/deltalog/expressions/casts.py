@@ -143,12 +143,18 @@ _FORMS: Final[dict[DataType, str]] = {
 """Type → the form of its strings, for errors."""
 
 
+_MOST_SHOWN: Final = 200
+"""The most characters of a value in an error."""
+
+
 def _refuse(array: Array, refused: Array, source: DataType, to: DataType) -> None:
     rows = compute.indices_nonzero(compute.fill_null(refused, NO))
     if len(rows) == 0:
         return
     row = array.slice(rows[0].as_py(), 1)
     shown = repr(row[0].as_py()) if source == STRING else cast(row, source, STRING)[0].as_py()
+    if len(shown) > _MOST_SHOWN:
+        shown = f"{shown[:_MOST_SHOWN]}…"
     form = _FORMS.get(to) if source == STRING else None
     hint = f"; expected {form}" if form else ""
     raise InvalidInputError(

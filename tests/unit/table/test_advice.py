@@ -466,6 +466,7 @@ def test_messages_have_no_large_values(table: DeltaTable, value: Any) -> None:
         lambda: table.update(new_values=value),
         lambda: table.delete(value),
         lambda: table.delete("id = :x", parameters={"x": value}),
+        lambda: table.delete("id = :x", parameters={"x": str(value) * 10}),
         lambda: table.delete("id = :x", parameters=value),
         lambda: table.delete(col("amount") == value),
         lambda: table.load_as_version(value),
