@@ -1,8 +1,7 @@
 """Advice in the words of the shell: commands and options instead of calls of Python.
 
 Errors and findings of the library name its methods and arguments. `in_shell` replaces these names
-by those of the command line, and writes rows as JSON. `plain_usage` improves the messages of typer
-about options and values.
+by those of the command line. `plain_usage` improves the messages of typer about options and values.
 """
 
 from __future__ import annotations
@@ -13,8 +12,6 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final
 
 import typer
-
-from deltalog.cli.literals import rows_as_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -148,7 +145,7 @@ def in_shell(text: str) -> str:
     """Return the text of an error or a finding with commands and options instead of Python."""
     for pattern, replacement in _IN_SHELL:
         text = pattern.sub(replacement, text)
-    return rows_as_json(text)
+    return text
 
 
 # --- messages of typer

@@ -38,7 +38,6 @@ from deltalog.cli.advice import (
     options_of,
     plain_usage,
 )
-from deltalog.cli.literals import plain
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.expressions.string_forms import has_far_years
 from deltalog.schema.check import readable_moment, readable_rows, readable_tuples, readable_values
@@ -66,7 +65,7 @@ def print_rows(rows: list[dict[str, Any]], form: OutputFormat) -> None:
     names = list(dict.fromkeys(name for row in rows for name in row))
     if form is OutputFormat.JSON:
         for row in rows:
-            typer.echo(printable_json(dumps(plain(row)).decode()))
+            typer.echo(printable_json(dumps(_plain(row)).decode()))
     elif form is OutputFormat.TABLE:
         _draw_facts(names, [[row.get(name) for name in names] for row in rows])
     else:
@@ -128,7 +127,7 @@ def print_batches(schema: pa.Schema, batches: Iterable[pa.RecordBatch], form: Ou
                 )
             for batch in batches:
                 for row in readable_rows(batch):
-                    typer.echo(printable_json(dumps(plain(row)).decode()))
+                    typer.echo(printable_json(dumps(_plain(row)).decode()))
         case OutputFormat.TABLE:
             rows = [
                 [_shown(value) for value in row]
@@ -280,7 +279,7 @@ def as_text(value: object) -> str | None:
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, dict | list | tuple | bytes):
-        held = plain(value)
+        held = _plain(value)
         return held if isinstance(held, str) else dumps(held).decode()
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -292,6 +291,25 @@ def _shown(value: object) -> str | None:
     if isinstance(value, datetime) and value.tzinfo is not None:
         return readable_time(value)
     return as_text(value)
+
+
+def _plain(value: Any) -> Any:
+    """Convert a value to one that JSON can represent."""
+    match value:
+        case None | bool() | int() | str():
+            return value
+        case float():
+            return value if value == value and abs(value) != float("inf") else str(value)  # noqa: PLR0124  # NaN differs from itself
+        case bytes():
+            return value.hex()
+        case datetime():
+            return value.isoformat()
+        case dict():
+            return {str(name): _plain(part) for name, part in value.items()}
+        case list() | tuple():
+            return [_plain(part) for part in value]
+        case _:
+            return str(value)
 
 
 def _moment_text(moment: Any) -> str:

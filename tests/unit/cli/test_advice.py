@@ -113,7 +113,6 @@ def test_advice_of_the_doctor(tmp_path: Path) -> None:
         ("since 1970, pass starting_timestamp='2024-01-01Z'", "since 1970, pass '2024-01-01Z'"),
         ("another program has vacuumed; discard the branch", "--drop)"),
         ("write_deltalake or DeltaTable.create makes a new table", "write makes a new table"),
-        ("violated: {'id': -1}", 'violated: {"id":-1}'),
         ("cleanup_metadata() deletes them", "the Python method cleanup_metadata() deletes them"),
         (
             "files: update(updates={'size(a)': '`size(a)`'})",
