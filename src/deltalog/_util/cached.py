@@ -102,7 +102,7 @@ class FrozenList(tuple[_T, ...]):
             try:
                 return tuple.__getitem__(self, key)
             except IndexError:
-                raise no_item(key, f"{len(self)} item{'s' * (len(self) != 1)}") from None
+                raise no_item(key, len(self)) from None
             except TypeError as error:
                 if not isinstance(key, str):
                     raise WrongCallError(*error.args) from None

@@ -76,14 +76,16 @@ class UnknownIndexError(_EndsAtCall, IndexError):
     _plain = IndexError
 
 
-def no_item(key: object, has: str) -> UnknownIndexError:
+def no_item(key: object, count: int, what: str = "item") -> UnknownIndexError:
     """Return the error about a number after the last item of a list.
 
     Args:
         key: the number.
-        has: how many items the list has, such as `2 commits`.
+        count: the number of items.
+        what: an item in one word.
     """
-    first = "" if has.startswith("0 ") else ", counted from 0"
+    has = f"{count} {what}{'' if count == 1 else 's'}"
+    first = ", counted from 0" if count else ""
     return UnknownIndexError(f"there is no item {key}: the list has {has}{first}")
 
 

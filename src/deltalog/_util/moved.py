@@ -415,7 +415,9 @@ _ABSENT: Final = {
         ("types", "datatypes", "data_types", "type"),
         "a type is its name, as in deltalog.Field('id', 'long')",
     ),
-    **dict.fromkeys(("tables", "delta_table", "deltatable"), "use deltalog.DeltaTable"),
+    **dict.fromkeys(
+        ("tables", "delta_table", "deltatable", "DeltaLog", "Table"), "use deltalog.DeltaTable"
+    ),
     **dict.fromkeys(("share", "delta_sharing"), "use deltalog.sharing"),
     **dict.fromkeys(
         ("functions", "expr", "exprs"), "use deltalog.col and deltalog.lit, or conditions in SQL"
@@ -443,14 +445,8 @@ def _explain_absent(name: str) -> None:
 def _of_name(name: str) -> str:
     """Return what to write for the import of a class or function as a module, as in Java."""
     package = sys.modules[_PACKAGE.rstrip(".")]
-    if name in package.__all__:
-        return f"it is a name in a module, so use from deltalog import {name}"
-    if name[:1].isupper():  # no module, but a class of another library may have this name
-        try:
-            getattr(package, name)
-        except AttributeError as error:
-            return str(error).partition(f"{name!r}: ")[2]
-    return ""
+    is_known = name in package.__all__
+    return f"it is a name in a module, so use from deltalog import {name}" if is_known else ""
 
 
 def find_moved_modules() -> None:

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from deltalog._util.argument_types import checks_types
-from deltalog._util.similar_names import similar_to
 from deltalog.catalogs.protocol import (
     CatalogTable,
     Name,
@@ -304,15 +303,7 @@ class FileCatalog(OffersTransactions):
     def _existing(self, name: Name) -> Store:
         store = self._store(name)
         if not has_table(store):
-            known = [one for one in self._folders(name[0]) if _is_safe(one)]
-            hint = similar_to(name[1], known) or (
-                f"; the tables of {name[0]!r} are {', '.join(map(repr, sorted(known)[:20]))}"
-                if known
-                else f"; there are no tables in {name[0]!r}"
-            )
-            raise TableNotFoundError(
-                f"there is no table {shown_name(name)} below {self._root}{hint}"
-            )
+            raise TableNotFoundError(f"there is no table {shown_name(name)} below {self._root}")
         return store
 
 

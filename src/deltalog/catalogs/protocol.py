@@ -309,7 +309,7 @@ def names_beside(catalog: TableCatalog, name: Name, error: str) -> str:
     try:
         schemas = catalog.list_schemas(schema[:-1])
         known = [one[-1] for one in (catalog.list_tables(schema) if schema in schemas else schemas)]
-    except DeltaError:
+    except Exception:  # noqa: BLE001  # of any catalog: it must not hide the error about the table
         return ""
     wanted = name[-1] if schema in schemas else schema[-1]
     kind = "tables" if schema in schemas else "schemas"

@@ -88,7 +88,11 @@ _ADVICE: Final[tuple[tuple[str, Replacement], ...]] = (
         r"\bgive azure_storage_account_name as a storage option\b",
         "add -o azure_storage_account_name=NAME",
     ),
-    (r"\b(?:with storage_options: pass them|storage_options)\b", "the options (-o)"),
+    # Not what the user has written, which messages show in quotes.
+    (
+        r"(?<![\w'\"`])(?:with storage_options: pass them|storage_options)(?![\w'\"`])",
+        "the options (-o)",
+    ),
     (r"\ballows_local_files=True", "-o unity_allow_local_files=true is given"),
     (r"deltalog\.enable_preview\(([^)]*)\)", lambda f: f"set DELTALOG_PREVIEWS={_names(f)}"),
     (r"connect\(catalog=…\)", "--catalog"),

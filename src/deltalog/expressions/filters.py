@@ -8,6 +8,7 @@ from __future__ import annotations
 import datetime as dt
 import logging
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 from deltalog._util.argument_types import kind_of, shortened
@@ -277,7 +278,8 @@ def _instead(column: Column, word: str, value: object) -> str:
     if written is not None:
         is_null = "null" in word or (value is None and written in {"=", "!="})
         return f": write ({shown!r}, {written!r}, {None if is_null else value!r})"
-    text = shown_sql(Literal(value))
+    is_constant = isinstance(value, str | int | float | Decimal | dt.date)
+    text = shown_sql(Literal(value)) if is_constant else "value"
     match word.replace("_", "").replace(" ", ""):
         case "startswith" | "endswith" | "contains" as name:
             condition = f"{name}({shown}, {text})"

@@ -537,7 +537,7 @@ _AGGREGATES: Final = frozenset(
 )  # fmt: skip
 _OF_QUERIES: Final = {
     **dict.fromkeys(
-        ("rand", "random", "uuid"),
+        ("rand", "random", "uuid", "gen_random_uuid", "newid"),
         "its result differs each time, so",
     ),
     **dict.fromkeys(

@@ -110,7 +110,6 @@ OTHER_DIALECTS: Final[dict[str, str]] = {
     **dict.fromkeys(("quantile_cont", "percentile_cont", "quantile"), _PERCENTILE),
     **dict.fromkeys(("quantile_disc", "percentile_disc"), _PERCENTILE),
     **dict.fromkeys(("approx_quantile", "approx_percentile", "percentile_approx"), _PERCENTILE),
-    **dict.fromkeys(("gen_random_uuid", "newid"), "uuid()"),
     "some": "bool_or(condition)",
     **dict.fromkeys(
         (

@@ -18,6 +18,7 @@ import pyarrow as pa
 from deltalog._util.escaping import name_key, path_key
 from deltalog._util.json import JsonObject, loads
 from deltalog._util.paths import FileInfo, canonical_path, canonical_paths, decode_path, is_absolute
+from deltalog._util.previews import keeps_nanoseconds
 from deltalog._util.readable import FILE, counted
 from deltalog.data.scan.plan import descriptor_of
 from deltalog.data.scan.transform import load_bitmap
@@ -43,7 +44,6 @@ from deltalog.schema import Field, StructType, encode_schema, from_arrow_schema,
 from deltalog.schema.columns import leaf_columns, loosened
 from deltalog.schema.evolve import merge_schemas
 from deltalog.schema.primitives.moments import values_or_counts
-from deltalog.schema.primitives.table import keeps_nanoseconds
 from deltalog.schema.types import DATE, LONG, STRING, TIMESTAMP, TIMESTAMP_NTZ, DataType
 from deltalog.storage.parquet.reader import read_footer
 from deltalog.storage.pool import map_in_pool

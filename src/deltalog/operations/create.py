@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import pyarrow as pa
 
 from deltalog._util.argument_types import kind_of
+from deltalog._util.previews import keeps_nanoseconds
 from deltalog.errors import InvalidInputError
 from deltalog.operations.operation import Nothing, Operation
 from deltalog.operations.write import RowsWritten, Write
@@ -23,7 +24,6 @@ from deltalog.protocol.features.clustering import CLUSTERING_DOMAIN
 from deltalog.protocol.table_change.change import changed_table
 from deltalog.protocol.table_change.checks import clustering_domain, is_set_by_writers
 from deltalog.schema import StructType, as_fields, from_arrow_schema
-from deltalog.schema.primitives.table import keeps_nanoseconds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from deltalog._util.escaping import name_key
 from deltalog._util.kernels import exact_sum, pc
+from deltalog._util.previews import keeps_nanoseconds
 from deltalog._util.similar_names import similar_to
 from deltalog.data.write.files import write_parts
 from deltalog.data.write.fit import check_index
@@ -33,7 +34,6 @@ from deltalog.protocol.table_change.change import changed_table
 from deltalog.schema import Field, StructType, from_arrow_schema
 from deltalog.schema.columns import walk
 from deltalog.schema.evolve import merge_schemas
-from deltalog.schema.primitives.table import keeps_nanoseconds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -8,6 +8,7 @@ Protocol: none; follows Spark's SQL reference
 from __future__ import annotations
 
 import re
+from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
 from deltalog.query.lexer import split
@@ -17,18 +18,17 @@ if TYPE_CHECKING:
 
     from deltalog.query.lexer import Word
 
-_MOST: Final = {
+_NUMBERS: Final[dict[str, tuple[int, int]]] = {
     **dict.fromkeys(
-        ("array_agg", "avg", "collect_list", "collect_set", "count_if", "max", "mean", "median"), 1
+        ("array_agg", "avg", "collect_list", "collect_set", "count_if", "max", "mean", "median"),
+        (0, 1),
     ),
-    **dict.fromkeys(("min", "std", "stddev", "sum", "variance"), 1),
-    **dict.fromkeys(("listagg", "string_agg"), 2),
-    **dict.fromkeys(("corr", "covar_pop", "covar_samp", "max_by", "min_by", "regr_slope"), 2),
+    **dict.fromkeys(("min", "std", "stddev", "sum", "variance"), (0, 1)),
+    **dict.fromkeys(("listagg", "string_agg"), (0, 2)),
+    **dict.fromkeys(("corr", "covar_pop", "covar_samp", "max_by", "min_by", "regr_slope"), (2, 2)),
 }
-"""Aggregate function → the maximum number of its arguments."""
-_OF_PAIRS: Final = frozenset({"corr", "covar_pop", "covar_samp", "max_by", "min_by", "regr_slope"})
-"""Functions that need two arguments."""
-_CALL: Final = re.compile(rf"\b(?:{'|'.join(_MOST)})\s*\(", re.IGNORECASE)
+"""Aggregate function → the least and the most arguments. DuckDB refuses calls without arguments."""
+_CALL: Final = re.compile(rf"\b(?:{'|'.join(_NUMBERS)})\s*\(", re.IGNORECASE)
 _BEFORE: Final = frozenset(
     {"SELECT", "DISTINCT", "ALL", "AND", "OR", "NOT", "BY", "WHEN", "THEN", "ELSE", "HAVING",
      "QUALIFY", "CASE", "BETWEEN", "IN", "IS", "LIKE"}
@@ -42,11 +42,13 @@ def wrong_arguments(text: str) -> tuple[int, str] | None:
         return None
     words = split(text)
     for number, word in enumerate(words[:-1]):
-        most = _MOST.get(word.text.lower()) if word.kind == "word" else None
-        if most is None or not words[number + 1].says("(") or not _is_call(words, number):
+        numbers = _NUMBERS.get(word.text.lower()) if word.kind == "word" else None
+        if numbers is None or not words[number + 1].says("(") or not _is_call(words, number):
             continue
-        found = 1 + sum(one.says(",") for one in _level(words, number + 2))
-        if found > most or (word.text.lower() in _OF_PAIRS and found < most):
+        least, most = numbers
+        given = takewhile(lambda one: not one.says("ORDER"), _level(words, number + 2))
+        found = 1 + sum(one.says(",") for one in given)
+        if not least <= found <= most:
             name, arguments = word.text.lower(), "argument" if most == 1 else "arguments"
             return word.start, f"{name} expects {most} {arguments}, found {found}"
     return None

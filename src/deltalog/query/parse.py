@@ -252,7 +252,8 @@ def _check_aggregates(plain: str, source: TextOfParts) -> None:
     words = split(plain)
     for before, first, second in zip(words, words[1:], words[2:], strict=False):
         # `ORDER BY desc ASC` sorts by a column.
-        is_column = before.text.upper() in {"BY", "SELECT", "DISTINCT", ",", ".", "("}
+        is_sign = before.kind == "sign" and before.text not in {")", "]"}
+        is_column = is_sign or before.text.upper() in {"BY", "SELECT", "DISTINCT"}
         if not is_column and {first.text.upper(), second.text.upper()} == {"ASC", "DESC"}:
             raise SyntaxProblem(source.origin(second.start), "expected ASC or DESC, found both")
 

@@ -18,6 +18,7 @@ import pyarrow.types as pt
 from deltalog._util.argument_types import kind_of, shortened, with_article
 from deltalog._util.json import dumps, loads
 from deltalog._util.kernels import arrow
+from deltalog._util.previews import keeps_nanoseconds
 from deltalog.errors import (
     DeltaError,
     InvalidInputError,
@@ -27,7 +28,6 @@ from deltalog.errors import (
 from deltalog.schema.codec import encode_type, parse_type
 from deltalog.schema.interchange import FORMS, Form
 from deltalog.schema.primitives import primitive_of_arrow, type_of_extension
-from deltalog.schema.primitives.table import keeps_nanoseconds
 from deltalog.schema.types import (
     ArrayType,
     Field,

@@ -20,6 +20,7 @@ from deltalog._util.call_errors import UnknownKeyError, UnknownNameError, change
 from deltalog._util.escaping import name_key, printable
 from deltalog._util.json import loads
 from deltalog._util.lazy_names import higher
+from deltalog._util.previews import keeps_nanoseconds
 from deltalog._util.similar_names import (
     NoItems,
     similar_to,
@@ -558,7 +559,7 @@ def as_type(value: DataType | str | Any) -> DataType:
         return PrimitiveType(name)
     try:
         if (arrow := as_arrow_type(value)) is not None:
-            found: DataType = higher("from_arrow_type")(arrow)
+            found: DataType = higher("from_arrow_type")(arrow, fine=keeps_nanoseconds())
             return found
     except InvalidInputError:
         pass

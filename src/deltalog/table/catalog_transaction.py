@@ -486,6 +486,7 @@ class TransactionTable(StagedOperations):
     """
 
     _internal = frozenset({"begin_at", "shown"})
+    _ends = "the block of the transaction over the catalog commits at its end, unless it raises"
 
     def __init__(self, name: Name, table: DeltaTable) -> None:
         super().__init__(table)

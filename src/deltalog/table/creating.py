@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
+from deltalog._util.previews import keeps_nanoseconds
 from deltalog.catalogs.protocol import NamedTable, NewNamedTable, shown_name
 from deltalog.catalogs.table_uri import named_table, open_table_context
 from deltalog.data.write.source import is_rereadable
@@ -24,7 +25,6 @@ from deltalog.operations.write import Write
 from deltalog.protocol.actions.properties import CONSTRAINT_PREFIX
 from deltalog.schema import from_arrow_schema
 from deltalog.schema.columns import naming_the_attempt
-from deltalog.schema.primitives.table import keeps_nanoseconds
 from deltalog.table.defaults import new_table_with_defaults
 from deltalog.transaction.properties import USUAL
 

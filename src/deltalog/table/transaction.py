@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
 from deltalog._util.argument_types import checks_types
 from deltalog._util.cached import name_methods_after
@@ -51,6 +51,9 @@ class StagedOperations(VisibleNames):
     """
 
     _internal = frozenset({"do", "engine", "pending", "snapshot"})
+    _ends: ClassVar[str] = (
+        "`with table.transaction() as tx:` begins, and commits at its end, unless it raises"
+    )
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Prepare the methods, so that errors about arguments name the subclass."""
@@ -77,10 +80,7 @@ class StagedOperations(VisibleNames):
             if name in {"insert", "write", "add", "write_deltalake"}:
                 hint = ": use append(data) or overwrite(data)"
             if name in {"commit", "execute", "rollback", "abort", "begin", "start", "close", "run"}:
-                hint = (
-                    ": `with table.transaction() as tx:` begins, and commits at its end, unless it "
-                    "raises"
-                )
+                hint = f": {self._ends}"
             if not hint and not name.startswith("_"):
                 hint = ": it has append, overwrite, delete, update, merge, upsert, and others"
             raise UnknownNameError(f"the transaction has no attribute {name!r}{hint}")

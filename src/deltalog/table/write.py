@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, TypeVar, Unpac
 from deltalog._util.argument_types import check_type, kind_of
 from deltalog._util.call_errors import WrongCallError, called_with
 from deltalog._util.escaping import name_key
+from deltalog._util.previews import keeps_nanoseconds
 from deltalog._util.similar_names import known_arguments, similar_argument, similar_to
 from deltalog.catalogs.table_uri import named_table, open_table_context
 from deltalog.data.write import files
@@ -36,7 +37,6 @@ from deltalog.protocol.actions.properties import canonical_key
 from deltalog.protocol.table_change.change import changed_table
 from deltalog.schema import Schema, from_arrow_schema
 from deltalog.schema.columns import naming_the_attempt
-from deltalog.schema.primitives.table import keeps_nanoseconds
 from deltalog.storage.store import Store, is_local
 from deltalog.table.defaults import new_table_with_defaults
 from deltalog.table.delta_table import DeltaTable

@@ -77,8 +77,20 @@ def test_a_missing_name_lists_those_that_exist(tmp_path: Path) -> None:
         (("sales", "order"), "the tables are 'orders', did you mean 'orders'"),
         (("sale", "orders"), "there is no schema sale; the schemas are 'sales'"),
     ):
-        with pytest.raises(TableNotFoundError, match=re.escape(words)):
+        with pytest.raises(TableNotFoundError, match=re.escape(words)) as missing:
             DeltaTable(NamedTable(catalog=catalog, name=name))
+        assert str(missing.value).count("did you mean") <= 1
+
+
+def test_a_catalog_that_may_not_be_listed_does_not_hide_the_error(tmp_path: Path) -> None:
+    class Closed(FileCatalog):
+        """A catalog whose tables this user may open, but not list."""
+
+        def list_schemas(self, catalog: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+            raise PermissionError(catalog)
+
+    with pytest.raises(TableNotFoundError, match=r"there is no table s\.t below"):
+        DeltaTable(NamedTable(catalog=Closed(tmp_path), name=("s", "t")))
 
 
 def test_a_misspelled_kind_of_catalog_is_no_directory() -> None:

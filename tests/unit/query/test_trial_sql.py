@@ -117,6 +117,19 @@ def test_the_next_batch_of_a_result(table: DeltaTable) -> None:
         next(found)
 
 
+def test_orders_within_calls(table: DeltaTable) -> None:
+    query = (
+        "SELECT array_agg(id ORDER BY name, id) AS a, string_agg(name, ',' ORDER BY id, id) AS b"
+    )
+    (row,) = deltalog.sql(f"{query} FROM t", t=table).to_pylist()  # as above
+    assert (sorted(row["a"]), len(row["b"].split(","))) == (row["a"], 3)
+
+
+def test_a_direction_after_an_operator_is_a_column() -> None:
+    query = "SELECT a FROM (SELECT 1 AS a, 2 AS asc) ORDER BY a + asc DESC"
+    assert deltalog.sql(query).to_pylist() == [{"a": 1}]
+
+
 def test_a_column_with_the_name_of_a_direction() -> None:
     query = "SELECT desc, 'ASC DESC' AS a FROM (SELECT 1 AS desc) ORDER BY desc ASC"
     assert deltalog.sql(query).to_pylist() == [{"desc": 1, "a": "ASC DESC"}]

@@ -20,9 +20,10 @@ def table() -> DeltaTable:
 
 def test_numbers_after_the_last_item(table: DeltaTable) -> None:
     for call, message in (
-        (lambda: table.branches()[0], "there is no item 0: the list has 0 branches$"),
+        (lambda: table.branches()[0], "there is no item 0: the list has 0 items$"),
         (lambda: table.history()[5], "there is no item 5: the list has 1 commit, counted from 0$"),
-        (lambda: table.file_uris()[1], "the list has 1 file, counted from 0$"),
+        (lambda: table.vacuum()[9], "there is no item 9: the list has 0 items$"),
+        (lambda: table.file_uris()[1], "the list has 1 item, counted from 0$"),
         (lambda: table.schema()[9], "there is no item 9: the list has 1 item, counted from 0$"),
     ):
         with pytest.raises(IndexError, match=message):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import importlib
 import re
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -211,7 +212,7 @@ def test_options_that_are_passed_as_a_file_system_are_not_shown() -> None:
         ("from deltalog.errors import Nonsense", r"dir\(deltalog\.errors\) lists its names$"),
         ("import deltalog.DeltaTable", r": it is a name in a module, so use from deltalog import"),
         ("import deltalog.write_deltalake", r"use from deltalog import write_deltalake$"),
-        ("import deltalog.DeltaLog", r": use DeltaTable\(location\)$"),
+        ("import deltalog.DeltaLog", r": use deltalog\.DeltaTable$"),
         ("from deltalog import sum", r'use sql\("SELECT sum\(n\) FROM t", t=table\)'),
         ("from deltalog.ray import read_deltalog", r"use read\(location\)$"),
         ("from deltalog.dask import nonsense", r"'nonsense' from 'deltalog\.dask': it has DaskEng"),
@@ -261,3 +262,13 @@ def test_blanks_around_the_name_of_a_new_table(name: str, tmp_path: Path) -> Non
         write_deltalake(str(tmp_path / "other" / name), {"id": [1]})
     write_deltalake(place, {"id": [1]}, mode="append")  # not for an existing table
     write_deltalake(str(tmp_path / name / "inner"), {"id": [1]})  # nor in an existing directory
+
+
+def test_a_name_that_is_no_module_is_none() -> None:
+    assert find_spec("deltalog.Nonsense") is None
+
+
+@pytest.mark.parametrize("function", ["uuid", "gen_random_uuid", "newid"])
+def test_functions_that_only_a_query_can_use(table: DeltaTable, function: str) -> None:
+    with pytest.raises(InvalidInputError, match="cannot be used here: its result differs each"):
+        table.count(f"name = {function}()")

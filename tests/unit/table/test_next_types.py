@@ -887,10 +887,14 @@ def test_years_without_nanoseconds_are_refused(other: DeltaTable) -> None:
         write_deltalake(other, rows, mode="append")
 
 
-def test_other_years_beside_nanoseconds_are_refused(tmp_path: Path) -> None:
-    rows = {"at": [pd.Timestamp(NANOS), pd.Timestamp("9999-01-01").to_pydatetime()]}
-    with pytest.raises(InvalidInputError, match=r"'at': some have nanoseconds.*1678 to 2261"):
-        write_deltalake(tmp_path, rows)
+def test_nanoseconds_beside_other_years_are_cut_off(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    late = dt.datetime(9999, 1, 1)  # noqa: DTZ001  # which is the point
+    write_deltalake(tmp_path, {"at": [pd.Timestamp(NANOS), late]})
+    assert "'at': timestamps are stored in microseconds" in caplog.text
+    found = DeltaTable(tmp_path).to_arrow()["at"].to_pylist()
+    assert found == [pd.Timestamp(NANOS).floor("us").to_pydatetime(), late]
 
 
 def test_a_cut_of_nanoseconds_of_pandas_is_logged(

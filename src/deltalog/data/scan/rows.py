@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NoReturn, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self
 
 import pyarrow as pa
 
 from deltalog._util.argument_types import wrong_argument
 from deltalog._util.cached import cached_property, name_methods_after
-from deltalog._util.call_errors import WrongCallError, called_first
+from deltalog._util.call_errors import called_first
 from deltalog._util.similar_names import (
     NoSequence,
     SimilarNames,
@@ -109,17 +109,6 @@ class Rows(SimilarNames, NoSequence):
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows, batch by batch."""
         return self.to_batches()
-
-    if not TYPE_CHECKING:  # type checkers must report this use
-
-        def __next__(self) -> NoReturn:
-            """Raise an error: each loop starts at the first batch, so there is no next one."""
-            __tracebackhide__ = True  # IPython does not show this frame
-            raise WrongCallError(
-                f"{type(self).__name__} is not an iterator, because it can be read many times: use "
-                "to_table() for all rows, a loop over it or next(iter(…)) for its batches, or "
-                "read_next_batch() for one batch after the other"
-            )
 
     def to_reader(self) -> pa.RecordBatchReader:
         """Return the rows as an Arrow reader."""

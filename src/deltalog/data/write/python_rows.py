@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from dataclasses import asdict, is_dataclass
 from datetime import date, datetime
 from decimal import Decimal
@@ -14,6 +16,7 @@ from uuid import UUID
 import pyarrow as pa
 
 from deltalog._util.argument_types import kind_of, shortened
+from deltalog._util.previews import enabled_previews
 from deltalog._util.readable import counted
 from deltalog.data.write.polars_frames import column_of_series
 from deltalog.errors import InvalidInputError
@@ -21,6 +24,8 @@ from deltalog.schema.primitives.moments import LIKE_UTC, is_missing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+logger: logging.Logger = logging.getLogger(__name__)
 
 _NOT_A_TIME: Final = "NaT"
 _MIXED: Final = (
@@ -167,29 +172,27 @@ def _column(name: object, values: Any) -> pa.Array[Any] | pa.ChunkedArray[Any]:
 def with_nanoseconds(name: object, items: Any, found: Any) -> Any:
     """Return timestamps in nanoseconds if a value of pandas has some, which Arrow cuts off.
 
-    So the write stores them, or tells that it cuts them off.
+    So the write stores them, or tells that it cuts them off. Nanoseconds of nested values, and of
+    columns with years that nanoseconds cannot express, are cut off here, with the same notice.
 
     Args:
         name: the name of the column.
         items: its values.
         found: the values as an array.
 
-    Raises:
-        InvalidInputError: another value is outside of the range of nanoseconds.
-
     Cost: nothing if the type has neither dates nor timestamps.
     """
     kind: pa.DataType = found.type
     if not _has_moments(kind) or not any(map(_has_fine_part, items)):
         return found
-    try:
-        return pa.array(items, _in_nanoseconds(kind), from_pandas=pa.types.is_timestamp(kind))
-    except pa.ArrowException as error:
-        raise InvalidInputError(
-            f"cannot write the values of {str(name)!r}: some have nanoseconds, and others are "
-            "outside of the years 1678 to 2261, which nanoseconds can express; pass "
-            "value.floor('us') of those with nanoseconds"
-        ) from error
+    is_flat = pa.types.is_timestamp(kind)
+    if is_flat or "timestampNanos" in enabled_previews():
+        with suppress(pa.ArrowException):  # for years before 1678 or after 2261
+            return pa.array(items, _in_nanoseconds(kind), from_pandas=is_flat)
+    logger.warning(
+        "column %r: timestamps are stored in microseconds; nanoseconds were cut off", name
+    )
+    return found
 
 
 def _has_fine_part(value: Any) -> bool:

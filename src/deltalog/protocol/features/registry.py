@@ -10,7 +10,6 @@ Protocol: Valid Feature Names in Table Features, Active Features
 
 from __future__ import annotations
 
-import os
 from dataclasses import KW_ONLY, dataclass
 from enum import EnumType, StrEnum
 from functools import partial
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 from deltalog._util.argument_types import checked_types
 from deltalog._util.call_errors import UnknownNameError
+from deltalog._util.previews import enable, enabled_previews, keep_nanoseconds
 from deltalog._util.similar_names import similar_to
 from deltalog.errors import InvalidInputError
 from deltalog.protocol.features.schema_needs import (
@@ -29,7 +29,6 @@ from deltalog.protocol.features.schema_needs import (
     has_variant,
 )
 from deltalog.schema.collations import has_collations
-from deltalog.schema.primitives.table import FINE_COLUMNS, VARIABLE, enabled_previews
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -435,7 +434,7 @@ def enable_preview(*features: str) -> None:
                 f"cannot enable the preview {name!r}: expected one of {', '.join(PREVIEWS)}"
                 + ("; pass several as arguments of their own" if several else "")
             )
-    os.environ[VARIABLE] = ",".join(dict.fromkeys((*enabled_previews(), *features)))
+    enable(*features)
 
 
 @checked_types
@@ -447,7 +446,7 @@ def enable_nanosecond_timestamps() -> None:
     `timestamp_nanos_ntz` if the data has nanoseconds. Existing columns keep their types.
     """
     enable_preview("timestampNanos")
-    os.environ[VARIABLE] = ",".join(dict.fromkeys((*enabled_previews(), FINE_COLUMNS)))
+    keep_nanoseconds()
 
 
 def is_supported(name: str, support: Support) -> bool:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
-import os
 import re
 import sys
 from difflib import get_close_matches
@@ -30,10 +29,6 @@ from deltalog.schema.primitives.row import Family, Primitive, ValueCodec
 
 _INTEGERS: Final = frozenset({"byte", "short", "integer", "long"})
 _NUMBERS: Final = _INTEGERS | {"float", "double"}
-VARIABLE: Final = "DELTALOG_PREVIEWS"
-"""The environment variable with the enabled previews, which child processes inherit."""
-FINE_COLUMNS: Final = "timestampNanos-columns"
-"""A name in this variable: new columns keep the nanoseconds of the data."""
 _FINE_MOMENTS: Final = frozenset({"timestamp_nanos", "timestamp_nanos_ntz"})
 _MOMENTS: Final = frozenset({"timestamp", "timestamp_ntz"}) | _FINE_MOMENTS
 _WALL_CLOCK: Final = pa.timestamp("us")
@@ -244,16 +239,6 @@ def primitive_in_sql(word: str) -> Primitive | None:
     """Return the type with the given name in SQL, ignoring case; None if unknown."""
     word = word.upper()
     return next((row for row in PRIMITIVES.values() if word in row.sql_words), None)
-
-
-def enabled_previews() -> list[str]:
-    """Return the names of the previews that are enabled in this process."""
-    return [name.strip() for name in os.environ.get(VARIABLE, "").split(",") if name.strip()]
-
-
-def keeps_nanoseconds() -> bool:
-    """Return whether new columns keep the nanoseconds of the data."""
-    return FINE_COLUMNS in enabled_previews()
 
 
 def primitive_of_arrow(

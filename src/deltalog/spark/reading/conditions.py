@@ -41,6 +41,7 @@ from deltalog.expressions.sql_session import SqlSession
 from deltalog.expressions.trees import walk
 from deltalog.operations.arguments import as_condition
 from deltalog.protocol.column_mapping import field_id, physical_name
+from deltalog.query.lexer import split
 from deltalog.schema import ArrayType, DataType, MapType, PrimitiveType, StructType, find_field
 from deltalog.schema.arrow import parquet_field_id
 from deltalog.schema.columns import walk as walk_columns
@@ -144,11 +145,25 @@ def as_spark_condition(
 def sql_column(text: str) -> Column:
     """Return a SQL expression as a Spark column.
 
-    The brackets make a name after the expression an error. Spark would ignore it: `id = 1 AND`
-    would mean `id = 1 AS AND`.
+    Brackets make a name after the expression an error. Spark would ignore it: `id = 1 AND` would
+    mean `id = 1 AS AND`. Text that would have another meaning in brackets gets none.
     """
     end = "\n" if "--" in text else ""  # a comment ends with its line
-    return F.expr(f"({text}{end})")
+    return F.expr(f"({text}{end})" if _is_whole(text) else text)
+
+
+def _is_whole(text: str) -> bool:
+    """Whether brackets around a text contain it as one expression, without `AS` or a comma."""
+    try:
+        words = split(text)
+    except InvalidInputError:
+        return False
+    depth = 0
+    for word in words:
+        depth += word.says("(") - word.says(")")
+        if depth < 0 or (not depth and (word.says(",") or word.says("AS"))):
+            return False
+    return depth == 0
 
 
 def _of_spark(condition: Expression, schema: StructType, session: SqlSession) -> RowCondition:

@@ -16,7 +16,7 @@ _ADVICE: Final[tuple[tuple[str, str], ...]] = (
     (r"\bwhen_matched_update_all\(\)", "whenMatchedUpdateAll()"),
     (r"\bwhen_not_matched_insert_all\(\)", "whenNotMatchedInsertAll()"),
     (r"\bschema_mode='merge' \(mergeSchema on Spark\)", "option('mergeSchema', 'true')"),
-    (r"\bmode='(append|overwrite)'", r"mode('\1')"),
+    (r"use mode='append' or mode='overwrite'$", "use mode('append') or mode('overwrite')"),
     (
         (
             r"table\.alter\.set_table_properties\(\{'([^']*)': '([^']*)'\}\) or "
@@ -26,7 +26,7 @@ _ADVICE: Final[tuple[tuple[str, str], ...]] = (
     ),
     (r"(?:if there are none, )?pass enforce_retention_duration=False; in a Spark", "in a Spark"),
     (r"\boptimize\.purge\(\)", "REORG TABLE … APPLY (PURGE)"),
-    (r"(?<!\.)\brepair\(\)", "FSCK REPAIR TABLE …"),
+    (r"from the table with repair\(\)", "from the table with FSCK REPAIR TABLE …"),
     (
         r"\balter\.add_feature\('([^']*)'(?:, allow_protocol_versions_increase=True)?\)",
         r"addFeatureSupport('\1')",

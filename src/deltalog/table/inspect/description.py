@@ -359,7 +359,7 @@ class CommitHistory(SimilarNames, list[dict[str, Any]]):
             try:
                 return super().__getitem__(key)
             except IndexError:
-                raise no_item(key, counted(len(self), "commit")) from None
+                raise no_item(key, len(self), "commit") from None
 
     def to_pandas(self) -> pd.DataFrame:
         """Return a data frame with one row per commit; `timestamp` is a datetime in UTC."""

@@ -133,7 +133,7 @@ class ShownList(list[ItemT]):
             try:
                 return super().__getitem__(key)
             except IndexError:
-                raise no_item(key, self._title) from None
+                raise no_item(key, len(self)) from None
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Return a recipe for pickle, which omits the card."""

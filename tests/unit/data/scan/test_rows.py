@@ -85,8 +85,7 @@ def test_dictionaries() -> None:
 
 def test_rows_are_no_iterator() -> None:
     held: Any = Held()
-    with pytest.raises(TypeError, match="Held is not an iterator, because it can be read many"):
-        next(held)
+    assert not isinstance(held, Iterator)  # it can be read many times
     assert next(iter(held)).num_rows == held.read_next_batch().num_rows
     assert pa.table(held) == TABLE
 

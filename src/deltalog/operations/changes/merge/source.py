@@ -18,6 +18,7 @@ import pyarrow as pa
 from deltalog._util.argument_types import kind_of
 from deltalog._util.escaping import name_key
 from deltalog._util.kernels import Array, pc
+from deltalog._util.previews import keeps_nanoseconds
 from deltalog.data.write.fit import Fit, in_microseconds, is_finer, tell_of_cut
 from deltalog.data.write.source import may_lack_columns, open_batches
 from deltalog.errors import InvalidInputError
@@ -38,7 +39,6 @@ from deltalog.schema import (
 from deltalog.schema.arrow import type_of_query
 from deltalog.schema.conform import check_zones
 from deltalog.schema.primitives.moments import has_nanoseconds
-from deltalog.schema.primitives.table import keeps_nanoseconds
 from deltalog.schema.types import (
     INTEGER,
     TIMESTAMP,
