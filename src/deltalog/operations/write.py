@@ -19,7 +19,12 @@ from deltalog._util.previews import keeps_nanoseconds
 from deltalog._util.similar_names import similar_to
 from deltalog.data.write.files import write_parts
 from deltalog.data.write.fit import check_index
-from deltalog.data.write.source import is_rereadable, may_lack_columns, warn_if_read_before
+from deltalog.data.write.source import (
+    is_rereadable,
+    may_be_read_before,
+    may_lack_columns,
+    warn_of_no_items,
+)
 from deltalog.data.write.typed_values import with_typed_values
 from deltalog.data.write.written import WrittenFiles
 from deltalog.errors import InvalidInputError, SchemaMismatchError
@@ -209,8 +214,8 @@ class Write(Operation[RowsWritten]):
         predicate = self._condition(transaction)
         replaces = self.mode == "overwrite" and transaction.snapshot is not None
         if not replaces:
-            if not rows.schema.names:
-                warn_if_read_before(self.data)
+            if may_be_read_before(self.data) and not rows.schema.names:
+                warn_of_no_items(self.data)
             self._merge_schema(transaction, rows)
             written = self._add(transaction, engine, rows, predicate=predicate)
             return RowsWritten(written=written)

@@ -164,16 +164,13 @@ def _check_not_ended(data: object) -> None:
         )
 
 
-def warn_if_read_before(data: object) -> None:
-    """Warn about an iterator that had no items: an earlier call may have read them.
+def may_be_read_before(data: object) -> bool:
+    """Whether data without rows may have had some: an iterator. Generators tell their state."""
+    return isinstance(data, Iterator) and not isinstance(data, GeneratorType)
 
-    Generators are not meant, because they tell their state.
 
-    Args:
-        data: the data of a write, which had no columns.
-    """
-    if not isinstance(data, Iterator) or isinstance(data, GeneratorType):
-        return
+def warn_of_no_items(data: object) -> None:
+    """Warn that an iterator had no items; see `may_be_read_before`."""
     from deltalog._util.builders import warn_caller  # noqa: PLC0415  # only for warnings
 
     warn_caller(
