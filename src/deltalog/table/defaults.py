@@ -18,7 +18,6 @@ from deltalog.protocol.table_change.change import new_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from contextvars import Token
 
     from deltalog.catalogs.protocol import NewNamedTable
     from deltalog.protocol.configuration import TableConfiguration
@@ -27,7 +26,10 @@ if TYPE_CHECKING:
 _Function = TypeVar("_Function", bound="Callable[..., Any]")
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
-_DEFAULTS: Final[ContextVar[Mapping[str, str]]] = ContextVar("table_defaults", default=_NOTHING)
+_DEFAULTS: Final[ContextVar[tuple[Mapping[str, str], ...]]] = ContextVar(
+    "table_defaults", default=(_NOTHING,)
+)
+"""The defaults in each open block of this thread or task, with those of the outer blocks."""
 
 
 @checked_types
@@ -58,17 +60,17 @@ class TableDefaults(ContextDecorator, RunsOnce):
 
     def __init__(self, asked: Mapping[str, str]) -> None:
         self._asked = asked
-        self._tokens: list[Token[Mapping[str, str]]] = []
         self._is_used = False
 
     def __enter__(self) -> None:
         """Set the defaults."""
         self._is_used = True
-        self._tokens.append(_DEFAULTS.set({**_DEFAULTS.get(), **self._asked}))
+        blocks = _DEFAULTS.get()
+        _DEFAULTS.set((*blocks, {**blocks[-1], **self._asked}))
 
     def __exit__(self, *_: object) -> None:
         """Restore the defaults of the outer block."""
-        _DEFAULTS.reset(self._tokens.pop())
+        _DEFAULTS.set(_DEFAULTS.get()[:-1])
 
     def __call__(self, function: _Function) -> _Function:
         """Decorate a function, each call of which is a block."""
@@ -117,7 +119,7 @@ def new_table_with_defaults(
         asked = place.staged.configuration(asked)
         features = (*features, *place.staged.features)
     own = {key.lower() for key in asked}
-    defaults = {key: text for key, text in _DEFAULTS.get().items() if key.lower() not in own}
+    defaults = {key: text for key, text in _DEFAULTS.get()[-1].items() if key.lower() not in own}
     merged = {**defaults, **asked}
     return new_table(
         schema,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import threading
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pyarrow as pa
@@ -234,3 +236,23 @@ def test_an_audit_without_a_block_is_reported() -> None:
     tail: Any = 5
     with pytest.raises(InvalidInputError, match="log_tail=5: expected a LogTail"):
         DeltaTable(store_of(table), log_tail=tail)
+
+
+def test_blocks_of_one_object_may_overlap_in_threads() -> None:
+    """Each thread leaves its own block, whatever the order."""
+    defaults = table_defaults({"delta.appendOnly": "true"})
+    entered, left = threading.Event(), threading.Event()
+
+    def other() -> bool:
+        with defaults:
+            entered.set()
+            assert left.wait(60)
+            return made().properties.append_only
+
+    with ThreadPoolExecutor(1) as pool:
+        found = pool.submit(other)
+        with defaults:
+            assert entered.wait(60)
+        left.set()
+        assert found.result(60)
+    assert not made().properties.append_only
