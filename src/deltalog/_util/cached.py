@@ -10,11 +10,10 @@ from __future__ import annotations
 from functools import update_wrapper
 from inspect import getattr_static
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self, TypeVar, overload
 
 from deltalog._util.call_errors import (
     CalledFirst,
-    UnknownKeyError,
     UnknownNameError,
     WrongCallError,
     no_item,
@@ -137,10 +136,6 @@ def frozen(items: Iterable[_T] | None) -> FrozenList[_T] | None:
 # --- Immutable dicts, for the properties and metadata of a version of a table
 
 
-_MOST_KEYS: Final = 12
-"""The most keys that an error lists."""
-
-
 class FrozenDict(dict[str, _T]):
     """A dict that cannot be changed; copies, such as `{**frozen}` and `frozen | …`, can be.
 
@@ -170,12 +165,9 @@ class FrozenDict(dict[str, _T]):
         def __missing__(self, key: object) -> NoReturn:
             """Raise an error that names a similar key, or all of them."""
             __tracebackhide__ = True  # IPython does not show this frame
-            from deltalog._util.similar_names import similar_to  # noqa: PLC0415  # only for errors
+            from deltalog._util.similar_names import no_key  # noqa: PLC0415  # only for errors
 
-            known = ", ".join(map(repr, sorted(self)[:_MOST_KEYS]))
-            known = f"the keys are {known}" if self else "there are no keys"
-            hint = similar_to(str(key), self) or f": {known}"
-            raise UnknownKeyError(f"there is no key {key!r}{hint}")
+            raise no_key(key, self)
 
     __setitem__ = __delitem__ = __ior__ = _refuse
     clear = pop = popitem = setdefault = update = _refuse

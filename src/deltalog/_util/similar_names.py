@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn, TypeVar
 from deltalog._util.call_errors import (
     NO_OBJECT,
     ObjectProperty,
+    UnknownKeyError,
     UnknownNameError,
     WrongCallError,
     call_of,
@@ -361,6 +362,13 @@ def similar_or_known(name: str, names: Collection[str], kind: str) -> str:
     more = ", …" if len(names) > len(some) else ""
     known = ", ".join(map(repr, some)) + more
     return f": it has {known}" if names else f": it has no {kind}"
+
+
+def no_key(key: object, known: Collection[str]) -> UnknownKeyError:
+    """Return the error about a missing key, with a similar key or those that exist."""
+    some = ", ".join(map(repr, list(known)[:_MOST_NAMES])) + ", …" * (len(known) > _MOST_NAMES)
+    keys = f"the keys are {some}" if known else "there are no keys"
+    return UnknownKeyError(f"there is no key {key!r}{similar_to(str(key), known) or f': {keys}'}")
 
 
 def _folded(name: str) -> str:

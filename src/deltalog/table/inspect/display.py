@@ -15,10 +15,10 @@ from weakref import WeakValueDictionary
 
 import pyarrow as pa
 
-from deltalog._util.call_errors import UnknownKeyError, UnknownNameError, no_item
+from deltalog._util.call_errors import UnknownNameError, no_item
 from deltalog._util.kernels import exact_sum
 from deltalog._util.readable import amount, counted, details, outcome, readable_size, repaired
-from deltalog._util.similar_names import similar_to
+from deltalog._util.similar_names import no_key
 from deltalog.errors import DeltaError
 from deltalog.log.branches import branch_of, named_root
 from deltalog.protocol.features import logical_clustering_columns
@@ -73,9 +73,7 @@ class ShownFacts(dict[str, Any]):
     def __missing__(self, key: object) -> NoReturn:
         """Raise an error that names the keys."""
         __tracebackhide__ = True  # IPython does not show this frame
-        known = f"the keys are {', '.join(map(repr, self))}" if self else "there are no keys"
-        hint = similar_to(str(key), self) or f": {known}"
-        raise UnknownKeyError(f"there is no key {key!r}{hint}")
+        raise no_key(key, self)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Return a recipe for pickle that preserves the title."""
