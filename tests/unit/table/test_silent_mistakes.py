@@ -232,7 +232,7 @@ def test_python_values_that_fit() -> None:
 
 
 @pytest.mark.parametrize("empty", [lambda: iter([]), lambda: map(dict, []), zip])
-def test_an_iterator_without_items_is_told(empty: Callable[[], Any]) -> None:
+def test_an_iterator_without_items_warns(empty: Callable[[], Any]) -> None:
     """It may have been read before, which only a generator can tell."""
     table = make({"id": [1]})
     with pytest.warns(UserWarning, match="has no items, so no rows are written; an iterator"):
