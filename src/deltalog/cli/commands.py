@@ -270,6 +270,7 @@ def show(table: Location, option: Options = None, form: As = OutputFormat.TABLE)
     print_record(facts, form)
     typer.echo("")
     print_rows(columns, form)
+    typer.echo(f"deltalog head {table} shows rows", err=True)
 
 
 @command("history")

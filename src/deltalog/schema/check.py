@@ -8,7 +8,9 @@ Protocol: Schema Serialization Format, Column Mapping
 from __future__ import annotations
 
 import contextlib
+import datetime as dt
 import re
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -148,6 +150,22 @@ def readable_rows(rows: pa.RecordBatch | pa.Table) -> list[dict[str, Any]]:
     """Return rows as dictionaries; a value that Python cannot represent becomes a string."""
     names = rows.schema.names
     return [dict(zip(names, row, strict=True)) for row in readable_tuples(rows)]
+
+
+def shown_values(value: Any) -> Any:
+    """Return a value, or rows, for a message: times and decimals are strings, at any depth.
+
+    Otherwise, a row would be shown as `{'day': datetime.date(2026, 1, 1)}`.
+    """
+    match value:
+        case dict():
+            return {name: shown_values(part) for name, part in value.items()}
+        case list() | tuple():
+            return [shown_values(part) for part in value]
+        case dt.date() | dt.time() | dt.timedelta() | Decimal():
+            return str(value)
+        case _:
+            return value
 
 
 def readable_tuples(rows: pa.RecordBatch | pa.Table) -> Iterator[tuple[Any, ...]]:

@@ -41,7 +41,7 @@ from deltalog.operations.arguments import as_condition, as_whole_number
 from deltalog.operations.execute import execute
 from deltalog.operations.operation import CustomOperation
 from deltalog.operations.publish import Publish, app_id_of
-from deltalog.schema.check import readable_rows
+from deltalog.schema.check import readable_rows, shown_values
 from deltalog.table.inspect.diff import diff_snapshots
 from deltalog.transaction.conflicts import parse_winner
 from deltalog.transaction.maintenance.checkpoint import begin_log
@@ -474,7 +474,7 @@ def _violations(table: BranchedTable, condition: str) -> str | None:
     count = scan.count()
     if not count:
         return None
-    examples = readable_rows(table.head(_EXAMPLES, predicate=violated))
+    examples = shown_values(readable_rows(table.head(_EXAMPLES, predicate=violated)))
     verb = "does" if count == 1 else "do"
     return f"{condition}: {counted(count, 'row')} {verb} not match, such as {examples}"
 

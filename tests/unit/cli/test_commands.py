@@ -18,7 +18,9 @@ from tests.support.command_line import ROWS, lines, run
 
 
 def test_show(table: str) -> None:
-    text = run("show", table).stdout
+    shown = run("show", table)
+    text = shown.stdout
+    assert shown.stderr == f"deltalog head {table} shows rows\n"
     assert table in text
     assert " KiB" in text
     assert "decimal(9,2)" in text

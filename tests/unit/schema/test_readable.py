@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from deltalog.errors import InvalidInputError
-from deltalog.schema.check import python_values, readable_rows, readable_tuples
+from deltalog.schema.check import python_values, readable_rows, readable_tuples, shown_values
 
 
 def test_rows_for_people_have_all_values() -> None:
@@ -64,3 +65,22 @@ def test_what_python_lacks_is_refused_with_what_to_do() -> None:
     late = pa.array([2**60], pa.timestamp("us"))
     with pytest.raises(InvalidInputError, match=r"values of column 'x' to Python.*; cast it"):
         python_values(late, "column 'x'", "cast it")
+
+
+def test_rows_of_messages_have_no_python_calls() -> None:
+    row = {
+        "day": dt.date(2026, 1, 2),
+        "at": [dt.datetime(2026, 1, 2, 3, tzinfo=dt.UTC)],
+        "price": Decimal("1.50"),
+        "n": 1,
+        "name": None,
+    }
+    assert shown_values([row]) == [
+        {
+            "day": "2026-01-02",
+            "at": ["2026-01-02 03:00:00+00:00"],
+            "price": "1.50",
+            "n": 1,
+            "name": None,
+        }
+    ]

@@ -18,7 +18,7 @@ from deltalog.data.write.open_files import CHANGE_DIRECTORY, FilePlan
 from deltalog.data.write.rows_to_files import RowsToFiles, WriteLimits
 from deltalog.errors import ConstraintViolationError
 from deltalog.protocol.actions import AddCDCFile
-from deltalog.schema.check import readable_rows
+from deltalog.schema.check import readable_rows, shown_values
 from deltalog.schema.metadata_columns import CHANGE_TYPE
 
 if TYPE_CHECKING:
@@ -139,6 +139,7 @@ def _matching(
             verb = "does" if missed == 1 else "do"
             raise ConstraintViolationError(
                 f"cannot overwrite the rows of {table} where {shown_sql(predicate)}: {missed} of "
-                f"the new rows {verb} not match, for example {examples}; write them separately"
+                f"the new rows {verb} not match, for example {shown_values(examples)}; "
+                "write them separately"
             )
         yield batch

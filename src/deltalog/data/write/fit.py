@@ -32,7 +32,7 @@ from deltalog.schema import (
     to_arrow_schema,
     to_arrow_type,
 )
-from deltalog.schema.check import readable_rows
+from deltalog.schema.check import readable_rows, shown_values
 from deltalog.schema.columns import walk_types
 from deltalog.schema.primitives import Family
 from deltalog.schema.primitives.moments import has_nanoseconds, instants, value_or_count
@@ -556,7 +556,7 @@ def violation(what: str, name: str, batch: pa.RecordBatch, rows: Array) -> Const
     count = len(rows)
     looked_at = readable_rows(batch.take(rows.slice(0, _MOST_COMPARED)))
     examples = distinct(looked_at)[:_MAX_EXAMPLES]
-    shown = ", ".join(repr(example) for example in examples)
+    shown = ", ".join(map(repr, shown_values(examples)))
     more = "" if len(examples) < _MAX_EXAMPLES or count == len(examples) else ", …"
     return ConstraintViolationError(
         f"cannot write the data: {what} is violated by {count} of "

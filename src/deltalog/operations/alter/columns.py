@@ -40,7 +40,7 @@ from deltalog.protocol.features.support import (
 from deltalog.protocol.table_change.change import changed_table
 from deltalog.protocol.table_change.checks import engines_losing_access
 from deltalog.schema import StructType, as_type, canonical_path_of, evolve, find_field
-from deltalog.schema.check import readable_rows
+from deltalog.schema.check import readable_rows, shown_values
 from deltalog.schema.collations import with_collations
 from deltalog.schema.new_metadata import check_keys
 from deltalog.schema.types import CURRENT_DEFAULT_KEY, GENERATION_EXPRESSION_KEY, IDENTITY_STEP_KEY
@@ -706,7 +706,8 @@ def check_existing_rows(
         hint = _on_nulls(examples) if isinstance(violation, Not) else ""  # of a CHECK constraint
         raise ConstraintViolationError(
             f"cannot set {what} of {snapshot.store.root}: {count} {rows} it, such as "
-            f"{', '.join(map(repr, examples))}{hint}; change or delete these rows first",
+            f"{', '.join(map(repr, shown_values(examples)))}{hint}; change or delete these rows "
+            "first",
             constraint=constraint,
             num_rows=count,
             examples=examples,

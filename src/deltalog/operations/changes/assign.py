@@ -45,7 +45,7 @@ from deltalog.schema import (
     find_field,
     to_arrow_type,
 )
-from deltalog.schema.check import readable_rows
+from deltalog.schema.check import readable_rows, shown_values
 from deltalog.schema.columns import walk_types
 from deltalog.schema.types import TIMESTAMP
 
@@ -101,7 +101,9 @@ class NewValue:
         (row,) = readable_rows(scope.slice(number, 1))
         # Columns whose old value is not needed are NULL in the scope, whatever the table has.
         read = {path[0] for path in columns(self.expression)}
-        shown = {name: one for name, one in row.items() if one is not None or name in read}
+        shown = shown_values(
+            {name: one for name, one in row.items() if one is not None or name in read}
+        )
         if list(shown) == [f"c{place}" for place in range(len(shown))]:  # of a query
             return f", in the row {_cut(tuple(shown.values()))}"
         if list(shown) == ["source"]:  # of a merge

@@ -25,7 +25,7 @@ from deltalog.operations.changes.merge.plan import MergePlan, ResolvedClause, fi
 from deltalog.operations.changes.merge.source import SOURCE, TARGET, MergeSource
 from deltalog.protocol.deletion_vectors import DeletionBitmap, keep_mask
 from deltalog.schema import to_arrow_type
-from deltalog.schema.check import readable_rows
+from deltalog.schema.check import readable_rows, shown_values
 from deltalog.schema.metadata_columns import FILE_NUMBER, ROW_INDEX
 
 if TYPE_CHECKING:
@@ -318,7 +318,7 @@ class PairMatcher:
             shown = readable_rows(batch.select(names).slice(row, 1))[0] if names else "a row"
             those = sources.filter(compute.equal(where, row)).slice(0, _EXAMPLES)
             found = readable_rows(self._source.take(those, self._source.schema.names))
-            examples.append((shown, found))
+            examples.append(shown_values((shown, found)))
         listed = "; ".join(f"{target} by {found}" for target, found in examples)
         return AmbiguousMergeError(
             f"cannot merge into {self._table}: {len(rows)} row(s) of the table would "
