@@ -18,7 +18,7 @@ import orjson
 from deltalog.errors import InvalidInputError, MalformedLogError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 
 T = TypeVar("T")
 
@@ -124,7 +124,8 @@ def plain_objects(lines: Iterable[bytes]) -> list[dict[str, Any]] | None:
 def iter_values(lines: Iterable[bytes]) -> Iterator[tuple[int, Any]]:
     """Yield each value of a JSON file of a user, with the number of its first line.
 
-    A value may span several lines, and a line may have several values.
+    A value may span several lines, and a line may have several values. An error may be raised up to
+    as many lines later as the value has.
 
     Args:
         lines: the lines of the file, in UTF-8, with their line breaks.
@@ -132,31 +133,36 @@ def iter_values(lines: Iterable[bytes]) -> Iterator[tuple[int, Any]]:
     Raises:
         MalformedLogError: a line is not JSON; the message begins with its number.
     """
-    text, first = "", 1
+    text, first, least = "", 1, 0
     for number, line in enumerate(lines, 1):
-        if not text:
-            first = number
         text += line.decode("utf-8-sig" if number == 1 else "utf-8")
-        position = 0
-        while (start := _NOT_BLANK.search(text, position)) is not None:
-            first += text.count("\n", position, start.start())
-            try:
-                value, position = _WITHOUT_DUPLICATES.raw_decode(text, start.start())
-            except JSONDecodeError as error:
-                if _may_continue(error):
-                    position = start.start()
-                    break
-                raise _broken(error, text, first, start.start()) from None
-            except MalformedLogError as error:
-                raise MalformedLogError(f"line {first}: {error}") from None
-            except RecursionError:
-                raise MalformedLogError(f"line {first}: nested too deeply") from None
-            yield first, value
-        else:
-            position = len(text)
-        text = text[position:]
+        if len(text) >= least:
+            text, first = yield from _complete_values(text, first)
+            least = 2 * len(text)  # otherwise a value of many lines would be read once per line
+    text, first = yield from _complete_values(text, first)
     if text:
         raise MalformedLogError(f"line {first}: the value is not complete at the end of the file")
+
+
+def _complete_values(text: str, first: int) -> Generator[tuple[int, Any], None, tuple[str, int]]:
+    """Yield the complete values of a text that begins in line `first`; return the rest of it."""
+    end = 0
+    while (start := _NOT_BLANK.search(text, end)) is not None:
+        first += text.count("\n", end, start.start())
+        begin = start.start()
+        try:
+            value, end = _WITHOUT_DUPLICATES.raw_decode(text, begin)
+        except JSONDecodeError as error:
+            if _may_continue(error):
+                return text[begin:], first
+            raise _broken(error, text, first, begin) from None
+        except MalformedLogError as error:
+            raise MalformedLogError(f"line {first}: {error}") from None
+        except RecursionError:
+            raise MalformedLogError(f"line {first}: nested too deeply") from None
+        yield first, value
+        first += text.count("\n", begin, end)
+    return "", first + text.count("\n", end)
 
 
 def _may_continue(error: JSONDecodeError) -> bool:

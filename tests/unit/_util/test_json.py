@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import math
 import pickle
+from typing import Any
 
 import pytest
 
+from deltalog._util import json
 from deltalog._util.json import (
     JsonObject,
     Lexeme,
@@ -202,6 +204,21 @@ def test_numbers_of_thousands_of_digits_are_infinite(digits: int) -> None:
 def test_values_have_the_number_of_their_first_line() -> None:
     lines = b'\xef\xbb\xbf{"a":1} [2]\r\n\n {\n"b":\n3}\n\n5'.splitlines(keepends=True)
     assert list(iter_values(lines)) == [(1, {"a": 1}), (1, [2]), (3, {"b": 3}), (7, 5)]
+    assert list(iter_values([b"[\n", b"1] 2\n", b"3"])) == [(1, [1]), (2, 2), (3, 3)]
+
+
+def test_a_value_of_many_lines_is_read_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    reads: list[int] = []
+    read = json._complete_values
+
+    def counted(text: str, first: int) -> Any:
+        reads.append(len(text))
+        return read(text, first)
+
+    monkeypatch.setattr(json, "_complete_values", counted)
+    lines = [b"[\n", *[b"1,\n"] * 10_000, b"1]"]
+    assert list(iter_values(lines)) == [(1, [1] * 10_001)]
+    assert sum(reads) < 4 * sum(map(len, lines))
 
 
 @pytest.mark.parametrize(
