@@ -25,9 +25,9 @@ PURPOSES: Final = {
     "plot": "plots of a table",
     "spark": "PySpark, without a jar",
     "spark-connect": "PySpark with Spark Connect",
-    "dask": "Dask data frames",
+    "dask": "Dask dataframes",
     "ray": "Ray data sets",
-    "daft": "Daft data frames",
+    "daft": "Daft dataframes",
     "opentelemetry": "spans and metrics",
     "openlineage": "lineage events",
 }

@@ -1,4 +1,4 @@
-"""Delta tables as data frames of Daft, and data frames of Daft as versions of Delta tables.
+"""Delta tables as dataframes of Daft, and dataframes of Daft as versions of Delta tables.
 
 The code is in `deltalog.integrations.daft`.
 """

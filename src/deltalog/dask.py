@@ -1,4 +1,4 @@
-"""Delta tables as data frames of Dask, and data frames of Dask as versions of Delta tables.
+"""Delta tables as dataframes of Dask, and dataframes of Dask as versions of Delta tables.
 
 The code is in `deltalog.integrations.dask`.
 """

@@ -395,7 +395,7 @@ def test_misuse_is_refused(path: str) -> None:
 @pytest.mark.parametrize(
     ("option", "message"),
     [
-        ("limit", "use head(n) of the data frame"),
+        ("limit", "use head(n) of the dataframe"),
         ("npartitions", "use partition_bytes=…, or repartition(…)"),
         ("path", "use source=…"),
         ("column", "did you mean 'columns'?"),

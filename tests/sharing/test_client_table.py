@@ -61,7 +61,7 @@ def test_names_of_other_libraries_are_answered(shared: SharedTable) -> None:
         table.scan(where="id = 1")
     with pytest.raises(TypeError, match="a SharedTable has no length: use count"):
         len(table)
-    with pytest.raises(TypeError, match=r"use to_pandas\(\) for a data frame, to_pyarrow_table"):
+    with pytest.raises(TypeError, match=r"use to_pandas\(\) for a dataframe, to_pyarrow_table"):
         table["id"]
     client: Any = SharingClient(table.client.profile)
     with pytest.raises(AttributeError, match=r"did you mean 'list_shares'\?"):

@@ -178,7 +178,7 @@ ANSWERS: dict[str, tuple[Call, type[Exception], str]] = {
         "write set={…}",
     ),
     "pandas": (lambda t: t.to_pandas(), AttributeError, "use toDF().toPandas()"),
-    "frame": (lambda t: t.select("id"), AttributeError, "use toDF(), whose data frames have"),
+    "frame": (lambda t: t.select("id"), AttributeError, "use toDF(), whose dataframes have"),
     "builder": (
         lambda t: OPEN.create(t.toDF().sparkSession).partitionBy("id"),
         AttributeError,

@@ -100,7 +100,7 @@ class Plan:
         self.schema = self.source.schema()
 
     def reader(self, *filters: Filter) -> SharedBatchReader:
-        """One of any number of plans of the same data frame."""
+        """One of any number of plans of the same dataframe."""
         found = sent(self.source).reader(self.schema)
         assert isinstance(found, SharedBatchReader)
         if filters:

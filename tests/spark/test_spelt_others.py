@@ -56,8 +56,8 @@ def test_rows_are_not_changed_through_views(lake: SparkSession, statement: str) 
     ("statement", "problem"),
     [
         ("CREATE VIEW kept AS SELECT * FROM k", "CREATE TEMPORARY VIEW"),
-        ("CACHE TABLE k", "cache a data frame"),
-        ("CACHE LAZY TABLE c OPTIONS ('a' = 'b') AS SELECT * FROM k", "cache a data frame"),
+        ("CACHE TABLE k", "cache a dataframe"),
+        ("CACHE LAZY TABLE c OPTIONS ('a' = 'b') AS SELECT * FROM k", "cache a dataframe"),
         ("EXECUTE IMMEDIATE 'SELECT id FROM k' INTO found", "set the variables"),
     ],
 )

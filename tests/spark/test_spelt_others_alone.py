@@ -134,7 +134,7 @@ def test_pipes_fill_tables(run: Run, lake: SparkSession) -> None:
             "'ANALYZE .*' about the Delta table m: deltalog does not support this form, and",
         ),
         ("SELECT * FROM p, (VALUES (1) |> SET col1 = 2), m", "line 1, char.*table.'m'"),
-        ("CACHE TABLE m", "cache a data frame"),
+        ("CACHE TABLE m", "cache a dataframe"),
     ],
 )
 def test_one_sentence_says_what_to_do(

@@ -1,4 +1,4 @@
-"""Data frames into tables: by `df.write`, and by `deltalog.spark.write`, which knows more modes."""
+"""Dataframes into tables: by `df.write`, and by `deltalog.spark.write`, which knows more modes."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ def _hanging(
 def medallion(
     spark: SparkSession, lake: str, options: Options, directory: str, num_orders: int
 ) -> dict[str, Any]:
-    """Raw orders by data frames, one row per order by SQL, totals by a stream."""
+    """Raw orders by dataframes, one row per order by SQL, totals by a stream."""
     import deltalog.spark
 
     bronze, silver, gold = f"{lake}/bronze", f"{directory}/silver", f"{lake}/gold"

@@ -1,4 +1,4 @@
-"""Names of methods of data frames, for errors of tables and rows, which have no such methods.
+"""Names of methods of dataframes, for errors of tables and rows, which have no such methods.
 
 The names are those of pandas, Polars, Spark and DuckDB. A name that has a better answer is in the
 table of the class.
@@ -43,4 +43,4 @@ _VALUES: Final = """
     write_ndjson sink_csv sink_ipc sink_ndjson sink_parquet
 """
 FRAME_METHODS: Final = frozenset(f"{_AGGREGATES} {_ROWS} {_COLUMNS} {_VALUES}".split())
-"""Methods of data frames."""
+"""Methods of dataframes."""

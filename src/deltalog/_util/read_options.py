@@ -37,8 +37,8 @@ _MAKERS: Final = {
     "Step": "follow(…, columns=…, predicate=…) of the table",
     "SqlResult": "SELECT, WHERE, ORDER BY and LIMIT in the query",
     "TableDiff": "diff(…, columns=…), or deltalog.sql('SELECT * FROM d WHERE …', d=table.diff(…))",
-    "TableDescription": "the methods of its data frame",
-    "CommitHistory": "history(limit), or the methods of its data frame",
+    "TableDescription": "the methods of its dataframe",
+    "CommitHistory": "history(limit), or the methods of its dataframe",
 }
 """Class → what selects the rows and columns of its objects."""
 _SELECTING: Final = (
@@ -51,13 +51,13 @@ _OPTIONS: Final = {
     **dict.fromkeys(("memory_map", "pre_buffer", "buffer_size", "read_kwargs"), ""),
     **dict.fromkeys(
         ("row_index_name", "row_index_offset", "with_row_index"),
-        "with_row_index(name) of a Polars data frame, or a scan's column '_metadata.row_index'",
+        "with_row_index(name) of a Polars dataframe, or a scan's column '_metadata.row_index'",
     ),
     "version": "DeltaTable(location, version=…)",
     "include_file_paths": "the column '_metadata.file_path' of a scan",
     **dict.fromkeys(
         ("index_col", "index", "index_cols", "set_index"),
-        "set_index(columns) of a pandas data frame",
+        "set_index(columns) of a pandas dataframe",
     ),
     **dict.fromkeys(("dtype", "dtypes", "schema_overrides", "schema", "converters"), _CAST),
     **dict.fromkeys(("types_mapper", "dtype_backend"), "to_pandas(dtype_backend=…)"),

@@ -402,10 +402,10 @@ def _names_of(kind: type) -> str:
 
 
 def frame_method(name: str, frames: str) -> str | None:
-    """Return what to use instead of a method of data frames; None for other names."""
+    """Return what to use instead of a method of dataframes; None for other names."""
     if not frames or name not in FRAME_METHODS:
         return None
-    return f"{frames}, whose data frames have such methods"
+    return f"{frames}, whose dataframes have such methods"
 
 
 class SimilarNames:
@@ -414,7 +414,7 @@ class SimilarNames:
     Attributes:
         _meant: name in other libraries → what to use instead.
         _called: what the error calls the object; by default, the name of its class.
-        _frames: what returns data frames, for the methods of data frames.
+        _frames: what returns dataframes, for the methods of dataframes.
         _otherwise: what to use if no name is similar; by default, the error does not say it.
     """
 

@@ -65,11 +65,11 @@ _MOST_LOST: Final = 3
 _OPTIONS: Final = {
     **READ_OPTIONS,
     **dict.fromkeys(
-        ("limit", "n", "n_rows", "nrows", "num_rows", "head"), "head(n) of the data frame"
+        ("limit", "n", "n_rows", "nrows", "num_rows", "head"), "head(n) of the dataframe"
     ),
     **dict.fromkeys(
         ("npartitions", "chunksize", "blocksize", "num_partitions", "files_per_partition"),
-        "partition_bytes=…, or repartition(…) of the data frame",
+        "partition_bytes=…, or repartition(…) of the dataframe",
     ),
     **dict.fromkeys(("calculate_divisions", "index_col", "set_index"), "index=…"),
 }

@@ -802,12 +802,12 @@ def share_by_number(
 
 
 def wrong_rows(library: str, given: object, expected: str) -> InvalidInputError:
-    """Return the error about the rows of a write, which are not a data frame of the library.
+    """Return the error about the rows of a write, which are not a dataframe of the library.
 
     Args:
         library: the name of the module of deltalog.
         given: what the caller passed.
-        expected: the class of data frames.
+        expected: the class of dataframes.
     """
     advice = "use write_deltalake for rows in memory"
     if isinstance(given, str | PurePath | DeltaTable):

@@ -242,7 +242,7 @@ class SeenTable:
 
 
 class RowSource(Protocol):
-    """Rows to write: a stream of Arrow batches, or a data frame on a cluster."""
+    """Rows to write: a stream of Arrow batches, or a dataframe on a cluster."""
 
     @property
     def schema(self) -> pa.Schema:

@@ -218,7 +218,7 @@ _MEANT: Final = {
     ),
     **dict.fromkeys(("shallow_clone", "shallowClone"), "clone(location, shallow=True)"),
     **dict.fromkeys(("deep_clone", "deepClone"), "clone(location, shallow=False)"),
-    "export": "to_polars() or to_pandas(), whose data frames have methods that write files",
+    "export": "to_polars() or to_pandas(), whose dataframes have methods that write files",
     **dict.fromkeys(
         ("analyze", "compute_statistics", "compute_stats"),
         "describe(), or get_add_actions(flatten=True); writes collect the statistics of files",

@@ -333,7 +333,7 @@ class TableRows(Protocol):
 def is_of_table(rows: Any) -> TypeGuard[TableRows]:
     """Return whether rows belong to a Delta table.
 
-    The type of the attribute is tested, because a data frame may have a column `table_schema`.
+    The type of the attribute is tested, because a dataframe may have a column `table_schema`.
     """
     return isinstance(getattr(rows, "table_schema", None), StructType)
 

@@ -194,7 +194,7 @@ _ERRORS: Final[tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]
     (
         re.compile(r"Data type '(.*?)' not recognized"),
         (
-            r"a data frame has a column of the dtype '\1', which SQL does not have; convert it "
+            r"a dataframe has a column of the dtype '\1', which SQL does not have; convert it "
             "first, for example to strings"
         ),
     ),
@@ -358,7 +358,7 @@ def _binder_problem(text: str, watched: Mapping[str, Any]) -> str:
             names = {name_key(name): name for name in _NAMED.findall(text[unknown.end() :])}
         if unknown_name in {name for rows in watched.values() for name in index_names(rows)}:
             return (
-                f"there is no column {unknown_name!r}: it is in the index of a data frame, which "
+                f"there is no column {unknown_name!r}: it is in the index of a dataframe, which "
                 "SQL does not read; pass frame.reset_index()"
             )
         # A table that has the column is not the one that the qualifier means.

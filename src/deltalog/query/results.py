@@ -97,7 +97,7 @@ class SqlResult(SimilarNames, NoSequence, OpenableRows):
     _internal = frozenset({"opened"})
     _frames = "the statement, or to_polars() or to_pandas()"
     _counted = "to_arrow().num_rows"
-    _items = "to_pandas() for a data frame, to_arrow() for columns, or to_pylist() for rows"
+    _items = "to_pandas() for a dataframe, to_arrow() for columns, or to_pylist() for rows"
 
     def __init__(
         self,
@@ -147,7 +147,7 @@ class SqlResult(SimilarNames, NoSequence, OpenableRows):
         return self.to_arrow()
 
     def to_pandas(self, dtype_backend: DtypeBackend | None = None, **options: Any) -> pd.DataFrame:
-        """Return the rows as a pandas data frame.
+        """Return the rows as a pandas dataframe.
 
         Args:
             dtype_backend: see `DeltaTable.to_pandas`.
@@ -161,7 +161,7 @@ class SqlResult(SimilarNames, NoSequence, OpenableRows):
         return to_frame(self.to_arrow(), dtype_backend, **options)
 
     def to_polars(self) -> pl.DataFrame:
-        """Return the rows as a Polars data frame."""
+        """Return the rows as a Polars dataframe."""
         frame: pl.DataFrame = require_library("polars").from_arrow(self.to_arrow())
         return frame
 
@@ -215,7 +215,7 @@ class SqlResult(SimilarNames, NoSequence, OpenableRows):
         return self.to_arrow()
 
     def read_pandas(self, **options: Any) -> pd.DataFrame:
-        """Return the rows that were not read yet as a pandas data frame."""
+        """Return the rows that were not read yet as a pandas dataframe."""
         return self.to_pandas(**options)
 
     def read_next_batch(self) -> pa.RecordBatch:

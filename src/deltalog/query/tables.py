@@ -286,7 +286,7 @@ def duckdb_for(tables: Iterable[Any]) -> Database:
 def telling_rows(rows: Any) -> Any:
     """Return the rows of a table, with metadata that distinguishes months from whole numbers.
 
-    Arrow has no type for months, so both are integers. A data frame has no such metadata, so it is
+    Arrow has no type for months, so both are integers. A dataframe has no such metadata, so it is
     returned unchanged.
     """
     if not is_of_table(rows) or not hasattr(rows, "replace_schema"):

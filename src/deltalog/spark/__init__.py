@@ -5,7 +5,7 @@ packages make every decision about the protocol. The subpackages, from the lowes
 highest:
 
 - `session`: settings, table names, types, workers, and jobs whose tasks report to the driver.
-- `reading`: data frames that use Spark's own Parquet reader or Python workers; the format's batch
+- `reading`: dataframes that use Spark's own Parquet reader or Python workers; the format's batch
   reader; pruning in tasks for tables with very many files.
 - `engine`: `SparkEngine`, which runs the core's operations as Spark tasks.
 - `writing`: the function `write`, and the format's batch writer.

@@ -1,6 +1,6 @@
 """The session of SQL statements that run on a cluster; see `deltalog.statements.Session`.
 
-The session resolves table names, and provides rows as data frames.
+The session resolves table names, and provides rows as dataframes.
 
 Protocol: none
 """
@@ -83,7 +83,7 @@ class ClusterSession:
         spark: the session, classic or remote.
         storage_options: credentials and settings for tables that a statement names by location.
         own: the names under which the session has registered deltalog's formats.
-        frames: the data frames that a statement can use: name → data frame.
+        frames: the dataframes that a statement can use: name → dataframe.
     """
 
     def __init__(
@@ -311,7 +311,7 @@ class ClusterSession:
         return self.namespaces.entry(name)
 
     def select(self, query: Query) -> DataFrame:
-        """Return the rows of a query. Data frames replace deltalog's tables in the query."""
+        """Return the rows of a query. Dataframes replace deltalog's tables in the query."""
         found = located(query.text)
         frames: dict[str, DataFrame] = {}
         tables: list[TableFrame] = []
@@ -374,7 +374,7 @@ class ClusterSession:
         target: QualifiedName | None = None,
         alias: str | None = None,
     ) -> DataFrame:
-        """Return the rows of a query or table as a data frame."""
+        """Return the rows of a query or table as a dataframe."""
         del target  # unused, because `_frame_of` finds the version that the statement has opened
         if isinstance(rows, QualifiedName):
             version = "" if rows.version is None else f" VERSION AS OF {rows.version}"
@@ -385,7 +385,7 @@ class ClusterSession:
         return found if alias is None else found.alias(alias)
 
     def columns(self, source: DataFrame) -> Sequence[str]:
-        """Return the names of a data frame's columns."""
+        """Return the names of a dataframe's columns."""
         return source.columns
 
     def insertable(
@@ -409,7 +409,7 @@ class ClusterSession:
         )
 
     def frame(self, rows: pa.Table | None) -> DataFrame:
-        """Return a data frame of the rows; empty if `rows` is None or has no columns."""
+        """Return a dataframe of the rows; empty if `rows` is None or has no columns."""
         if rows is None or not rows.num_columns:
             return self._spark.sql("SELECT 1 AS done WHERE false").select()
         return self._spark.createDataFrame(rows)
@@ -439,7 +439,7 @@ class ClusterSession:
             options[kind] = str(name.version)
         elif self._seen:
             # If the statement has opened this table, read the same version. Spark evaluates the
-            # data frame later, perhaps several times, and the table may have new versions by then.
+            # dataframe later, perhaps several times, and the table may have new versions by then.
             root = self._root_of(named, location)
             if root in self._seen:
                 self._read.add(root)

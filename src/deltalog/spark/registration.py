@@ -291,7 +291,7 @@ def _merge_into(before: Any) -> Any:
 
 
 class _Spellings:
-    """The replaced attributes of one class of sessions, and of its class of data frames.
+    """The replaced attributes of one class of sessions, and of its class of dataframes.
 
     Args:
         hangings: the attributes and their replacements.

@@ -1,4 +1,4 @@
-"""Convert results of operations to Spark data frames with Delta Spark's columns.
+"""Convert results of operations to Spark dataframes with Delta Spark's columns.
 
 Protocol: none
 """

@@ -125,7 +125,7 @@ class DeltalogSource(DataSource):
         return StreamReader(parse_stream_options(self.options), schema, stored)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001  # PySpark's signature
-        """Return a writer of one data frame."""
+        """Return a writer of one dataframe."""
         from deltalog.spark.session.workers import check_planned_here
         from deltalog.spark.writing.options import parse_write_options
         from deltalog.spark.writing.plan import open_to_write

@@ -155,7 +155,7 @@ def run_statement(
         statement: the argument of `spark.sql`.
         parameters: the values of the statement's parameters.
         own: the names under which the session has registered deltalog's formats.
-        frames: the data frames that the statement can use: name → data frame.
+        frames: the dataframes that the statement can use: name → dataframe.
 
     Raises:
         DeltaError: the operation of the statement failed.
@@ -402,7 +402,7 @@ def _read_cached(session: ClusterSession, reader: StatementReader) -> Act:
     def act() -> None:
         if session.is_concerned(about):
             raise InvalidInputError(
-                f"cannot run CACHE TABLE {name} about a Delta table: cache a data frame, such as "
+                f"cannot run CACHE TABLE {name} about a Delta table: cache a dataframe, such as "
                 "spark.table(…).cache()"
             )
 
@@ -630,7 +630,7 @@ def left_alone(
     why = f" ({found[0]})" if found is not None else ""
     refusal = (
         f"{attempt}: deltalog does not support this form{why}, and Spark alone can neither read "
-        f"nor change the table; use another form, or the data frame spark.table({str(table)!r})"
+        f"nor change the table; use another form, or the dataframe spark.table({str(table)!r})"
     )
     try:
         frame = run()

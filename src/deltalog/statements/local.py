@@ -370,7 +370,7 @@ class LocalSession:
         """Return the column names of a result of `source`."""
         rows = source.opened() if isinstance(source, RereadableRows) else source
         if frame_kind(rows) or not isinstance(getattr(rows, "schema", None), pa.Schema):
-            rows = open_batches(rows)  # the source is, for example, a data frame
+            rows = open_batches(rows)  # the source is, for example, a dataframe
         found: list[str] = rows.schema.names
         return found
 
@@ -505,7 +505,7 @@ class RowsOfQuery(RereadableRows):
 def with_integer_types(reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
     """Mark whole numbers in the result of a query as numbers, so that MERGE does not read months.
 
-    Arrow has no separate type for months, so whole numbers of a data frame may be months.
+    Arrow has no separate type for months, so whole numbers of a dataframe may be months.
     """
     schema = reader.schema
     for place, part in enumerate(schema):

@@ -23,7 +23,7 @@ from deltalog.query.columns import column_names
 
 _T = TypeVar("_T")
 _EXPECTED = (
-    "a table, a data frame, a DuckDB relation, Arrow data, a location, a list of dicts or a dict "
+    "a table, a dataframe, a DuckDB relation, Arrow data, a location, a list of dicts or a dict "
     "of lists"
 )
 

@@ -33,7 +33,7 @@ def load(shell: Any) -> None:
 
 
 class _Magics:
-    """Runs statements over the tables and data frames in the variables of a notebook.
+    """Runs statements over the tables and dataframes in the variables of a notebook.
 
     Args:
         shell: IPython's shell.

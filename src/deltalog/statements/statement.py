@@ -205,7 +205,7 @@ class Session(Protocol):
         ...
 
     def select(self, query: Query) -> Any:
-        """Return the rows of a query: a stream of Arrow batches, or a data frame."""
+        """Return the rows of a query: a stream of Arrow batches, or a dataframe."""
         ...
 
     def values(self, query: Query) -> pa.Table:

@@ -64,7 +64,7 @@ def check_source(source: Any, schema: StructType) -> Any:
             row.
     """
     if source is None:
-        raise InvalidInputError("cannot merge rows of None: expected rows, such as a data frame")
+        raise InvalidInputError("cannot merge rows of None: expected rows, such as a dataframe")
     if isinstance(source, str | PurePath):
         raise InvalidInputError(
             f"cannot merge rows of {str(source)!r}: expected rows, found a location; pass "

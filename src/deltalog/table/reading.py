@@ -63,7 +63,7 @@ class ReadableTable(NoSequence):
     _datafusion = "register_table(name, table.to_pyarrow_dataset()) of the context"
     _internal = frozenset({"do", "engine", "execute", "from_context", "if_any", "run", "snapshot"})
     _items = (
-        "to_pandas() for a data frame, to_pyarrow_table(columns=[…]) for columns, "
+        "to_pandas() for a dataframe, to_pyarrow_table(columns=[…]) for columns, "
         "to_pyarrow_table().to_pylist() for rows, or scan(), which yields batches"
     )
     _engine: Engine | None
@@ -399,7 +399,7 @@ class ReadableTable(NoSequence):
         parameters: Parameters = None,
         progress: Progress | None = None,
     ) -> pd.DataFrame:
-        """Return the rows as a pandas data frame.
+        """Return the rows as a pandas dataframe.
 
         Args:
             types_mapper: see pyarrow's `Table.to_pandas`.
@@ -452,7 +452,7 @@ class ReadableTable(NoSequence):
         lazy: bool = False,
         parameters: Parameters = None,
     ) -> pl.DataFrame | pl.LazyFrame:
-        """Return the rows as a Polars data frame.
+        """Return the rows as a Polars dataframe.
 
         Args:
             lazy: whether to return a lazy frame, which reads only the columns, files and rows that

@@ -362,7 +362,7 @@ CHANGES: list[tuple[Any, str]] = [
     (lambda _: deltalog.sql("WITH a AS (SELECT 1 AS x) SELECT y FROM a"), "'y'; known: 'x'"),
     (lambda _: deltalog.sql("SELECT * FROM t", t={"id": 1}), "the column 'id' of a dict"),
     (lambda _: deltalog.sql("SELECT * FROM t", t=5), "cannot read t in SQL: it is an int"),
-    (lambda _: deltalog.sql("SELECT * FROM t", t=None), "expected a table, a data frame"),
+    (lambda _: deltalog.sql("SELECT * FROM t", t=None), "expected a table, a dataframe"),
     (lambda t: deltalog.sql("SELECT * FROM t", tables={"t": t}), "sql(query, t=…)"),
     (lambda t: deltalog.sql("SELECT 1", catalog=place_of(t)), "use connect(catalog=…, schema=…)"),
     (lambda t: in_catalog(t).sql("SELECT * FROM t"), "write schema.t, or set the schema by USE"),

@@ -35,7 +35,7 @@ def append(data: Any) -> Callable[[DeltaTable], object]:
     ("call", "message"),
     [
         (append(np.array([[1, 2], [3, 4]])), "cannot write the data, a numpy.ndarray: expected"),
-        (append(np.array([[1, 2], [3, 4]])), "make a data frame of it"),
+        (append(np.array([[1, 2], [3, 4]])), "make a dataframe of it"),
         (append(pl.DataFrame({"id": [5]}).group_by("id")), "aggregate the groups first"),
         (append([{"id": 2**63}]), f"{2**63} is too large for a long"),
         (

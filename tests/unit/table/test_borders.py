@@ -171,7 +171,7 @@ def test_the_index_of_a_frame_is_no_column_in_sql() -> None:
     [
         (pd.Series([1]), r"to_frame\(\)"),
         (pl.Series([1]), r"to_frame\(\)"),
-        (pd.Series([1]).to_numpy(), "make a data frame of it"),
+        (pd.Series([1]).to_numpy(), "make a dataframe of it"),
         (pd.DataFrame({"a": [1]}).groupby("a"), r"aggregate the groups first"),
         (len, "pass a value as a parameter"),
     ],

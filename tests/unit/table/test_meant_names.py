@@ -226,7 +226,7 @@ def test_meant_names_are_missing() -> None:
         ("t.scan().order", r"use scan\(order_by=…, limit=…\) of the table$"),
         ("t.scan().count_rows", r"use count\(\)$"),
         ("t.scan().columns", r"use schema\.names$"),
-        ("t.scan().pivot", r"use to_polars\(\) or to_pandas\(\), whose data frames have such"),
+        ("t.scan().pivot", r"use to_polars\(\) or to_pandas\(\), whose dataframes have such"),
         ("t.scan().dot", r"use to_polars\(\) or to_pandas\(\)"),
         ("t.scan().sink_delta", r"use deltalog\.write_deltalake\(location, rows\)$"),
         ("t.scan().delete", r"use the table's methods; a scan only reads$"),

@@ -39,7 +39,7 @@ MERGE = "source.id = target.id"
         (lambda t: t.merge(ROWS, ["id"]), "expected SQL or an expression over both rows"),
         (lambda t: t.merge(ROWS, ["id"]), r"by key columns, use upsert\(data, \['id'\]\)$"),
         (lambda t: t.merge(MERGE, ROWS), r"the rows come first: merge\(rows, condition\)$"),
-        (lambda t: t.merge(None, MERGE), "expected rows, such as a data frame"),
+        (lambda t: t.merge(None, MERGE), "expected rows, such as a dataframe"),
         (lambda t: t.merge(ROWS, MERGE).when_matched_update("v = 1"), "expected a dictionary"),
         (lambda t: t.merge(ROWS, MERGE).execute(), "at least one WHEN clause"),
         (lambda t: t.upsert([{}], "id"), "cannot write 1 row without keys"),

@@ -1,4 +1,4 @@
-"""Python values that Arrow or a cast would change are refused, or are NULL as in data frames."""
+"""Python values that Arrow or a cast would change are refused, or are NULL as in dataframes."""
 
 from __future__ import annotations
 

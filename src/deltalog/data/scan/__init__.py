@@ -10,7 +10,7 @@ Everything that reads rows (pandas, Polars, DuckDB, Spark, Sharing) uses this pa
 - `native`: which files an engine's own Parquet reader reads exactly. `polars_files`: such files as
   a scan of Polars.
 - `changes`: the change data feed. `top_rows`: the first rows of a sort order.
-- `rows`: converts results to tables and data frames.
+- `rows`: converts results to tables and dataframes.
 - `dataset`, `polars`: one version as a pyarrow dataset, and as a lazy frame of Polars.
 - `file_reports`: paths, partitions and statistics of live files.
 

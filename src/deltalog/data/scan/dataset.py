@@ -86,7 +86,7 @@ _MEANT: Final = {
     "sql": "duckdb.sql('SELECT … FROM dataset'), or sql(query) of the table",
     "version": "version() of the table",
 }
-"""What to use instead of names of tables and data frames."""
+"""What to use instead of names of tables and dataframes."""
 
 
 class DeltaDataset(ds.FileSystemDataset):

@@ -351,7 +351,7 @@ def _heights(scan: Scan) -> tuple[Iterator[pl.DataFrame], bool]:
 
 
 _MOST_HEIGHT: Final = 2**30
-"""The maximum number of rows of a data frame without columns."""
+"""The maximum number of rows of a dataframe without columns."""
 
 
 def files_frame(
@@ -540,14 +540,14 @@ def _rows(scan: Scan, *, is_empty: bool) -> pl.LazyFrame:
 def _of_frames(
     schema: Any, frames: Callable[[], tuple[Iterator[pl.DataFrame], bool]]
 ) -> pl.LazyFrame:
-    """Return a lazy frame of data frames that a function yields when the query runs."""
+    """Return a lazy frame of dataframes that a function yields when the query runs."""
     make: Any = require_library("polars").LazyFrame._scan_python_function  # noqa: SLF001  # see the module's docstring
     found: pl.LazyFrame = make(schema, frames, pyarrow=True, is_pure=True)
     return found
 
 
 def _frames(scan: Scan, *, is_empty: bool) -> tuple[Iterator[pl.DataFrame], bool]:
-    """Return data frames, and whether they contain only the rows that fulfil the filter."""
+    """Return dataframes, and whether they contain only the rows that fulfil the filter."""
     polars: Any = require_library("polars")
     if is_empty:
         return (polars.DataFrame(height=batch.num_rows) for batch in scan.to_batches()), False
@@ -726,7 +726,7 @@ class PolarsSource:
         n_rows: int | None,
         batch_size: int | None,
     ) -> Iterator[pl.DataFrame]:
-        """Yield the rows for which the filter is true, as data frames.
+        """Yield the rows for which the filter is true, as dataframes.
 
         Args:
             with_columns: the names of the requested columns, in order; None means all.

@@ -1,4 +1,4 @@
-"""Conversions of rows to batches, tables, data frames and Arrow streams.
+"""Conversions of rows to batches, tables, dataframes and Arrow streams.
 
 Scans and change feeds use these conversions. Some methods have the names of methods of
 `pyarrow.RecordBatchReader`. Data-frame libraries are imported only when they are used.
@@ -133,7 +133,7 @@ class Rows(SimilarNames, NoSequence):
         return self.to_table()
 
     def to_pandas(self, dtype_backend: DtypeBackend | None = None, **options: Any) -> pd.DataFrame:
-        """Return all rows as a pandas data frame.
+        """Return all rows as a pandas dataframe.
 
         Args:
             dtype_backend: see `DeltaTable.to_pandas`.
@@ -144,7 +144,7 @@ class Rows(SimilarNames, NoSequence):
         return to_frame(self.to_table(), dtype_backend, **options)
 
     def to_polars(self) -> pl.DataFrame:
-        """Return all rows as a Polars data frame."""
+        """Return all rows as a Polars dataframe."""
         frame: pl.DataFrame = require_library("polars").from_arrow(self.to_table())
         return frame
 
@@ -160,7 +160,7 @@ class Rows(SimilarNames, NoSequence):
         return self.to_table()
 
     def read_pandas(self, **options: Any) -> pd.DataFrame:
-        """Return all rows as a pandas data frame."""
+        """Return all rows as a pandas dataframe."""
         return self.to_pandas(**options)
 
     @cached_property
@@ -271,11 +271,11 @@ def require_library(name: str, *, extra: str | None = None) -> Any:
         ) from error
 
 
-# --- Rows as pandas data frames
+# --- Rows as pandas dataframes
 
 
 DtypeBackend = Literal["numpy_nullable", "pyarrow"]
-"""The kind of dtypes of a data frame, named as in the readers of pandas."""
+"""The kind of dtypes of a dataframe, named as in the readers of pandas."""
 
 _NULLABLE: Final = {
     pa.bool_(): "BooleanDtype",
@@ -305,7 +305,7 @@ def check_frame_options(rows: Any, options: Mapping[str, Any]) -> None:
 def to_frame(
     table: pa.Table, dtype_backend: DtypeBackend | None = None, **options: Any
 ) -> pd.DataFrame:
-    """Return a table as a data frame.
+    """Return a table as a dataframe.
 
     Args:
         table: the rows.
@@ -331,7 +331,7 @@ def to_frame(
         if is_mapped:  # the caller's mapper may have caused the error
             raise
         raise InvalidInputError(
-            f"cannot make a data frame of {table.num_rows:,} rows with "
+            f"cannot make a dataframe of {table.num_rows:,} rows with "
             f"{_culprit(table, options)}: {error}; use dtype_backend='pyarrow', or read the "
             "rows as Arrow data"
         ) from error

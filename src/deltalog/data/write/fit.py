@@ -376,7 +376,7 @@ def _cast_strings_too(array: Array, one: PrimitiveType, other: PrimitiveType) ->
 
 
 def _check_no_nan(array: Array, name: str) -> None:
-    """Check that numbers for a column of strings have no NaN, which data frames use for NULL.
+    """Check that numbers for a column of strings have no NaN, which dataframes use for NULL.
 
     Raises:
         SchemaMismatchError: a value is NaN.

@@ -259,7 +259,7 @@ def _opened_frame(data: Any) -> pa.RecordBatchReader | None:
 def _one_column(data: object) -> InvalidInputError:
     return InvalidInputError(
         f"cannot write the data, {kind_of(data)}: it is one column, not a table; "
-        "make a data frame of it, which names the column"
+        "make a dataframe of it, which names the column"
     )
 
 
@@ -483,7 +483,7 @@ def advice_for(data: Any) -> str:
         if callable(getattr(data, method, None)):
             return f"; pass its rows in memory, as returned by {method}()"
     if hasattr(data, "ndim"):
-        return "; make a data frame of it, which names the columns"
+        return "; make a dataframe of it, which names the columns"
     return _advice_for_row(data)
 
 
@@ -514,7 +514,7 @@ _AS_DICT: Final = {
 
 
 class ArrowStream(Protocol):
-    """A table or stream of any library, such as a Polars data frame or a DuckDB relation."""
+    """A table or stream of any library, such as a Polars dataframe or a DuckDB relation."""
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> object:
         """Return a stream of Arrow's C interface."""

@@ -147,7 +147,7 @@ class SharedTable(SimilarNames, NoSequence):
     _frames = "to_polars() or to_pandas()"
     _counted = "count()"
     _items = (
-        "to_pandas() for a data frame, to_pyarrow_table() for columns, or "
+        "to_pandas() for a dataframe, to_pyarrow_table() for columns, or "
         "to_pyarrow_table().to_pylist() for rows"
     )
 

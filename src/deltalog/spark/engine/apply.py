@@ -1,6 +1,6 @@
 """Row changes (DELETE, UPDATE, MERGE) that the driver plans and tasks apply.
 
-This module contains the steps that the three commands share. A data frame contains the rows to
+This module contains the steps that the three commands share. A dataframe contains the rows to
 change, each with the number of the clause that applies. Tasks write the new versions of these rows,
 and report the positions of the old versions. For each file, the driver then decides to remove it,
 to mark rows in a deletion vector, or to rewrite it. The driver writes the deletion vectors; tasks
@@ -97,7 +97,7 @@ class Candidates:
 
 
 def find_candidates(scan: SparkScan, reach: Expression | None, alias: str | None) -> Candidates:
-    """Plan a data frame of the rows that may change, with the file and position of each row.
+    """Plan a dataframe of the rows that may change, with the file and position of each row.
 
     Args:
         scan: a scan of the version, without conditions.
@@ -141,7 +141,7 @@ def row_struct(names: Sequence[str]) -> Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrameChange:
-    """The `PlannedChange` of the Spark engine, with the rows to change as a data frame.
+    """The `PlannedChange` of the Spark engine, with the rows to change as a dataframe.
 
     Args:
         transaction: a transaction on an existing table.

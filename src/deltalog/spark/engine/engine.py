@@ -110,20 +110,20 @@ class SparkEngine(LocalEngine):
         )
 
     def open_rows(self, data: Any) -> RowSource:
-        """Return the rows of a data frame without collecting them, or of data for `LocalEngine`."""
+        """Return the rows of a dataframe without collecting them, or of data for `LocalEngine`."""
         if isinstance(data, DataFrame):
             return SparkRows(data, gathers=self._gathers)
         return super().open_rows(data)
 
     def open_merge_source(self, data: Any) -> AbstractContextManager[Any]:
-        """Open a data frame without collecting it; see `LocalEngine` for other sources."""
+        """Open a dataframe without collecting it; see `LocalEngine` for other sources."""
         return _persisted(data) if isinstance(data, DataFrame) else super().open_merge_source(data)
 
     def plan_change(self, transaction: PendingTransaction, request: ChangeRequest) -> PlannedChange:
         """Plan a change that tasks apply.
 
         The change is planned and applied locally if the log alone is sufficient, or if the source
-        is not a data frame.
+        is not a dataframe.
         """
         source = request.source
         if source is not None and not isinstance(source, DataFrame):

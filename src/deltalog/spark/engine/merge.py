@@ -87,7 +87,7 @@ def plan_merge_by_tasks(
     Args:
         scan: a scan of the transaction's version.
         transaction: a transaction on an existing table.
-        request: the user's request. Its source is a data frame, which Spark computes twice.
+        request: the user's request. Its source is a dataframe, which Spark computes twice.
 
     Raises:
         InvalidInputError: a clause uses a column that does not exist or must not be assigned.

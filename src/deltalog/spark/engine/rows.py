@@ -1,4 +1,4 @@
-"""Write the rows of a data frame, with Spark's own writer or with deltalog in Python workers.
+"""Write the rows of a dataframe, with Spark's own writer or with deltalog in Python workers.
 
 Protocol: none
 """
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 
 class SparkRows:
-    """The rows of a data frame.
+    """The rows of a dataframe.
 
     Args:
         frame: the rows.

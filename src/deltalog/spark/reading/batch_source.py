@@ -157,7 +157,7 @@ def table_names(rows: StructType, metadata_columns: Sequence[str]) -> list[str]:
 def resolve(options: ReadOptions) -> tuple[ReadOptions, StructType]:
     """Return the options with a fixed version, and the schema of the rows.
 
-    With a fixed version, every evaluation of a data frame reads the same version, even after later
+    With a fixed version, every evaluation of a dataframe reads the same version, even after later
     commits.
     """
     return pinned_to(options, open_shown(options))

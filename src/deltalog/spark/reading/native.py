@@ -549,7 +549,7 @@ def output_rows(spec: ReadSpec) -> StructType:
 
 
 KEEP_NOT_NULL: Final = "spark.deltalog.keepNotNull"
-"""Session setting. If `true`, data frames preserve NOT NULL, and a NULL in a file is an error."""
+"""Session setting. If `true`, dataframes preserve NOT NULL, and a NULL in a file is an error."""
 
 # For each type, a constant that is the last argument of COALESCE. It makes Spark infer that the
 # result is not NULL. COALESCE never returns the constant, because an earlier argument is not NULL

@@ -291,7 +291,7 @@ def check_session(spark: object) -> None:
 
 
 def check_source(source: object) -> None:
-    """Refuse a source of a merge that is not a data frame."""
+    """Refuse a source of a merge that is not a dataframe."""
     if not isinstance(source, DataFrame):
         raise WrongTypeError(
             f"source must be DataFrame, found {shortened(source)}, {kind_of(source)}; "

@@ -1,6 +1,6 @@
-"""Replace tables in a query by data frames.
+"""Replace tables in a query by dataframes.
 
-PySpark's formatter replaces names in braces by data frames, also on Spark Connect. The query can
+PySpark's formatter replaces names in braces by dataframes, also on Spark Connect. The query can
 refer to such a frame only by an alias. So if a column is qualified by a longer table name, the
 alias replaces this name.
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TableFrame:
-    """A table of a query that a data frame replaces.
+    """A table of a query that a dataframe replaces.
 
     Args:
         table: the table, with its position in the query.
@@ -65,7 +65,7 @@ def spliced(query: LocatedQuery, frames: Sequence[TableFrame]) -> str:
 
     Args:
         query: the query with the positions of its tables and columns.
-        frames: the data frames that replace tables of the query.
+        frames: the dataframes that replace tables of the query.
 
     Raises:
         InvalidInputError: a column may belong to several tables.

@@ -63,7 +63,7 @@ def _from_log(schema: StructType) -> spark_types.StructType:
 
 
 def schema_of(columns: spark_types.StructType) -> StructType:
-    """Return the schema of a data frame; all columns are nullable, as in Delta's writes.
+    """Return the schema of a dataframe; all columns are nullable, as in Delta's writes.
 
     Raises:
         UnsupportedTypeError: Delta has no such type.

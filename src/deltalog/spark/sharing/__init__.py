@@ -1,4 +1,4 @@
-"""Shared tables on Spark: the format `deltalog_sharing`, and data frames of client-side scans."""
+"""Shared tables on Spark: the format `deltalog_sharing`, and dataframes of client-side scans."""
 
 from __future__ import annotations
 

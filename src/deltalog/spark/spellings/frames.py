@@ -264,7 +264,7 @@ class AskedRows(Noted):
         self.schema: StructType | str | None = None
 
     def frame(self, path: object) -> DataFrame | None:
-        """Return the rows of a location as a data frame; None if PySpark must read them instead.
+        """Return the rows of a location as a dataframe; None if PySpark must read them instead.
 
         Args:
             path: the argument of `load`.

@@ -557,7 +557,7 @@ def table_rows(spark: SparkSession, name: object) -> DataFrame | None:
 
 
 class _Formatter(string.Formatter):
-    """Formatter that replaces data frames by names, and lets `other` format all other values.
+    """Formatter that replaces dataframes by names, and lets `other` format all other values.
 
     Args:
         other: PySpark's formatter.
@@ -590,10 +590,10 @@ def formatted(
     Args:
         spark: the session, classic or remote.
         text: the statement, with names in braces.
-        given: name → value, column or data frame.
+        given: name → value, column or dataframe.
 
     Returns:
-    The statement, and the data frames that it names: name → data frame.
+    The statement, and the dataframes that it names: name → dataframe.
     """
     other: string.Formatter = SQLStringFormatter(spark)
     if type(spark).__module__.startswith("pyspark.sql.connect"):

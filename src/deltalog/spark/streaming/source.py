@@ -123,7 +123,7 @@ def shown_alike(task: ScanTask, spec: ReadSpec, schema: StructType, mode: Mode) 
         raise IncompatibleChangesError(
             f"cannot read rows of {own.table} in the schema with which the stream started: the "
             f"schema changed, {problem}; start the query again from its checkpoint, with a new "
-            "data frame, to continue in the current schema"
+            "dataframe, to continue in the current schema"
         )
     return replace(task, spec=replace(spec, reads_change_type=own.reads_change_type))
 

@@ -1,4 +1,4 @@
-"""Write data frames to tables: the function `write`, and the format's batch writer."""
+"""Write dataframes to tables: the function `write`, and the format's batch writer."""
 
 from __future__ import annotations
 

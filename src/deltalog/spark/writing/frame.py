@@ -161,7 +161,7 @@ def write(  # noqa: PLR0913  # each argument is an option of the caller
     """
     if not hasattr(frame, "sparkSession"):
         raise InvalidInputError(
-            f"cannot write {kind_of(frame)} with deltalog.spark.write: expected a data frame of "
+            f"cannot write {kind_of(frame)} with deltalog.spark.write: expected a dataframe of "
             "Spark; spark.createDataFrame(rows) makes one, deltalog.write_deltalake writes others"
         )
     for name, value, known in (

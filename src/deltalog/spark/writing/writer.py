@@ -61,11 +61,11 @@ class TaskMessage(WriterCommitMessage):
 
 
 class BatchWriter(InEnvelope, DataSourceArrowWriter):
-    """Writer of one data frame to a table.
+    """Writer of one dataframe to a table.
 
     Args:
         place: the location of the table, and its context.
-        columns: the columns of the data frame.
+        columns: the columns of the dataframe.
         options: the options of the write.
 
     Raises:

@@ -340,7 +340,7 @@ _OF_HISTORIES: Final = {
 
 @suggests_arguments
 class CommitHistory(SimilarNames, list[dict[str, Any]]):
-    """A list of commits as dictionaries, newest first, with a notebook card and data frames."""
+    """A list of commits as dictionaries, newest first, with a notebook card and dataframes."""
 
     __slots__ = ()
     _called = "the history"
@@ -362,7 +362,7 @@ class CommitHistory(SimilarNames, list[dict[str, Any]]):
                 raise no_item(key, len(self), "commit") from None
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return a data frame with one row per commit; `timestamp` is a datetime in UTC."""
+        """Return a dataframe with one row per commit; `timestamp` is a datetime in UTC."""
         pandas = require_library("pandas")
         frame: pd.DataFrame = pandas.DataFrame(list(self))
         if "timestamp" in frame:
@@ -372,7 +372,7 @@ class CommitHistory(SimilarNames, list[dict[str, Any]]):
         return frame
 
     def to_polars(self) -> pl.DataFrame:
-        """Return a data frame with one row per commit; `timestamp` is a datetime in UTC."""
+        """Return a dataframe with one row per commit; `timestamp` is a datetime in UTC."""
         polars = require_library("polars")
         frame: pl.DataFrame = polars.DataFrame(list(self), infer_schema_length=None, strict=False)
         if "timestamp" in frame.columns:

@@ -87,7 +87,7 @@ class MergeSource:
         if not reader.schema.names and not may_lack_columns(data):
             raise InvalidInputError(
                 f"cannot merge the rows of {kind_of(data)}: it has no columns, as an iterator that "
-                "was already read, or an empty data frame; pass [] for no rows"
+                "was already read, or an empty dataframe; pass [] for no rows"
             )
         found = from_arrow_schema(reader.schema, declared=True)
         self.schema: StructType = StructType(list(found.fields))
