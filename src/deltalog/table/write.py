@@ -148,8 +148,8 @@ def write_deltalake(
         data: a pyarrow Table, RecordBatch, RecordBatchReader or Dataset, a pandas or Polars
             dataframe, a Polars lazy frame, a DuckDB relation, any object with `__arrow_c_stream__`
             or `__arrow_c_array__`, a list of dicts, or an iterable of batches. It may be larger
-            than memory. A reader or a generator has no rows left after one write. If a column's type
-            differs from the table, its values are converted; a value that would change is an
+            than memory. A reader or a generator has no rows left after one write. If a column's
+            type differs from the table, its values are converted; a value that would change is an
             error.
         partition_by: partition columns of a new table. For an existing table, they must be the same
             as the table's, unless `mode` and `schema_mode` are `overwrite`.
