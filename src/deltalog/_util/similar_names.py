@@ -487,8 +487,8 @@ class NoSequence(VisibleNames):
     _datafusion: ClassVar[str] = "from_arrow(rows, name) of the context"
     _counted: ClassVar[str] = "to_table().num_rows"
     _items: ClassVar[str] = (
-        "to_table() for a table of Arrow, which has columns and rows, or to_pandas() for a data "
-        "frame"
+        "to_table() for a table of Arrow, which has columns and rows, or to_pandas() for a "
+        "dataframe"
     )
 
     if not TYPE_CHECKING:  # type checkers must report these uses
