@@ -89,9 +89,25 @@ def _is_large(scan: Scan) -> bool:
 
 _FORKED: Final = threading.Event()
 """Is set in processes that were forked, in which the threads of Polars do not exist."""
+_RUNNING: Final[set[object]] = set()
+"""The batches of queries that are running."""
+
+
+def _forget_queries() -> None:
+    """Note a fork, and keep the queries of the parent in memory until the process ends.
+
+    Freeing one takes a lock, which a thread of Polars that does not exist here may have held.
+    """
+    _FORKED.set()
+    if _RUNNING:
+        import ctypes  # noqa: PLC0415  # only after a fork while a query runs
+
+        for batches in _RUNNING:
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(batches))
+
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_FORKED.set)
+    os.register_at_fork(after_in_child=_forget_queries)
 
 
 def _may_use_polars() -> bool:
@@ -164,14 +180,25 @@ def _tables(plan: NativePlan, frame: pl.LazyFrame) -> Iterator[pa.Table]:
     Raises:
         DataFileUnreadableError: the rows are too large, or this thread must not wait for Polars.
     """
-    from polars import CompatLevel, selectors  # noqa: PLC0415  # optional
+    from polars import selectors  # noqa: PLC0415  # optional
 
     schema = plan.scan.schema
     # Polars would interpret `*` and `^a.*$` as patterns if they were not in `by_name`.
     batches = frame.select(selectors.by_name(*schema.names)).collect_batches(maintain_order=True)
-    rest = iter(batches)
+    _RUNNING.add(batches)
+    try:
+        yield from _converted(plan, iter(batches))
+    finally:
+        _RUNNING.discard(batches)
+
+
+def _converted(plan: NativePlan, batches: Iterator[pl.DataFrame]) -> Iterator[pa.Table]:
+    """Yield the rows of a query; see `_tables`."""
+    from polars import CompatLevel  # noqa: PLC0415  # optional
+
+    schema = plan.scan.schema
     while _may_wait():
-        rows = next(rest, None)
+        rows = next(batches, None)
         if rows is None:
             return
         # Arrow converts views of strings to strings in less time than Polars.

@@ -606,11 +606,12 @@ def test_scans_in_functions_of_polars_end(large: Path, engine: str, threads: int
 
 
 FORK = """
-import gc, warnings
+import gc, warnings, weakref
 warnings.simplefilter("ignore", DeprecationWarning)  # of a fork with threads
 faulthandler.cancel_dump_traceback_later()  # its thread would not be in the child
 begun = table.scan().to_batches()
 first = next(begun).num_rows
+[query] = map(weakref.ref, polars_rows._RUNNING)
 child = os.fork()
 if child == 0:
     assert polars_rows.read_large(table.scan()) is None
@@ -618,9 +619,11 @@ if child == 0:
     assert first + sum(batch.num_rows for batch in begun) == 400_000
     del begun
     gc.collect()
+    assert query() is not None  # freeing it could take a lock that a thread of the parent holds
     sys.exit(7)
 assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
 assert first + sum(batch.num_rows for batch in begun) == 400_000
+assert query() is None
 answer("ended")
 """
 
