@@ -1,4 +1,4 @@
-"""Check the number of arguments of aggregate functions in the text of a query.
+"""Check the arguments of aggregate functions in the text of a query.
 
 sqlglot and DuckDB accept more arguments of some of them, and ignore these or use them otherwise.
 
@@ -8,9 +8,11 @@ Protocol: none; follows Spark's SQL reference
 from __future__ import annotations
 
 import re
+import sys
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
+from deltalog._util.readable import counted
 from deltalog.query.lexer import split
 
 if TYPE_CHECKING:
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
 
     from deltalog.query.lexer import Word
 
+_TAKE_NULLS: Final = frozenset({"any_value", "first", "first_value", "last", "last_value"})
+"""Functions whose second argument states whether to ignore NULL."""
 _NUMBERS: Final[dict[str, tuple[int, int]]] = {
     **dict.fromkeys(
         ("array_agg", "avg", "collect_list", "collect_set", "count_if", "max", "mean", "median"),
@@ -26,8 +30,13 @@ _NUMBERS: Final[dict[str, tuple[int, int]]] = {
     **dict.fromkeys(("min", "std", "stddev", "sum", "variance"), (0, 1)),
     **dict.fromkeys(("listagg", "string_agg"), (0, 2)),
     **dict.fromkeys(("corr", "covar_pop", "covar_samp", "max_by", "min_by", "regr_slope"), (2, 2)),
+    **dict.fromkeys(_TAKE_NULLS, (1, 2)),
+    "count": (1, sys.maxsize),
+    "every": (1, 1),
+    "percentile": (2, 3),
+    "uuid": (0, 1),
 }
-"""Aggregate function → the least and the most arguments. DuckDB refuses calls without arguments."""
+"""Function → the least and the most arguments. DuckDB refuses most calls without arguments."""
 _CALL: Final = re.compile(rf"\b(?:{'|'.join(_NUMBERS)})\s*\(", re.IGNORECASE)
 _BEFORE: Final = frozenset(
     {"SELECT", "DISTINCT", "ALL", "AND", "OR", "NOT", "BY", "WHEN", "THEN", "ELSE", "HAVING",
@@ -46,12 +55,27 @@ def wrong_arguments(text: str) -> tuple[int, str] | None:
         if numbers is None or not words[number + 1].says("(") or not _is_call(words, number):
             continue
         least, most = numbers
-        given = takewhile(lambda one: not one.says("ORDER"), _level(words, number + 2))
-        found = 1 + sum(one.says(",") for one in given)
+        given = [*takewhile(lambda one: not one.says("ORDER"), _level(words, number + 2))]
+        commas = [place for place, one in enumerate(given) if one.says(",")]
+        name, found = word.text.lower(), len(commas) + (not words[number + 2].says(")"))
         if not least <= found <= most:
-            name, arguments = word.text.lower(), "argument" if most == 1 else "arguments"
-            return word.start, f"{name} expects {most} {arguments}, found {found}"
+            return word.start, f"{name} expects {_number(least, most)}, found {found}"
+        if name in _TAKE_NULLS and commas:
+            second = given[commas[0] + 1 :]
+            if [one.text.upper() for one in second] not in (["TRUE"], ["FALSE"]):
+                return second[0].start if second else word.start, _NO_TRUTH.format(name=name)
     return None
+
+
+_NO_TRUTH: Final = (
+    "the second argument of {name} states whether to ignore NULL: expected TRUE or FALSE"
+)
+
+
+def _number(least: int, most: int) -> str:
+    if most == sys.maxsize:
+        return f"at least {counted(least, 'argument')}"
+    return f"{least} or {most} arguments" if 0 < least < most else counted(most, "argument")
 
 
 def _is_call(words: Sequence[Word], number: int) -> bool:

@@ -60,6 +60,7 @@ from deltalog.query.query_trees import (
     parts_around,
     replaced,
     simple_operands,
+    with_filter,
     with_function,
     with_positions,
 )
@@ -266,13 +267,13 @@ class _Parts:
         core = core_of(node)
         if isinstance(core, exp.AggFunc | exp.RowNumber):
             return self._aggregate(node, core)
+        if isinstance(node, exp.Uuid) and is_random(node):  # DuckDB's is no string
+            return replaced(node, exp.cast(node.copy(), exp.DType.TEXT))
         if (isinstance(node, _PLAIN) and not is_of_other_type(node)) or is_input(node):
             return node
         if isinstance(node, exp.Values):
             self._unify(node)
-        for one in (node.args.get("on"), node.this) if isinstance(node, _CONDITIONS) else ():
-            if isinstance(one, exp.Null | exp.Literal):
-                raise SyntaxProblem(start_of(node), "expected a condition, found a constant")
+        _check_condition(node)
         if isinstance(node, exp.And | exp.Or) and may_fail(node):
             return self._guard(node)
         if isinstance(node, exp.Ordered):
@@ -550,6 +551,8 @@ class _Parts:
         written = write(core)
         replaced(core, written)
         node = written if node is core else node
+        if node is not written:
+            node = replaced(node, with_filter(node))
         return node if kind is ResultType.SAME else self._typed(node, kind)
 
     def _typed(self, node: Expr, kind: ResultType) -> Expr:
@@ -567,6 +570,13 @@ class _Parts:
     @staticmethod
     def _marked(node: Expr, number: int) -> Expr:
         return replaced(node, exp.column(f"{_MARK}{number}_"))
+
+
+def _check_condition(node: Expr) -> None:
+    """Refuse a constant as a condition, which DuckDB would convert."""
+    for one in (node.args.get("on"), node.this) if isinstance(node, _CONDITIONS) else ():
+        if isinstance(one, exp.Null | exp.Literal):
+            raise SyntaxProblem(start_of(node), "expected a condition, found a constant")
 
 
 def _argument(number: int, place: int = 0) -> Expr:

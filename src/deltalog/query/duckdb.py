@@ -280,6 +280,10 @@ def query_duckdb(
         problem = problem_of(str(error), watched, is_translated=run is not None)
         refused = InvalidInputError(f"cannot run {as_written(shown or sql)!r}: {problem}")
         raise cause_of(watched, run, str(error)) or refused from error
+    except pa.ArrowInvalid as error:  # for example, types of more than 64 levels
+        raise InvalidInputError(
+            f"cannot run {as_written(shown or sql)!r}: Arrow cannot return its columns: {error}"
+        ) from error
     if reader is None:
         raise InvalidInputError(
             f"cannot run {as_written(shown or sql)!r}: expected a query that returns rows"

@@ -368,6 +368,11 @@ class _Queries(Spark):
                 plain = f"e{plain[1:]}"
             raise ParseError(plain, [{"description": plain, "start": place}])
 
+        def validate_expression(self, expression: Any, args: Any = None) -> Any:
+            # sqlglot allows no second argument of these functions; see `call_arguments`.
+            is_checked = isinstance(expression, exp.FirstValue | exp.LastValue | exp.AnyValue)
+            return super().validate_expression(expression, None if is_checked else args)
+
         def _warn_unsupported(self) -> None:
             self.raise_error("expected a query", self._tokens[0])
 

@@ -450,6 +450,44 @@ def of_pairs(kind: type[Expr], *, is_second: bool) -> Callable[..., Expr]:
     return made
 
 
+_OVER_ROWS: Final = {exp.First: exp.FirstValue, exp.Last: exp.LastValue}
+_OF_GROUPS: Final = {value: key for key, value in _OVER_ROWS.items()}
+
+
+def _of_rows(node: Expr) -> Expr:
+    """Return FIRST or LAST for groups, and FIRST_VALUE or LAST_VALUE for windows.
+
+    Spark uses both names for both, DuckDB does not.
+    """
+    around = node.parent
+    while isinstance(around, exp.IgnoreNulls | exp.RespectNulls | exp.Filter):
+        around = around.parent
+    kinds: Any = _OVER_ROWS if isinstance(around, exp.Window) else _OF_GROUPS
+    kind = kinds.get(type(node))
+    return node if kind is None else kind(this=node.this)
+
+
+def with_filter(node: Expr) -> Expr:
+    """Return an aggregate function with a filter instead of IGNORE NULLS or RESPECT NULLS.
+
+    DuckDB has these clauses only in windows, whose nodes are returned as they are.
+    """
+    core, around = core_of(node), node
+    conditions: list[Expr] = []
+    while around is not core:
+        if isinstance(around, exp.Window | exp.WithinGroup):
+            return node
+        if isinstance(around, exp.IgnoreNulls):
+            is_null = exp.Is(this=core.this.copy(), expression=exp.Null())
+            conditions.append(exp.Not(this=is_null))
+        elif isinstance(around, exp.Filter):
+            conditions.append(around.expression.this)
+        around = around.this
+    if not conditions:
+        return core
+    return exp.Filter(this=core, expression=exp.Where(this=exp.and_(*conditions)))
+
+
 _Row = tuple[ResultType, "Callable[[Expr], Expr]"]
 AGGREGATES: Final[dict[type[Expr], _Row]] = {
     exp.Count: (ResultType.SAME, _same),
@@ -458,10 +496,10 @@ AGGREGATES: Final[dict[type[Expr], _Row]] = {
     exp.Avg: (ResultType.AVERAGE, _same),
     exp.Min: (ResultType.ORDERED, _same),
     exp.Max: (ResultType.ORDERED, _same),
-    exp.First: (ResultType.SAME, _same),
-    exp.Last: (ResultType.SAME, _same),
-    exp.FirstValue: (ResultType.SAME, _same),
-    exp.LastValue: (ResultType.SAME, _same),
+    exp.First: (ResultType.SAME, _of_rows),
+    exp.Last: (ResultType.SAME, _of_rows),
+    exp.FirstValue: (ResultType.SAME, _of_rows),
+    exp.LastValue: (ResultType.SAME, _of_rows),
     exp.NthValue: (ResultType.SAME, _same),
     exp.AnyValue: (ResultType.SAME, _same),
     exp.ArgMax: (ResultType.BY, _with_nulls("arg_max_null")),

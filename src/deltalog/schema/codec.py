@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 MAX_LEVELS: Final = 90
 """The maximum nesting depth. Parquet readers accept 100 levels, but statistics need a few more."""
-_TOO_DEEP: Final = (
+TOO_DEEP: Final = (
     f"expected types of at most {MAX_LEVELS} levels, because Parquet readers accept no more (a "
     "struct counts as one, a list or map as two)"
 )
@@ -76,7 +76,7 @@ def encode_schema(schema: StructType) -> str:
     """
     tree = _tree_of(schema)
     if _levels(tree) > MAX_LEVELS:
-        raise InvalidInputError(f"cannot store the schema: {_TOO_DEEP}")
+        raise InvalidInputError(f"cannot store the schema: {TOO_DEEP}")
     return _dumps(tree)
 
 
@@ -141,7 +141,7 @@ def _type_from_tree(tree: Any, where: str, level: int = 0) -> DataType:
 
 def _check_level(level: int) -> None:
     if level > MAX_LEVELS:
-        raise InvalidMetadataError(f"schemaString: {_TOO_DEEP}")
+        raise InvalidMetadataError(f"schemaString: {TOO_DEEP}")
 
 
 def _named_type(name: str, where: str) -> DataType:

@@ -347,3 +347,81 @@ def test_lateral_views_return_all_combinations(table: DeltaTable) -> None:
     )
     found = [tuple(row.values()) for row in deltalog.sql(query, t=table).to_pylist()]
     assert found == [(1, 3), (1, 4), (2, 3), (2, 4)]
+
+
+# --- arguments of aggregate functions
+
+
+@pytest.mark.parametrize(
+    ("call", "answer"),
+    [
+        ("first(name, id)", "second argument of first states whether to ignore NULL"),
+        ("last(name, 'x')", "expected TRUE or FALSE"),
+        ("first_value(name, NULL)", "expected TRUE or FALSE"),
+        ("any_value(name, id > 1)", "expected TRUE or FALSE"),
+        ("first(name, true, 1)", "first expects 1 or 2 arguments, found 3"),
+        ("count()", "count expects at least 1 argument, found 0"),
+        ("every(id > 1, id > 2)", "every expects 1 argument, found 2"),
+        ("percentile(id, 0.5, 1, 2)", "percentile expects 2 or 3 arguments, found 4"),
+        ("uuid(1, 2)", "uuid expects 1 argument, found 2"),
+    ],
+)
+def test_arguments_that_would_be_ignored(table: DeltaTable, call: str, answer: str) -> None:
+    with pytest.raises(InvalidInputError, match=answer):
+        deltalog.sql(f"SELECT {call} FROM t", t=table)
+
+
+def test_brackets_around_arguments(table: DeltaTable) -> None:
+    query = "SELECT count((id)) a, count(DISTINCT id, name) b, first((name), true) c FROM t"
+    assert deltalog.sql(query, t=table).to_pylist() == [{"a": 3, "b": 3, "c": "a"}]
+
+
+ROWS = [
+    {"g": 1, "n": 1, "s": None},
+    {"g": 1, "n": 2, "s": "x"},
+    {"g": 2, "n": 3, "s": "y"},
+    {"g": 2, "n": 4, "s": None},
+]
+
+
+@pytest.mark.parametrize(
+    ("call", "values"),
+    [
+        ("first_value(s)", [None]),
+        ("first_value(s, true)", ["x"]),
+        ("first(s) IGNORE NULLS", ["x"]),
+        ("last_value(s) RESPECT NULLS", [None]),
+        ("last_value(s) IGNORE NULLS", ["y"]),
+        ("last(s, true)", ["y"]),
+        ("last(s, false)", [None]),
+        ("last(s, true) FILTER (WHERE n < 3)", ["x"]),
+        ("first(s, true) OVER (ORDER BY n)", [None, "x", "x", "x"]),
+        ("last(s, true) OVER (ORDER BY n)", [None, "x", "y", "y"]),
+        ("first_value(s, false) OVER (ORDER BY n DESC)", [None, None, None, None]),
+    ],
+)
+def test_first_and_last_in_groups_and_windows(call: str, values: list[str | None]) -> None:
+    found = deltalog.sql(f"SELECT n, {call} AS v FROM t ORDER BY n" if "OVER" in call else
+                         f"SELECT {call} AS v FROM t", t=ROWS)  # fmt: skip
+    assert [row["v"] for row in found.to_pylist()] == values
+
+
+def test_last_value_of_each_group() -> None:
+    query = "SELECT g, last_value(s, true) v FROM t GROUP BY g HAVING first_value(s) = 'y'"
+    assert deltalog.sql(query, t=ROWS).to_pylist() == [{"g": 2, "v": "y"}]
+
+
+def test_uuids_are_strings() -> None:
+    query = (
+        "SELECT length(uuid()) a, uuid() LIKE '%-%' b, CASE WHEN n = 1 THEN 'x' ELSE uuid() END c"
+    )
+    (row,) = deltalog.sql(f"{query} FROM t", t=[{"n": 1}]).to_pylist()
+    assert row == {"a": 36, "b": True, "c": "x"}
+
+
+def test_columns_that_arrow_cannot_return() -> None:
+    value: Any = 1
+    for _ in range(100):
+        value = [value]
+    with pytest.raises(InvalidInputError, match="Arrow cannot return its columns"):
+        deltalog.sql("SELECT * FROM t", t=[{"a": value}])

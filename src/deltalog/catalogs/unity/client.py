@@ -408,8 +408,14 @@ def unity_settings(
         environment: the environment variables; None means those of this process.
 
     Raises:
-        InvalidInputError: no URL is set, or the URL contains a login or a query.
+        InvalidInputError: no URL is set, the URL contains a login or a query, or the credentials
+            contradict each other.
     """
+    if token is not None and client_id is not None:
+        raise InvalidInputError(
+            "cannot sign in to a Unity Catalog: expected a token, or a client_id and a "
+            "client_secret, found a token and a client_id"
+        )
     variables = os.environ if environment is None else environment
     own = _api_url(_found("url", variables))
     base = _api_url(url) if url else own
@@ -425,8 +431,10 @@ def unity_settings(
         client_id = None if token else _found("client_id", variables) or None
     if client_id is not None and client_secret is None and _origin(base) == _origin(own):
         client_secret = _found("client_secret", variables) or None
-    if client_id is not None and token is None and not client_secret:
+    if client_id is not None and not client_secret:
         raise InvalidInputError("cannot sign in with a client_id but without a client_secret")
+    if client_secret is not None and client_id is None:
+        raise InvalidInputError("cannot sign in with a client_secret but without a client_id")
     return UnitySettings(
         url=base,
         token=token,

@@ -38,6 +38,7 @@ from deltalog.data.write.python_rows import (
     with_uuids_as_text,
 )
 from deltalog.errors import InvalidInputError, SchemaMismatchError
+from deltalog.schema.codec import TOO_DEEP
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -100,7 +101,10 @@ def open_batches(data: object) -> pa.RecordBatchReader:
 
     Cost: reads the first batch of an iterable immediately; converts a list of dicts completely.
     """
-    return _without_views(_opened(native_frame(data)))
+    try:
+        return _without_views(_opened(native_frame(data)))
+    except RecursionError as error:
+        raise InvalidInputError(f"cannot read the rows: {TOO_DEEP}") from error
 
 
 def _opened(data: Any) -> pa.RecordBatchReader:

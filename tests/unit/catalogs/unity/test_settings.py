@@ -10,7 +10,7 @@ import pytest
 import deltalog
 from deltalog import catalogs
 from deltalog.catalogs import FileCatalog, GlueCatalog, UnityCatalog
-from deltalog.catalogs.unity.client import split_options, unity_settings
+from deltalog.catalogs.unity.client import UnitySettings, split_options, unity_settings
 from deltalog.errors import InvalidInputError
 
 API = "https://host/api/2.1/unity-catalog"
@@ -92,12 +92,11 @@ def test_arguments_come_first() -> None:
 
 
 def test_secrets_are_not_shown() -> None:
-    found = unity_settings(
-        "https://host",
+    found = UnitySettings(
+        url="https://host",
         token="a-token",  # noqa: S106
         client_id="id",
         client_secret="a-secret",  # noqa: S106
-        environment={},
     )
     assert "a-token" not in repr(found)
     assert "a-secret" not in repr(found)
@@ -147,3 +146,16 @@ def test_wrong_uses_are_answered(
         call()
     assert message in str(caught.value)
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "answer"),
+    [
+        ({"token": "t", "client_id": "id"}, "found a token and a client_id"),
+        ({"token": "t", "client_id": "id", "client_secret": "s"}, "found a token and a client_id"),
+        ({"client_secret": "s"}, "without a client_id"),
+    ],
+)
+def test_credentials_that_contradict_each_other(given: dict[str, str], answer: str) -> None:
+    with pytest.raises(InvalidInputError, match=answer):
+        unity_settings("https://elsewhere", environment={}, **given)

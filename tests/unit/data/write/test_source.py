@@ -307,3 +307,12 @@ def test_tensors_that_would_lose_their_shape_are_refused() -> None:
         from_arrow_schema(pa.schema([square]))
     flat = pa.field("a", pa.fixed_shape_tensor(pa.int32(), [4]))
     assert from_arrow_schema(pa.schema([flat])).names == ("a",)
+
+
+@pytest.mark.parametrize("is_dict", [True, False])
+def test_rows_of_too_many_levels(is_dict: bool) -> None:
+    value: Any = 1
+    for _ in range(2_000):
+        value = {"a": value} if is_dict else [value]
+    with pytest.raises(InvalidInputError, match="expected types of at most 90 levels"):
+        open_batches([{"a": value}])
