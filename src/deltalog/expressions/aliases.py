@@ -224,7 +224,14 @@ def _decode(arguments: Sequence[Expression]) -> Expression:
 
 
 def _with_unit(name: str) -> Callable[..., Expression]:
-    return lambda *arguments: Call(_FIRST_UNITS[name], arguments)
+    def made(unit: Expression, second: Expression, third: Expression) -> Expression:
+        is_unit = isinstance(third, Literal) and str(third.value).lower() in {*_PARTS, "second"}
+        if is_unit:
+            right = to_sql(Call(name, (third, second, unit)))
+            raise InvalidInputError(f"{name} expects the unit first; write {right}")
+        return Call(_FIRST_UNITS[name], (unit, second, third))
+
+    return made
 
 
 MACROS: Final[dict[tuple[str, int], Callable[..., Expression]]] = {

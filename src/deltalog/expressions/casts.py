@@ -36,7 +36,9 @@ from deltalog.schema.types import (
     BOOLEAN,
     BYTE,
     DATE,
+    INTEGER,
     LONG,
+    SHORT,
     STRING,
     TIMESTAMP,
     TIMESTAMP_NANOS,
@@ -141,6 +143,14 @@ _FORMS: Final[dict[DataType, str]] = {
     BOOLEAN: "true or false",
 }
 """Type → the form of its strings, for errors."""
+CAST_ADVICE: Final = "; try_cast returns NULL instead"
+_RANGES: Final[dict[DataType, str]] = {
+    BYTE: "a whole number from -128 to 127",
+    SHORT: "a whole number from -32768 to 32767",
+    INTEGER: "a whole number from -2147483648 to 2147483647",
+    LONG: "a whole number of 64 bits",
+}
+"""Type → its values, for errors."""
 
 
 _MOST_SHOWN: Final = 200
@@ -155,7 +165,9 @@ def _refuse(array: Array, refused: Array, source: DataType, to: DataType) -> Non
     shown = repr(row[0].as_py()) if source == STRING else cast(row, source, STRING)[0].as_py()
     if len(shown) > _MOST_SHOWN:
         shown = f"{shown[:_MOST_SHOWN]}…"
-    form = _FORMS.get(to) if source == STRING else None
+    form = _RANGES.get(to)
+    if source == STRING and form is None:
+        form = "digits and a point, such as 12.5" if is_decimal(to) else _FORMS.get(to)
     hint = f"; expected {form}" if form else ""
     raise InvalidInputError(
         f"cannot cast {shown} to {to}: it is not a value of that type, or out of range{hint}"

@@ -1,4 +1,4 @@
-"""Check the arguments of aggregate functions in the text of a query.
+"""Check the arguments of functions in the text of a query, above all of aggregate functions.
 
 sqlglot and DuckDB accept more arguments of some of them, and ignore these or use them otherwise.
 
@@ -31,9 +31,9 @@ _NUMBERS: Final[dict[str, tuple[int, int]]] = {
     **dict.fromkeys(("listagg", "string_agg"), (0, 2)),
     **dict.fromkeys(("corr", "covar_pop", "covar_samp", "max_by", "min_by", "regr_slope"), (2, 2)),
     **dict.fromkeys(_TAKE_NULLS, (1, 2)),
-    "count": (1, sys.maxsize),
+    **dict.fromkeys(("coalesce", "count"), (1, sys.maxsize)),
     "every": (1, 1),
-    "percentile": (2, 3),
+    "percentile": (2, 2),
     "uuid": (0, 1),
 }
 """Function → the least and the most arguments. DuckDB refuses most calls without arguments."""

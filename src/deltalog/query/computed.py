@@ -60,6 +60,7 @@ from deltalog.query.query_trees import (
     parts_around,
     replaced,
     simple_operands,
+    state_groups,
     with_filter,
     with_function,
     with_positions,
@@ -212,11 +213,14 @@ def divided(tree: Expr, source: TextOfParts) -> QueryOfParts:
     note_safe_constants(tree, source.text)
     name_results(tree, source)
     for select in tree.find_all(exp.Select):
+        state_groups(select)
         note_groups(select)
     for clause in tree.find_all(exp.Limit, exp.Offset):
         _check_number(clause)
     for node in tree.find_all(exp.Any, exp.All, exp.ExplodeOuter, exp.PosexplodeOuter):
         _check_supported(node)
+    for window in tree.find_all(exp.Window):
+        _check_order(window)
     for select in tree.find_all(exp.Select):
         _check_generators(select)
     makes_nested = any(map(may_make_nested, tree.walk()))
@@ -615,6 +619,37 @@ def _check_supported(node: Expr) -> None:
             start_of(node),
             f"deltalog has {name} only as LATERAL VIEW OUTER {name.removesuffix('_outer')}(…) e AS "
             f"{'col' if name.startswith('explode') else 'pos, col'}",
+        )
+
+
+def _has_order(window: exp.Window) -> bool:
+    """Whether a window, or the named window that it extends, has ORDER BY."""
+    select = window.find_ancestor(exp.Select)
+    windows = select.args.get("windows") if select is not None else None
+    named = {name_key(one.name): one for one in windows or ()}
+    while not window.args.get("order"):
+        base = window.args.get("alias")
+        if base is None or name_key(base.name) not in named:
+            return base is not None  # DuckDB refuses an unknown name
+        window = named.pop(name_key(base.name))
+    return True
+
+
+_ORDERED: Final = (
+    exp.RowNumber, exp.Rank, exp.DenseRank, exp.PercentRank, exp.CumeDist, exp.Ntile, exp.Lag,
+    exp.Lead, exp.NthValue,
+)  # fmt: skip
+"""Functions whose result depends on the order of the rows."""
+
+
+def _check_order(window: exp.Window) -> None:
+    """Refuse a ranking function over rows in no order: its results would be different each time."""
+    core = core_of(window)
+    if isinstance(core, _ORDERED) and not _has_order(window):
+        name = name_of_function(core)
+        raise SyntaxProblem(
+            start_of(core),
+            f"{name} needs an order of the rows: write {name}(…) OVER (… ORDER BY …)",
         )
 
 

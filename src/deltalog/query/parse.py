@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, SqlglotError
+from sqlglot.tokenizer_core import TokenType
 
+from deltalog._util.readable import counted
 from deltalog.errors import InvalidInputError
 from deltalog.expressions.render import quote_name
 from deltalog.expressions.spark_tokens import without_comments
@@ -179,9 +181,6 @@ def _problem(error: Exception, found: dict[str, Any]) -> str:
     lines = str(found.get("description") or error).splitlines() or ["expected a query"]
     if "expected type" in lines[0].lower():
         return f"expected a type, such as {_SOME_TYPES}"
-    if many := _MANY_ARGUMENTS.match(lines[0]):
-        arguments = "argument" if many[2] == "1" else "arguments"
-        return f"the function expects at most {many[2]} {arguments}, found {many[1]}"
     if operator := _PIPE_OPERATOR.match(lines[0]):
         given = "" if operator[1] == "SENTINEL" else f", found {operator[1]}"
         return f"expected a pipe operator after |>, such as WHERE or SELECT{given}"
@@ -362,11 +361,28 @@ class _Queries(Spark):
             place = token.start if token else 0
             plain = message.partition(" but got <Token")[0]
             plain = _MESSAGES.get(plain, plain)
-            if plain.startswith("Required keyword"):
-                plain = "expected a value"
+            called = self._called()
+            if many := _MANY_ARGUMENTS.match(plain):
+                most = counted(int(many[2]), "argument")
+                plain = f"{called or 'the function'} expects at most {most}, found {many[1]}"
+            elif plain.startswith("Required keyword"):
+                plain = f"{called} expects more arguments" if called else "expected a value"
             elif plain.startswith("Expected "):
                 plain = f"e{plain[1:]}"
             raise ParseError(plain, [{"description": plain, "start": place}])
+
+        def _called(self) -> str:
+            """Return the name of the function whose closing bracket is the current token, or ""."""
+            if self._curr.token_type is not TokenType.R_PAREN:
+                return ""
+            depth = 1
+            for place in range(self._index - 1, 0, -1):
+                kind = self._tokens[place].token_type
+                depth += (kind is TokenType.R_PAREN) - (kind is TokenType.L_PAREN)
+                if not depth:
+                    word: str = self._tokens[place - 1].text
+                    return word.lower() if word.isidentifier() else ""
+            return ""
 
         def validate_expression(self, expression: Any, args: Any = None) -> Any:
             # sqlglot allows no second argument of these functions; see `call_arguments`.

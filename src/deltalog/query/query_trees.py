@@ -242,6 +242,37 @@ def is_recursive(node: exp.SetOperation) -> bool:
     return isinstance(recursive, exp.With) and bool(recursive.args.get("recursive"))
 
 
+def state_groups(select: exp.Select) -> None:
+    """Replace ALL in GROUP BY by the expressions that have no aggregate function.
+
+    DuckDB would also group by the columns of HAVING, and not group rows by constants only.
+    """
+    group = select.args.get("group")
+    values = [one.unalias() for one in select.expressions]
+    if group is None or not group.args.get("all") or any(map(_is_of_unknown_columns, values)):
+        return
+    plain = [one for one in values if not any(map(_aggregates, one.walk()))]
+    found = [one.copy() for one in plain if one.find(exp.Column) is not None]
+    if not found and len(plain) < len(values):
+        group.pop()  # one group of all rows, also if there are none
+        return
+    group.set("all", None)
+    group.set("expressions", found or [exp.true()])
+
+
+def _is_of_unknown_columns(value: Expr) -> bool:
+    """Whether a value consists of all columns, or depends on other rows."""
+    is_star = isinstance(value, exp.Star) or isinstance(value.this, exp.Star)
+    return (is_star and not isinstance(value, exp.Count)) or (
+        value.find(exp.Window, exp.UDTF) is not None
+    )
+
+
+def _aggregates(node: Expr) -> bool:
+    is_named = isinstance(node, exp.Anonymous) and node.name.lower() in BY_NAME
+    return is_named or isinstance(node, exp.AggFunc | exp.Filter | exp.WithinGroup)
+
+
 def note_groups(select: exp.Select) -> None:
     """Mark the grouping expressions of a query. They have one value per group."""
     group = select.args.get("group")
@@ -450,6 +481,16 @@ def of_pairs(kind: type[Expr], *, is_second: bool) -> Callable[..., Expr]:
     return made
 
 
+def _counted(node: Expr) -> Expr:
+    """Return COUNT of several arguments, which counts the rows that have none of them NULL."""
+    values = [node.this, *node.expressions]
+    if len(values) < 2:
+        return node
+    are_known = [exp.Not(this=exp.Is(this=one, expression=exp.Null())) for one in values]
+    case = exp.Case(ifs=[exp.If(this=exp.and_(*are_known), true=exp.Literal.number(1))])
+    return exp.Count(this=case)
+
+
 _OVER_ROWS: Final = {exp.First: exp.FirstValue, exp.Last: exp.LastValue}
 _OF_GROUPS: Final = {value: key for key, value in _OVER_ROWS.items()}
 
@@ -490,7 +531,7 @@ def with_filter(node: Expr) -> Expr:
 
 _Row = tuple[ResultType, "Callable[[Expr], Expr]"]
 AGGREGATES: Final[dict[type[Expr], _Row]] = {
-    exp.Count: (ResultType.SAME, _same),
+    exp.Count: (ResultType.SAME, _counted),
     exp.CountIf: (ResultType.COUNT, _same),
     exp.Sum: (ResultType.SUM, _same),
     exp.Avg: (ResultType.AVERAGE, _same),

@@ -57,7 +57,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> DeltaTable:
         ("TRUNCATE TABLE t PARTITION (p = 1)", "DELETE FROM t WHERE … deletes"),
         ("DELETE FROM t LIMIT 1", "DELETE has no LIMIT"),
         ("SELECT * FROM t JOIN t ON id = id", "give each table an alias, as in FROM t a JOIN t b"),
-        ("SELECT upper(name, id) FROM t", "the function expects at most 1 argument, found 2"),
+        ("SELECT upper(name, id) FROM t", "upper expects at most 1 argument, found 2"),
         ("SELECT 1 + max(id, 2) FROM t", "character 12: max expects 1 argument, found 2"),
         ("SELECT collect_list(id, id) FROM t", "collect_list expects 1 argument, found 2"),
         ("SELECT mean(id, id) FROM t", "mean expects 1 argument, found 2"),
@@ -361,14 +361,60 @@ def test_lateral_views_return_all_combinations(table: DeltaTable) -> None:
         ("any_value(name, id > 1)", "expected TRUE or FALSE"),
         ("first(name, true, 1)", "first expects 1 or 2 arguments, found 3"),
         ("count()", "count expects at least 1 argument, found 0"),
+        ("percentile(id, 0.5, id)", "percentile expects 2 arguments, found 3"),
         ("every(id > 1, id > 2)", "every expects 1 argument, found 2"),
-        ("percentile(id, 0.5, 1, 2)", "percentile expects 2 or 3 arguments, found 4"),
+        ("percentile(id, 0.5, 1, 2)", "percentile expects 2 arguments, found 4"),
         ("uuid(1, 2)", "uuid expects 1 argument, found 2"),
     ],
 )
 def test_arguments_that_would_be_ignored(table: DeltaTable, call: str, answer: str) -> None:
     with pytest.raises(InvalidInputError, match=answer):
         deltalog.sql(f"SELECT {call} FROM t", t=table)
+
+
+@pytest.mark.parametrize(
+    ("query", "answer"),
+    [
+        ("SELECT max() FROM t", "max expects more arguments"),
+        ("SELECT coalesce() FROM t", "coalesce expects more arguments"),
+        ("SELECT sum(abs(id), (id)) FROM t", "sum expects at most 1 argument, found 2"),
+        ("SELECT (id FROM t", r"expected \)"),
+        ("SELECT date_add('2024-01-31', 1, 'month')", "unit first; write dateadd.'month', 1,"),
+        ("SELECT row_number() OVER () FROM t", "row_number needs an order of the rows"),
+        ("SELECT lag(id) OVER (PARTITION BY name) FROM t", "lag needs an order of the rows"),
+        ("SELECT id FROM t QUALIFY rank() OVER (PARTITION BY name) = 1", "rank needs an order"),
+        ("SELECT ntile(2) OVER w FROM t WINDOW w AS (PARTITION BY name)", "ntile needs an order"),
+        ("SELECT name, count(*) FROM t GROUP BY ALL HAVING id > 1", "'id' is neither in GROUP BY"),
+        ("SELECT count(*) FROM t GROUP BY ALL HAVING id > 1", "'id' is neither in GROUP BY"),
+        ("SELECT name, id + count(*) FROM t GROUP BY ALL", "'id' is neither in GROUP BY"),
+    ],
+)
+def test_calls_groups_and_windows_of_other_dialects(
+    table: DeltaTable, query: str, answer: str
+) -> None:
+    with pytest.raises(InvalidInputError, match=answer):
+        deltalog.sql(query, t=table)
+
+
+@pytest.mark.parametrize(
+    ("query", "rows"),
+    [
+        ("SELECT g, count(*) n FROM t GROUP BY ALL HAVING n > 1 AND g = 1", [{"g": 1, "n": 2}]),
+        ("SELECT upper(s) u, count(*) n FROM t GROUP BY ALL HAVING upper(s) = 'X'",
+         [{"u": "X", "n": 1}]),
+        ("SELECT g, every(n > 1) e FROM t GROUP BY ALL HAVING g = 2", [{"g": 2, "e": True}]),
+        ("SELECT count(*) n FROM t WHERE g = 9 GROUP BY ALL", [{"n": 0}]),
+        ("SELECT 'k' k FROM t GROUP BY ALL", [{"k": "k"}]),
+        ("SELECT 'k' k FROM t WHERE g = 9 GROUP BY ALL", []),
+        ("SELECT count(g, s) a, count(DISTINCT g, s) b FROM t", [{"a": 2, "b": 2}]),
+        ("SELECT n FROM t QUALIFY rank() OVER w = 4 WINDOW w AS (PARTITION BY 1 ORDER BY n)",
+         [{"n": 4}]),
+        ("SELECT max(r) r FROM (SELECT row_number() OVER (w ORDER BY n) r FROM t "  # noqa: ISC004
+         "WINDOW w AS (PARTITION BY g))", [{"r": 2}]),
+    ],
+)  # fmt: skip
+def test_groups_of_all_and_counts_as_in_spark(query: str, rows: list[dict[str, Any]]) -> None:
+    assert deltalog.sql(query, t=ROWS).to_pylist() == rows
 
 
 def test_brackets_around_arguments(table: DeltaTable) -> None:

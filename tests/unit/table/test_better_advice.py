@@ -58,7 +58,7 @@ def append(data: Any) -> Callable[[DeltaTable], object]:
         (lambda t: t.metadata().configuration.update(a="b"), "alter.set_table_properties({…})"),
         (lambda t: t.metadata().format.options.clear(), "options of a format have no effect"),
         (lambda t: t.schema().fields[0].metadata.pop("a", None), "alter.set_column_metadata"),
-        (lambda t: t.scan(predicate="id = 'one'"), "or out of range, in id = 'one'"),
+        (lambda t: t.scan(predicate="id = 'one'"), "a whole number of 64 bits, in id = 'one'"),
         (lambda t: t.scan(predicate="id IN ('one', '2')"), "in id IN ('one', '2')"),
         (lambda t: t.alter.add_columns(Field("ID", "long")), "the column 'id' exists already, and"),
         (lambda t: t.alter.add_constraint(_any("id > 0")), "{'positive': 'amount > 0'}"),
