@@ -132,6 +132,10 @@ _ERRORS: Final[tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]
         "a window function cannot be inside of another; use a subquery",
     ),
     (
+        re.compile(r"Frame starting from following row cannot have preceding rows"),
+        "a frame from FOLLOWING needs an end: write ROWS BETWEEN 1 FOLLOWING AND 2 FOLLOWING",
+    ),
+    (
         re.compile(r"Window functions are not supported here"),
         "a window function needs OVER, as in row_number() OVER (ORDER BY …)",
     ),

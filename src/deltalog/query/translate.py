@@ -296,6 +296,7 @@ _FILES: Final = "pass the rows as a table, such as sql(query, t=pyarrow.dataset.
 _OF_FUNCTIONS: Final = {
     **dict.fromkeys(("read_parquet", "parquet_scan", "scan_parquet", "read_files"), _FILES),
     **dict.fromkeys(("read_csv", "read_csv_auto", "read_json", "read_json_auto", "glob"), _FILES),
+    "identifier": "write the table's name, or pass the table, as in sql(query, t=table)",
     **dict.fromkeys(("delta_scan", "scan_delta", "read_delta", "delta"), "write delta.`/path`"),
 }
 """Table functions of other dialects → what to write instead."""
