@@ -228,8 +228,7 @@ def _replace_columns(reader: StatementReader, table: QualifiedName) -> SqlStatem
         return read_definition(reader, name, written)
 
     fields = reader.listed(read)
-    if len({name_key(field.name) for field in fields}) < len(fields):
-        reader.fail_at(start, "expected each column once")
+    reader.check_once(start, [(field.name,) for field in fields])
     return ReplaceColumnsStatement(table, tuple(fields), frozenset(by_bytes))
 
 

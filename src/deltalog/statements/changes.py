@@ -344,8 +344,7 @@ def _read_where(reader: StatementReader) -> SqlCondition | None:
 def _once(
     reader: StatementReader, start: Word, values: list[tuple[Path, SqlCondition | None]]
 ) -> dict[Path, SqlCondition | None]:
-    if len({path_key(path) for path, _ in values}) < len(values):
-        reader.fail_at(start, "expected each column once")
+    reader.check_once(start, [path for path, _ in values])
     return dict(values)
 
 
@@ -606,8 +605,7 @@ def read_insert(reader: StatementReader) -> InsertStatement:
     columns, start = None, reader.word
     if not by_name and reader.is_at("(") and not reader.is_at_query:
         columns = reader.listed(lambda: reader.name("a column"))
-        if len({name_key(name) for name in columns}) < len(columns):
-            reader.fail_at(start, "expected each column once")
+        reader.check_once(start, [(name,) for name in columns])
     where = None
     if not overwrites and reader.take("REPLACE WHERE"):
         where, replaces = reader.condition(ends_at_query=True, by_engine=True), Replaces.WHERE
@@ -634,6 +632,5 @@ def _read_partition(reader: StatementReader) -> dict[str, SqlCondition | None]:
 
     start = reader.word
     found = reader.listed(read)
-    if len({name_key(name) for name, _ in found}) < len(found):
-        reader.fail_at(start, "expected each column once")
+    reader.check_once(start, [(name,) for name, _ in found])
     return dict(found)

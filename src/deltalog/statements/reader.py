@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from deltalog._util.argument_types import kind_of, shortened
+from deltalog._util.escaping import path_key
 from deltalog._util.readable import counted
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import Expression, Literal, lit, parse_sql
@@ -125,6 +126,14 @@ class WordReader:
     def fail_at(self, word: Word, problem: str) -> NoReturn:
         """Raise an error at a word that was read before."""
         raise error_at(self.sql, word.start, problem)
+
+    def check_once(self, start: Word, columns: Sequence[tuple[str, ...]]) -> None:
+        """Raise an error at a word that was read before, if a column comes twice in a list."""
+        known: set[tuple[str, ...]] = set()
+        for path in columns:
+            if path_key(path) in known:
+                self.fail_at(start, f"expected each column once, found {'.'.join(path)!r} twice")
+            known.add(path_key(path))
 
     def name(self, what: str = "a name") -> str:
         """Read a name, which may be in backticks."""

@@ -217,7 +217,7 @@ def test_columns_are_replaced(db: SqlTables) -> None:
         ("(a INT)", "columnMapping"),
         ("(a STRING, b STRING)", "not a wider type"),
         ("(a INT, c STRING)", "could mean a rename"),
-        ("(a INT, A INT, b STRING)", "expected each column once"),
+        ("(a INT, A INT, b STRING)", "expected each column once, found 'A' twice"),
         ("(a INT, b STRING, c INT NOT NULL)", "NOT NULL"),
     ],
 )
