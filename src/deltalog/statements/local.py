@@ -54,7 +54,7 @@ from deltalog.schema.types import INTEGER
 from deltalog.statements.catalog_names import CatalogNames
 from deltalog.statements.local_rows import OnceRows, local_rows
 from deltalog.statements.reader import resolved
-from deltalog.statements.statement import Query, absent_partitions
+from deltalog.statements.statement import Query, absent_partitions, advice_on_computed
 from deltalog.table import DeltaTable
 from deltalog.table.creating import TablePlace
 from deltalog.transaction import CommitOptions
@@ -636,7 +636,7 @@ class FittedRows(RereadableRows):
             raise SchemaMismatchError(
                 f"cannot insert into {self.table.table_uri}: expected "
                 f"{counted(len(columns), 'column')} ({', '.join(columns)}), found {len(given)} "
-                f"({', '.join(given)})"
+                f"({', '.join(given)}){advice_on_computed(self.table, columns, len(given))}"
             )
         own = {name_key(name) for name in self.table.snapshot.configuration.schema.names}
         new = given[len(columns) :]

@@ -512,6 +512,16 @@ def computed_columns(table: DeltaTable) -> list[str]:
     return [*generation_expressions(schema), *(one.name for one in identity_columns(schema))]
 
 
+def advice_on_computed(table: DeltaTable, columns: Sequence[str], num_given: int) -> str:
+    """Return the list of columns that fits rows in which only computed columns are missing."""
+    computed = {name_key(name) for name in computed_columns(table)}
+    rest = [name for name in columns if name_key(name) not in computed]
+    if not rest or len(rest) != num_given:
+        return ""
+    left = ", ".join(repr(name) for name in columns if name_key(name) in computed)
+    return f"; the table computes {left}: write INSERT INTO t ({', '.join(rest)}) …"
+
+
 def clusters_of(table: DeltaTable) -> tuple[tuple[str, ...], ...]:
     """Return the paths of the clustering columns, with logical names; empty without clustering."""
     configuration = table.snapshot.configuration

@@ -204,9 +204,11 @@ class Enforcer:
             if name in identities and not identities[name].allow_explicit_insert
         ]
         if given and not keeps_identities:
+            rest = ", ".join(name for name in self._fit.supplied if name not in given)
             raise InvalidInputError(
                 f"cannot write to {self._table}: the identity column(s) "
                 f"{', '.join(map(repr, given))} are always generated; leave them out of the data"
+                f"{f' (in SQL, name the others: INSERT INTO t ({rest}) …)' if rest else ''}"
             )
 
     # --- Used for each batch
