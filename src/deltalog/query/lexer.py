@@ -300,6 +300,9 @@ _PRIMARY: Final = (
 _VERSION_FIRST: Final = (
     "the version follows the name of the table, before its alias: FROM t VERSION AS OF 3 AS a"
 )
+_DESCRIBED: Final = (
+    "leave out the version: only DESCRIBE HISTORY t LIMIT n limits what is described"
+)
 _OF_LATEST: Final = (
     "a change is made to the latest version; RESTORE TABLE t TO VERSION AS OF 3 goes back to one"
 )
@@ -358,7 +361,7 @@ _FOREIGN: Final = {
     "ALTER … DROP": "write DROP COLUMN name",
     "TRUNCATE … PARTITION": "DELETE FROM t WHERE … deletes the rows of a partition",
     "DELETE … LIMIT": "DELETE has no LIMIT: write a condition, as in id IN (SELECT … LIMIT n)",
-    "ALTER … SET DATA": "write ALTER COLUMN c TYPE STRING",
+    "ALTER … SET DATA": "write TYPE in place of SET DATA TYPE, as in ALTER COLUMN c TYPE BIGINT",
     "OPTIMIZE TABLE": "leave out TABLE",
     "VACUUM TABLE": "leave out TABLE",
     "EXPLAIN ANALYZE": "write EXPLAIN",
@@ -375,8 +378,8 @@ _FOREIGN: Final = {
     "CREATE FUNCTION": "there are no functions of users; QueryBuilder and Python compute more",
     "RETURNING": "no change returns rows; SELECT reads them",
     "MODIFY": "write ALTER TABLE t ALTER COLUMN c TYPE …",
-    "VACUUM … DRY": "write DRY RUN",
     "VACUUM … DAYS": "write the hours, as in RETAIN 168 HOURS",
+    "VACUUM … DRY": "write DRY RUN",
     "SIMILAR TO": "write column RLIKE 'pattern'",
     "~": "write column RLIKE 'pattern'",
     "SAFE_CAST": "write try_cast(value AS type)",
@@ -497,6 +500,8 @@ def _advice_on_clauses(words: Sequence[Word], at: int) -> str:
     if words[0].says("SELECT") and words[1].says("TOP"):
         return _FOREIGN["TOP"]
     if any(_is_version(one) and other.says("AS") for one, other in _pairs_at(words, at)):
+        if words[0].says("DESCRIBE") or words[0].says("DESC"):
+            return _DESCRIBED
         return _VERSION_FIRST if words[0].text.upper() in _QUERIES else _OF_LATEST
     for word, following in _pairs_at(words, at):
         is_name = following.kind in NAMES and not following.says("BY")

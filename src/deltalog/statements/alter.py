@@ -341,6 +341,8 @@ def _read_change(reader: StatementReader) -> Operation[Any]:
         case _:
             where = _read_place(reader)
             if where is None:
+                if reader.take_one("SET", "DROP"):
+                    reader.fail("expected NOT NULL or DEFAULT")
                 reader.fail("expected TYPE, COMMENT, FIRST, AFTER, SET or DROP")
             operation = alter.MoveColumn(column, where)
     return operation

@@ -62,6 +62,10 @@ if TYPE_CHECKING:
 Path = tuple[str, ...]
 # The value of an assignment that means DEFAULT, the default of the column.
 _DEFAULT = None
+_LISTED = (
+    "rename the source's columns, or write UPDATE SET column = value and INSERT (columns) VALUES "
+    "(values)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +231,8 @@ class MergeStatement(SqlStatement):
         missing = [name for name in own if name_key(name) not in theirs | computed]
         if extra and missing:
             raise InvalidInputError(
-                f"cannot merge into {self.table}: for `*`, the source lacks the columns {missing}"
+                f"cannot merge into {self.table}: for `*`, the source lacks the columns "
+                f"{', '.join(map(repr, missing))}; found {', '.join(map(repr, given))}; {_LISTED}"
             )
         return extra
 
@@ -608,7 +613,10 @@ def read_insert(reader: StatementReader) -> InsertStatement:
         reader.check_once(start, [(name,) for name in columns])
     where = None
     if not overwrites and reader.take("REPLACE WHERE"):
-        where, replaces = reader.condition(ends_at_query=True, by_engine=True), Replaces.WHERE
+        where = reader.condition("BY NAME", ends_at_query=True, by_engine=True)
+        replaces = Replaces.WHERE
+        if reader.is_at("BY NAME"):
+            reader.fail("expected a query", "; write BY NAME before REPLACE WHERE")
     query, defaults = reader.rows()
     if defaults and by_name:
         reader.fail_at(start, "BY NAME matches by the query's column names, but VALUES has none")

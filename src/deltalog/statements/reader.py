@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from deltalog._util.argument_types import kind_of, shortened
-from deltalog._util.escaping import path_key
+from deltalog._util.escaping import name_key, path_key
 from deltalog._util.readable import counted
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import Expression, Literal, lit, parse_sql
@@ -745,6 +745,8 @@ class StatementReader(WordReader):
         for name in sorted(names - found.parameters.keys()):
             place = found.text.find(f":{name}")
             problem = f"the parameter :{name} has no value in `parameters`"
+            if alike := [one for one in self._named if name_key(one) == name_key(name)]:
+                problem += f"; found {alike[0]!r}: the case of letters counts"
             raise error_at(self.sql, found.origin(place), problem)
         return found
 

@@ -209,7 +209,7 @@ def test_an_unknown_property_is_refused(db: SqlTables, name: str) -> None:
         ("CREATE TEMP TABLE t AS SELECT 1", "no temporary tables; connection.register"),
         ("CREATE EXTERNAL TABLE t (a INT)", "leave out EXTERNAL"),
         ("ALTER TABLE t ADD COLUMN IF NOT EXISTS a INT", "leave out IF NOT EXISTS"),
-        ("ALTER TABLE t ALTER COLUMN a SET DATA TYPE STRING", "write ALTER COLUMN c TYPE"),
+        ("ALTER TABLE t ALTER COLUMN a SET DATA TYPE STRING", "as in ALTER COLUMN c TYPE BIGINT"),
         ("OPTIMIZE TABLE t", "leave out TABLE"),
         ("VACUUM TABLE t", "leave out TABLE"),
     ],

@@ -56,6 +56,7 @@ def test_a_statement_that_ends_too_early_or_too_late_is_named_with_its_place(sql
         ("INSERT INTO t (a, A) VALUES (1, 2)", 15, "expected each column once, found 'A' twice"),
         ("INSERT INTO t PARTITION (p = 1, P = 2) SELECT 1", 25, "once, found 'P' twice"),
         ("INSERT INTO t BY NAME VALUES (DEFAULT)", 23, "BY NAME matches by"),
+        ("INSERT INTO t REPLACE WHERE a = 1 BY NAME SELECT 1 AS a", 35, "BY NAME before REPLACE"),
         ("INSERT INTO t SELECT 1 FROM", 24, "expected a table"),
         ("UPDATE t", 9, "expected SET, found the end"),
         ("UPDATE t SET a", 15, "expected =, found the end"),

@@ -8,6 +8,7 @@ import pytest
 
 from deltalog.errors import InvalidInputError
 from deltalog.query.names import QualifiedName
+from deltalog.statements import parse_statement
 from deltalog.statements.reader import StatementReader
 from deltalog.statements.statement import SubqueryKind
 
@@ -178,3 +179,9 @@ def test_default_in_values(sql: str, defaults: list[list[bool]]) -> None:
         assert "f(DEFAULT)" in sql
         return
     assert [[name is not None for name in row] for row in found] == defaults
+
+
+@pytest.mark.parametrize("sql", ["SELECT :id AS id", "INSERT INTO t SELECT :id"])
+def test_a_parameter_with_another_case_is_named(sql: str) -> None:
+    with pytest.raises(InvalidInputError, match=":id has no value in `parameters`; found 'ID'"):
+        parse_statement(sql, {"ID": 1})

@@ -246,7 +246,14 @@ def test_the_class_of_an_error_and_its_notes_stay() -> None:
         ("grant select on t to x", "the catalog or the store decides"),
         ("create or replace temp view v as select 1", "there are no views"),
         ("vacuum t retain 7 days", "write the hours, as in RETAIN 168 HOURS"),
+        ("vacuum t retain 7 days dry run", "found days; write the hours, as in RETAIN 168 HOURS"),
         ("vacuum t dry", "write DRY RUN"),
+        ("describe history t version as of 1", "only DESCRIBE HISTORY t LIMIT n limits"),
+        (
+            "alter table t alter column id set data type bigint",
+            "expected NOT NULL or DEFAULT, found data; write TYPE in place of SET DATA TYPE",
+        ),
+        ("alter table t alter column id drop x", "expected NOT NULL or DEFAULT, found x"),
         ("insert into t (id) values (1) returning id", "no change returns rows"),
         (
             "merge into t using t s on t.id = s.id when not matched then insert values (1)",
