@@ -472,10 +472,11 @@ class StatementReader(WordReader):
 
     def constant(self) -> Any:
         """Read a constant: a string, a number, a literal with a type, or a parameter."""
-        start = self.word.start
+        word = self.word
         found = self._parsed(self._slice(self._end_of_constant()))
         if not isinstance(found, Literal):
-            raise error_at(self.sql, start, "expected a constant")
+            quoted = f"; write '{word.text}' if it is a string" if word.kind == "word" else ""
+            self.fail_at(word, f"expected a constant, found {word.text}{quoted}")
         return found.value
 
     def text(self, what: str = "a string in quotes") -> str:

@@ -43,6 +43,13 @@ def test_small_files_become_large_ones(files: SqlTables, sql: str, left: int) ->
     assert files.rows("SELECT * FROM t") == before
 
 
+def test_a_condition_on_other_columns_is_answered_with_the_partition_columns(
+    files: SqlTables,
+) -> None:
+    with pytest.raises(InvalidInputError, match=r"partition columns, found id; these are p$"):
+        files.run("OPTIMIZE t WHERE id = 1")
+
+
 def test_a_clustered_table_is_clustered_again(db: SqlTables) -> None:
     db.create("t", "(id INT) -- CLUSTER BY (id)")
     for value in (1, 2, 3):

@@ -248,6 +248,11 @@ def test_the_class_of_an_error_and_its_notes_stay() -> None:
         ("vacuum t retain 7 days", "write the hours, as in RETAIN 168 HOURS"),
         ("vacuum t retain 7 days dry run", "found days; write the hours, as in RETAIN 168 HOURS"),
         ("vacuum t dry", "write DRY RUN"),
+        (
+            "alter table t set tblproperties (delta.appendOnly = yes)",
+            "expected a constant, found yes; write 'yes' if it is a string",
+        ),
+        ("optimize t where id = 1", "found id; the table has none: leave it out"),
         ("describe history t version as of 1", "only DESCRIBE HISTORY t LIMIT n limits"),
         (
             "alter table t alter column id set data type bigint",

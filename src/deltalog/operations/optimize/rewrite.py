@@ -182,11 +182,13 @@ def considered_files(snapshot: Snapshot, predicate: Expression | None) -> pa.Tab
     configuration = snapshot.configuration
     if predicate is not None:
         used = {path[0] for path in columns(predicate)}
-        others = used - set(configuration.partition_columns)
+        own = configuration.partition_columns
+        others = used - set(own)
         if others:
+            known = f"these are {', '.join(own)}" if own else "the table has none: leave it out"
             raise InvalidInputError(
                 f"cannot optimize {snapshot.store.root} where {to_sql(predicate)}: expected a "
-                f"condition on partition columns, found {', '.join(sorted(others))}"
+                f"condition on partition columns, found {', '.join(sorted(others))}; {known}"
             )
     pruned = prune(snapshot, predicate)
     found = pruned.files(_COLUMNS)
