@@ -36,6 +36,8 @@ from deltalog.schema.types import (
     BOOLEAN,
     BYTE,
     DATE,
+    DOUBLE,
+    FLOAT,
     INTEGER,
     LONG,
     SHORT,
@@ -143,6 +145,7 @@ _FORMS: Final[dict[DataType, str]] = {
     BOOLEAN: "true or false",
 }
 """Type → the form of its strings, for errors."""
+_FLOATS: Final = frozenset({FLOAT, DOUBLE})
 CAST_ADVICE: Final = "; try_cast returns NULL instead"
 _RANGES: Final[dict[DataType, str]] = {
     BYTE: "a whole number from -128 to 127",
@@ -167,7 +170,8 @@ def _refuse(array: Array, refused: Array, source: DataType, to: DataType) -> Non
         shown = f"{shown[:_MOST_SHOWN]}…"
     form = _RANGES.get(to)
     if source == STRING and form is None:
-        form = "digits and a point, such as 12.5" if is_decimal(to) else _FORMS.get(to)
+        has_point = is_decimal(to) or to in _FLOATS
+        form = "digits and a point, such as 12.5" if has_point else _FORMS.get(to)
     hint = f"; expected {form}" if form else ""
     raise InvalidInputError(
         f"cannot cast {shown} to {to}: it is not a value of that type, or out of range{hint}"

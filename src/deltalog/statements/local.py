@@ -210,7 +210,7 @@ class LocalSession:
         known = ", ".join(own_names) or "none"
         passed = (
             ""
-            if self._registered or "/" in name.parts[-1]
+            if close or "/" in name.parts[-1]
             else "pass it, as in sql(query, {0}=table), connect({{'{0}': table}}) or deltalog sql "
             "-t {0}=LOCATION; ".format(name.parts[-1])
         )

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, Final, NoReturn, TypeVar
 from uuid import uuid4
 
@@ -405,6 +406,10 @@ class StatementReader(WordReader):
             advice = advice or advice_on_options(sql, len(marks))
             if not marks and "%s" in sql:
                 advice = "; write ? instead of %s"
+            elif len(marks) == 1 and any(
+                word.says("IN") and following.says("?") for word, following in pairwise(self._words)
+            ):
+                advice = "; after IN, pass one list, as in [[1, 2]]"
             raise InvalidInputError(
                 f"cannot run {sql!r}: it has {counted(len(marks), 'parameter')} ?, found "
                 f"{counted(len(parameters), 'value')}{advice}"

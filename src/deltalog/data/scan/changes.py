@@ -49,6 +49,7 @@ from deltalog.schema import (
     StructType,
     canonical_path_of,
 )
+from deltalog.schema.check import readable_moment
 from deltalog.schema.metadata_columns import (
     CHANGE_COLUMNS,
     CHANGE_TYPE,
@@ -340,9 +341,11 @@ def _check_range(
 ) -> None:
     asked = f"{asked} of {latest.store.root}"
     if first > latest.version or last > latest.version or last < 0 or first < 0:
+        newest = times.get(latest.version)
+        at = "" if newest is None else f", committed at {readable_moment(newest)}"
         raise VersionNotFoundError(
             f"cannot read changes {asked}: its versions are "
-            f"{min(times, default=0)} to {latest.version}; allow_out_of_range=True reads the "
+            f"{min(times, default=0)} to {latest.version}{at}; allow_out_of_range=True reads the "
             f"versions that exist{epoch_hint(first).replace(' pass ', ' pass starting_timestamp=')}"
         )
     if last < first:

@@ -597,7 +597,7 @@ def sortable_paths(
         if path[0] in partition_columns:
             raise InvalidInputError(
                 f"cannot {what} by {name!r}: it is a partition column, so all rows of a file "
-                "already have the same value"
+                "already have the same value; name only other columns"
             )
         kind = field.type
         if not isinstance(kind, PrimitiveType) or kind == VOID or is_opaque(kind):

@@ -156,7 +156,8 @@ def check(features: Collection[str], properties: TableProperties, schema: Struct
         )
     if properties.column_mapping_mode == Mode.NONE:
         raise InvalidInputError(
-            f"{name} needs column mapping: set delta.columnMapping.mode = name as well"
+            f"{name} needs column mapping: set delta.columnMapping.mode = name as well, or use "
+            f"optimize.upgrade_uniform({versions[0]}), which sets all properties"
         )
     if rules.needs_row_tracking and not properties.enable_row_tracking:
         raise InvalidInputError(
@@ -303,8 +304,9 @@ def _check_types(name: str, schema: StructType, rules: CompatibilityRules) -> No
             is_variant = isinstance(found, VariantType) and not rules.allows_variants
             is_draft = isinstance(found, PrimitiveType) and found.primitive.is_declared
             if is_nested or is_variant or is_draft or found == VOID:
+                other = "; set delta.enableIcebergCompatV2 instead" if is_nested else ""
                 raise InvalidInputError(
-                    f"{name} does not allow the type {found} of column {'.'.join(path)!r}"
+                    f"{name} does not allow the type {found} of column {'.'.join(path)!r}{other}"
                 )
         for change in widening_changes(field):
             if not is_iceberg_promotion(change.from_type, change.to_type):

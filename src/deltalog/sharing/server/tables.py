@@ -168,7 +168,9 @@ class ServedTable:
             Fault: 400 if the history is not shared.
         """
         if not self.config.history_shared:
-            raise unsupported(f"{what} needs a table whose history is shared")
+            raise unsupported(
+                f"{what} needs a table whose history is shared; the provider can share it"
+            )
 
     def check_version(self, version: int, latest: Snapshot) -> None:
         """Raise for a version outside of the shared history.
