@@ -35,7 +35,7 @@ from deltalog.expressions import (
 )
 from deltalog.expressions.analyze import type_of
 from deltalog.expressions.arithmetic import calculate
-from deltalog.expressions.casts import CAST_ADVICE, cast_in_zone
+from deltalog.expressions.casts import cast_in_zone
 from deltalog.expressions.functions import find_function
 from deltalog.expressions.literals import array_of, from_scalar, to_scalar
 from deltalog.expressions.mistakes import advice_on_strings
@@ -157,14 +157,12 @@ def _located(node: Expression, error: InvalidInputError) -> InvalidInputError:
     """Return an error of a kernel with the innermost expression that failed."""
     if getattr(error, _MARK, False):
         advice = advice_on_strings(node)
-        text = str(error).removesuffix(CAST_ADVICE)  # the other advice also names TRY_CAST
-        return _marked(error.with_message(f"{text}{advice}")) if advice else error
+        return _marked(error.with_message(f"{error}{advice}")) if advice else error
     if any(_OWN_NAME.fullmatch(path[0]) for path in columns(node)):
         return _marked(error)  # the user did not write these names
     sql = shown_sql(node)
     text = error.args[0]
-    advice = CAST_ADVICE if isinstance(node, Cast) and "cannot cast " in text else ""
-    return _marked(error.with_message(f"{text}{'' if sql in text else f', in {sql}'}{advice}"))
+    return _marked(error if sql in text else error.with_message(f"{text}, in {sql}"))
 
 
 def _marked(error: InvalidInputError) -> InvalidInputError:

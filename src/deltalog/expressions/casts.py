@@ -146,7 +146,6 @@ _FORMS: Final[dict[DataType, str]] = {
 }
 """Type → the form of its strings, for errors."""
 _FLOATS: Final = frozenset({FLOAT, DOUBLE})
-CAST_ADVICE: Final = "; try_cast returns NULL instead"
 _RANGES: Final[dict[DataType, str]] = {
     BYTE: "a whole number from -128 to 127",
     SHORT: "a whole number from -32768 to 32767",
@@ -154,6 +153,12 @@ _RANGES: Final[dict[DataType, str]] = {
     LONG: "a whole number of 64 bits",
 }
 """Type → its values, for errors."""
+
+
+def cast_advice(problem: str) -> str:
+    """Return the advice at the end of an error if a cast failed; otherwise an empty string."""
+    is_cast = "cannot cast " in problem and "TRY_CAST" not in problem
+    return "; try_cast returns NULL instead" if is_cast else ""
 
 
 _MOST_SHOWN: Final = 200

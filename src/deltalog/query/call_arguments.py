@@ -8,7 +8,6 @@ Protocol: none; follows Spark's SQL reference
 from __future__ import annotations
 
 import re
-import sys
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
@@ -31,7 +30,6 @@ _NUMBERS: Final[dict[str, tuple[int, int]]] = {
     **dict.fromkeys(("listagg", "string_agg"), (0, 2)),
     **dict.fromkeys(("corr", "covar_pop", "covar_samp", "max_by", "min_by", "regr_slope"), (2, 2)),
     **dict.fromkeys(_TAKE_NULLS, (1, 2)),
-    **dict.fromkeys(("coalesce", "count"), (1, sys.maxsize)),
     "every": (1, 1),
     "percentile": (2, 2),
     "uuid": (0, 1),
@@ -73,8 +71,6 @@ _NO_TRUTH: Final = (
 
 
 def _number(least: int, most: int) -> str:
-    if most == sys.maxsize:
-        return f"at least {counted(least, 'argument')}"
     return f"{least} or {most} arguments" if 0 < least < most else counted(most, "argument")
 
 

@@ -361,11 +361,12 @@ class _Queries(Spark):
             place = token.start if token else 0
             plain = message.partition(" but got <Token")[0]
             plain = _MESSAGES.get(plain, plain)
-            called = self._called()
             if many := _MANY_ARGUMENTS.match(plain):
                 most = counted(int(many[2]), "argument")
-                plain = f"{called or 'the function'} expects at most {most}, found {many[1]}"
+                called = self._called() or "the function"
+                plain = f"{called} expects at most {most}, found {many[1]}"
             elif plain.startswith("Required keyword"):
+                called = self._called()
                 plain = f"{called} expects more arguments" if called else "expected a value"
             elif plain.startswith("Expected "):
                 plain = f"e{plain[1:]}"
@@ -385,6 +386,8 @@ class _Queries(Spark):
             return ""
 
         def validate_expression(self, expression: Any, args: Any = None) -> Any:
+            if isinstance(expression, exp.Count) and args == []:  # DuckDB would count all rows
+                self.raise_error("Required keyword")
             # sqlglot allows no second argument of these functions; see `call_arguments`.
             is_checked = isinstance(expression, exp.FirstValue | exp.LastValue | exp.AnyValue)
             return super().validate_expression(expression, None if is_checked else args)

@@ -249,7 +249,10 @@ def state_groups(select: exp.Select) -> None:
     """
     group = select.args.get("group")
     values = [one.unalias() for one in select.expressions]
-    if group is None or not group.args.get("all") or any(map(_is_of_unknown_columns, values)):
+    if group is None or not group.args.get("all"):
+        return
+    if any(map(_is_of_unknown_columns, values)):
+        _check_having(select)
         return
     plain = [one for one in values if not any(map(_aggregates, one.walk()))]
     found = [one.copy() for one in plain if one.find(exp.Column) is not None]
@@ -266,6 +269,30 @@ def _is_of_unknown_columns(value: Expr) -> bool:
     return (is_star and not isinstance(value, exp.Count)) or (
         value.find(exp.Window, exp.UDTF) is not None
     )
+
+
+def _check_having(select: exp.Select) -> None:
+    """Refuse a column of HAVING that stars may not select, by which DuckDB would also group."""
+    stars = [one for one in select.expressions if one.is_star]
+    is_one = not select.args.get("joins")
+    if any(
+        (isinstance(one, exp.Star) or is_one)
+        and not any(part.args.get("except_") for part in one.find_all(exp.Star))
+        for one in stars
+    ):
+        return  # all columns
+    tables = {name_key(one.table) for one in stars if isinstance(one, exp.Column)}
+    named = {name_key(one.alias_or_name) for one in select.expressions if not one.is_star}
+    having = select.args.get("having")
+    for column in having.find_all(exp.Column) if having is not None else ():
+        above = column.find_ancestor(exp.AggFunc, exp.Filter, exp.WithinGroup, exp.Query)
+        is_known = name_key(column.name) in named or name_key(column.table) in tables
+        if above is select and not is_known:
+            raise SyntaxProblem(
+                start_of(column),
+                f"HAVING uses {column.name!r}, which * may not select; with GROUP BY ALL, name the "
+                "columns in SELECT",
+            )
 
 
 def _aggregates(node: Expr) -> bool:
@@ -500,10 +527,11 @@ def _of_rows(node: Expr) -> Expr:
 
     Spark uses both names for both, DuckDB does not.
     """
-    around = node.parent
+    inner, around = node, node.parent
     while isinstance(around, exp.IgnoreNulls | exp.RespectNulls | exp.Filter):
-        around = around.parent
-    kinds: Any = _OVER_ROWS if isinstance(around, exp.Window) else _OF_GROUPS
+        inner, around = around, around.parent
+    is_over_rows = isinstance(around, exp.Window) and around.this is inner
+    kinds: Any = _OVER_ROWS if is_over_rows else _OF_GROUPS
     kind = kinds.get(type(node))
     return node if kind is None else kind(this=node.this)
 

@@ -24,6 +24,7 @@ from deltalog._util.clock import now_ms, utc_moment
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.expressions import Literal, TextRules, evaluate, nodes, parse_sql, resolve, type_of
 from deltalog.expressions.arithmetic import average
+from deltalog.expressions.casts import cast_advice
 from deltalog.expressions.evaluation import fold
 from deltalog.expressions.implicit import fine_literal
 from deltalog.expressions.literals import plain_value, values_of
@@ -455,7 +456,7 @@ class _Run:
 
     def _error(self, part: Computed, error: DeltaError) -> DeltaError:
         problem = part.named(str(error))
-        return error_at(self.shown, part.place, problem, attempt="run")
+        return error_at(self.shown, part.place, problem + cast_advice(problem), attempt="run")
 
     def _expand(self, connection: Any, number: int, part: Star) -> None:
         """Replace a star of a query that joins by column names by the columns, in Spark's order."""

@@ -31,7 +31,7 @@ from deltalog.expressions import (
     resolve,
     type_of,
 )
-from deltalog.expressions.casts import CAST_ADVICE
+from deltalog.expressions.casts import cast_advice
 from deltalog.expressions.coercion import is_ordered, is_relabelled
 from deltalog.expressions.nodes import Cast, IsNull, col
 from deltalog.expressions.sql_session import SqlSession
@@ -82,10 +82,8 @@ class NewValue:
         try:
             found: Array = evaluate(self.expression, scope)
         except InvalidInputError as error:
-            text = str(error).removesuffix(CAST_ADVICE)
-            advice = CAST_ADVICE if "cannot cast " in text else ""
-            row = self._refused_row(scope)
-            message = f"cannot compute column {self.name!r}: {text}{row}{advice}"
+            row, advice = self._refused_row(scope), cast_advice(str(error))
+            message = f"cannot compute column {self.name!r}: {error}{row}{advice}"
             note = f"in the new value of column {self.name!r}"
             raise error.with_message(message).with_note(note) from error
         if self.fit is None:
