@@ -273,7 +273,7 @@ _NOW: Final = {
     ],
     "statements.local": ["statements.query_rows"],
     "statements.maintenance": ["statements.upkeep"],
-    "statements.reader": ["statements.clauses", "statements.conditions", "statements.words"],
+    "statements.reader": ["statements.conditions", "statements.words"],
     "statements.shows": ["statements.definition"],
     "statements.statement": ["statements.slices"],
     "storage.faults": ["storage.unreached"],

@@ -8,11 +8,10 @@ statement means to run one or more operations of `operations`.
 - `changes`: INSERT, DELETE, UPDATE, MERGE, TRUNCATE. `alter`: ALTER and COMMENT.
 - `create`: CREATE, DROP and CONVERT, for tables and schemas.
 - `maintenance`: OPTIMIZE, VACUUM, RESTORE and others.
-- `select`: queries, which the package `query` runs, and EXPLAIN.
-- `shows`: DESCRIBE and SHOW of one table.
+- `shows`: queries, which the package `query` runs, EXPLAIN, and DESCRIBE and SHOW of one table.
 - `catalog_names`: the names of tables in catalogs; USE, SHOW TABLES and SHOW SCHEMAS.
 - `connection`: `connect` and `sql`.
-- `reader`: parses the words of a statement. `magic`: notebooks.
+- `reader`: parses the words of a statement. `clauses`: what may precede it. `magic`: notebooks.
 """
 
 from __future__ import annotations
