@@ -227,3 +227,31 @@ def test_options_of_files_have_a_module_of_their_own() -> None:
     for library in LIBRARIES:
         module = importlib.import_module(f"{library.__name__}.writer.properties")
         assert module.WriterProperties is library.WriterProperties
+
+
+@pytest.mark.parametrize("mode", ["NAME", "Id"])
+def test_values_of_properties_in_another_case_mean_the_same_in_both(
+    mode: str, tmp_path: Path
+) -> None:
+    """deltalake compares the values exactly; it reads NULL if it does not know the mode."""
+    properties = {"delta.columnMapping.mode": mode}
+    deltalog.write_deltalake(tmp_path, pa.table({"a": [1, 2]}), configuration=properties)
+    rows = deltalake.QueryBuilder().register("t", deltalake.DeltaTable(tmp_path))
+    assert pa.table(rows.execute("SELECT a FROM t").read_all()).to_pydict() == {"a": [1, 2]}
+
+
+def test_a_table_that_must_not_change_is_safe_in_both(tmp_path: Path) -> None:
+    properties = {"delta.appendOnly": "True"}
+    deltalog.write_deltalake(tmp_path, pa.table({"a": [1, 2]}), configuration=properties)
+    for library in LIBRARIES:
+        with pytest.raises(library.exceptions.DeltaError, match=r"append.only"):
+            library.DeltaTable(tmp_path).delete("a = 1")
+
+
+@pytest.mark.parametrize("given", ["30 days", "INTERVAL 30 DAYS", "interval 10 days 480 hours"])
+def test_retention_periods_in_other_forms_bind_both(given: str, tmp_path: Path) -> None:
+    properties = {"delta.deletedFileRetentionDuration": given}
+    deltalog.write_deltalake(tmp_path, pa.table({"a": [1, 2]}), configuration=properties)
+    for library in LIBRARIES:
+        with pytest.raises(library.exceptions.DeltaError, match="720"):
+            library.DeltaTable(tmp_path).vacuum(retention_hours=480, dry_run=True)

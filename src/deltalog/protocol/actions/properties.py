@@ -55,6 +55,24 @@ def parse_interval_ms(text: str) -> int:
     Raises:
         ValueError: the string is not an interval, or the interval is negative.
     """
+    return _interval_us(text) // 1_000
+
+
+def spell_interval(text: str) -> str:
+    """Return a valid interval in the form `interval N unit`, which all engines understand.
+
+    Spark also accepts `30 days`, `INTERVAL 30 DAYS` and several units. deltalake ignores the first
+    two, and then vacuums with its default, and it reads only the first unit of the last.
+    """
+    words = " ".join(text.lower().split()).removeprefix("interval ")
+    if re.fullmatch(r"\+?\d+ [a-z]+", words):
+        return f"interval {words.removeprefix('+')}"
+    total_us = _interval_us(text)
+    unit = next(name for name in reversed(_UNIT_US) if total_us % _UNIT_US[name] == 0)
+    return f"interval {total_us // _UNIT_US[unit]} {unit}s"
+
+
+def _interval_us(text: str) -> int:
     words = text.strip().lower().removeprefix("interval").strip()
     total_us = position = 0
     while position < len(words):
@@ -73,7 +91,7 @@ def parse_interval_ms(text: str) -> int:
         raise ValueError("expected an interval that is not negative, such as 'interval 2 weeks'")
     if total_us > _MOST_MICROSECONDS:  # the maximum of Spark's intervals
         raise ValueError(f"expected an interval of at most {_MOST_MICROSECONDS} microseconds")
-    return total_us // 1_000
+    return total_us
 
 
 def parse_column_list(text: str) -> tuple[tuple[str, ...], ...]:
@@ -720,7 +738,10 @@ def key_without_prefix(key: str) -> str | None:
 
 
 def check_settable(properties: Mapping[str, str]) -> dict[str, str]:
-    """Return the properties that a user sets, with canonical keys and checked values.
+    """Return the properties that a user sets, with canonical keys and canonical values.
+
+    Other engines compare values exactly: for deltalake, the mode `NAME` is no column mapping, and
+    it then reads NULL; `appendOnly = 'True'` does not protect the table.
 
     Raises:
         InvalidInputError: a key is unknown or may be set only by writers, or a value is invalid.
@@ -730,26 +751,46 @@ def check_settable(properties: Mapping[str, str]) -> dict[str, str]:
         canonical = canonical_key(key)
         if canonical in checked:
             raise InvalidInputError(f"table property {canonical!r} is given twice")
-        _check_value(canonical, text)
-        checked[canonical] = text
+        checked[canonical] = _checked_value(canonical, text)
     return checked
 
 
-def _check_value(key: str, text: str) -> None:
+def canonical_value(known: Property[Any], text: str) -> str:
+    """Return a valid value of a property as the protocol spells it, such as `true` for `TRUE`.
+
+    Raises:
+        InvalidMetadataError: the value is invalid for the property.
+    """
+    value = known.value_of(text)
+    if known.parse is parse_interval_ms:
+        return spell_interval(text)
+    if known.parse is parse_auto_compact or known is TableProperties.parquet_compression_codec:
+        return text.strip().lower()
+    if known.parse is parse_names:
+        return ",".join(value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return value
+    is_size = known.parse is parse_bytes
+    return str(value) if isinstance(value, int) and not is_size else text.strip()
+
+
+def _checked_value(key: str, text: str) -> str:
     found = PROPERTIES.get(key)
     if found is None:
         if key in {MIN_READER_VERSION, MIN_WRITER_VERSION} and not text.strip().isdecimal():
             raise InvalidInputError(
                 f"table property {key}: expected a whole number, found {text!r}"
             )
-        return
+        return text
     if not found.settable:
         raise InvalidInputError(f"cannot set table property {key}: only writers may set it")
     try:
-        value = found.value_of(text)
+        value = canonical_value(found, text)
     except InvalidMetadataError as error:
         raise InvalidInputError(str(error)) from None
-    if found is TableProperties.parquet_compression_codec and text.lower() not in PARQUET_CODECS:
+    if found is TableProperties.parquet_compression_codec and value not in PARQUET_CODECS:
         # Spark also supports LZO, but deltalog cannot write such files.
         raise InvalidInputError(
             f"table property {key}: expected one of {', '.join(PARQUET_CODECS)}, found {text!r}"
@@ -759,3 +800,4 @@ def _check_value(key: str, text: str) -> None:
             f"table property {key}: expected Serializable, found {text!r}; "
             "other levels are an argument of a transaction"
         )
+    return value

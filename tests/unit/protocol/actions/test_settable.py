@@ -55,6 +55,39 @@ def test_what_a_user_may_not_set(properties: dict[str, str], message: str) -> No
         check_settable(properties)
 
 
+@pytest.mark.parametrize(
+    ("key", "given", "stored"),
+    [
+        ("delta.columnMapping.mode", "NAME", "name"),
+        ("delta.appendOnly", "True", "true"),
+        ("delta.enableChangeDataFeed", " TRUE ", "true"),
+        ("delta.isolationLevel", "serializable", "Serializable"),
+        ("delta.checkpointPolicy", "V2", "v2"),
+        ("delta.parquet.compression.codec", "Zstd", "zstd"),
+        ("delta.autoOptimize.autoCompact", "AUTO", "auto"),
+        ("delta.autoOptimize.autoCompact", "False", "false"),
+        ("delta.checkpointInterval", " +20 ", "20"),
+        ("delta.universalFormat.enabledFormats", "Iceberg", "iceberg"),
+        ("delta.logRetentionDuration", "30 days", "interval 30 days"),
+        ("delta.logRetentionDuration", "INTERVAL  1  WEEK", "interval 1 week"),
+        ("delta.logRetentionDuration", "interval 2 days 12 hours", "interval 60 hours"),
+        ("delta.logRetentionDuration", "interval 1.5 seconds", "interval 1500 milliseconds"),
+        ("delta.logRetentionDuration", "+7 days", "interval 7 days"),
+    ],
+)
+def test_values_are_stored_as_other_engines_know_them(key: str, given: str, stored: str) -> None:
+    assert check_settable({key: given}) == {key: stored}
+
+
+def test_every_value_that_is_stored_means_what_was_given() -> None:
+    given = "interval 3 weeks 1 day 2.000001 seconds"
+    [stored] = check_settable({"delta.logRetentionDuration": given}).values()
+    assert stored == "interval 1900802000001 microseconds"
+    assert TableProperties({"delta.logRetentionDuration": stored}).log_retention_ms == (
+        TableProperties({"delta.logRetentionDuration": given}).log_retention_ms
+    )
+
+
 def test_what_a_user_may_set_keeps_its_text() -> None:
     asked = {
         "Delta.logRetentionDuration": "interval 1 days",

@@ -7,6 +7,7 @@ Protocol: none
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Final
 
 from deltalog._util.clock import now_ms as present_ms
@@ -14,7 +15,7 @@ from deltalog.errors import DeltaError, InvalidInputError, InvalidMetadataError
 from deltalog.log.listing import list_log
 from deltalog.log.snapshot import Snapshot, load_snapshot
 from deltalog.protocol import column_mapping
-from deltalog.protocol.actions.properties import PROPERTIES, canonical_key
+from deltalog.protocol.actions.properties import PROPERTIES, canonical_key, canonical_value
 from deltalog.protocol.features.declarations import (
     CHECK,
     INVARIANT,
@@ -109,6 +110,7 @@ def _other_engines(
         is_mapped=is_mapped,
         has_invariants=has_invariants(configuration.schema),
     )
+    but = "; before, see property-spelling" if any(check_spellings(configuration)) else ""
     for verb in ("read", "write"):
         writing = verb == "write"
         engines = engines_for(names, writing=writing)
@@ -118,7 +120,7 @@ def _other_engines(
         yield Finding(
             check="access",
             severity=Severity.INFO,
-            message=f"other engines that {verb} it: {named}",
+            message=f"other engines that {verb} it: {named}{but}",
         )
         misled = engines_misled(names, writing=writing)
         if not misled:
@@ -217,7 +219,8 @@ def _advice_to_add(feature: str) -> str:
 
 
 def check_properties(patient: Patient) -> Iterator[Finding]:
-    """Check for unknown properties and invalid values."""
+    """Check for unknown properties, invalid values, and values in an unusual spelling."""
+    yield from check_spellings(patient.snapshot.configuration)
     for key, text in patient.snapshot.metadata.configuration.items():
         try:
             known = PROPERTIES.get(canonical_key(key))
@@ -238,6 +241,24 @@ def check_properties(patient: Patient) -> Iterator[Finding]:
                 advice="it has no effect in deltalog; if no other engine uses it, remove it: "
                 f"{_advice_to_unset(key)}",
             )
+
+
+def check_spellings(configuration: TableConfiguration) -> Iterator[Finding]:
+    """Check for values such as `TRUE`, which some engines do not understand and ignore."""
+    for key, text in configuration.metadata.configuration.items():
+        known = PROPERTIES.get(key)
+        if known is None or not known.settable:
+            continue
+        with contextlib.suppress(InvalidMetadataError):
+            usual = canonical_value(known, text)
+            if usual != text:
+                yield Finding(
+                    check="property-spelling",
+                    severity=Severity.WARNING,
+                    message=f"table property {key} is {text!r}; engines that know only {usual!r}, "
+                    "such as deltalake, ignore it, and then read or change the table wrongly",
+                    advice=f"alter.set_table_properties({{{key!r}: {usual!r}}})",
+                )
 
 
 def _advice_to_unset(key: str) -> str:

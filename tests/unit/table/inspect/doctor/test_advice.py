@@ -205,6 +205,11 @@ def unknown_property(path: Path) -> None:
     _rewrite(path, 0, _property("delta.nope", "1"))
 
 
+def property_in_another_case(path: Path) -> None:
+    _make(path, {"delta.columnMapping.mode": "name"})
+    _rewrite(path, 0, _property("delta.columnMapping.mode", "Name"))
+
+
 def constraint_of_delta_rs(path: Path) -> None:
     _make(path)
     DeltaTable(path).alter.add_constraint({"c": "id > 0"})
@@ -275,6 +280,7 @@ PROBLEMS: Final = {
     property_without_feature: "feature-unsupported",
     invalid_property: "property-value",
     unknown_property: "property-unknown",
+    property_in_another_case: "property-spelling",
     constraint_of_delta_rs: "access",
     mapping_by_version: "access",
     damaged_branch: "branch",
