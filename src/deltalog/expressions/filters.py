@@ -109,6 +109,7 @@ def _no_condition(given: Any) -> InvalidInputError:
 
 def warn_of_null(condition: Expression) -> None:
     """Log comparisons with the literal NULL, which are never true, although SQL allows them."""
+    negated = set()
     for node in walk_nodes(condition):
         if isinstance(node, nodes.Comparison) and node.operator != "<=>":
             if _is_null(node.left) or _is_null(node.right):
@@ -121,6 +122,16 @@ def warn_of_null(condition: Expression) -> None:
         ):
             logger.warning(
                 "%s is never true, because of the NULL; use IS NOT NULL for it", shown_sql(node)
+            )
+            negated.add(id(node.operand))
+        elif (
+            isinstance(node, nodes.In)
+            and id(node) not in negated
+            and any(map(_is_null, node.options))
+        ):
+            logger.warning(
+                "%s does not match NULL: write … OR %s IS NULL for it",
+                *(shown_sql(node), shown_sql(node.operand)),
             )
 
 

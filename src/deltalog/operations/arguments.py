@@ -517,7 +517,26 @@ def as_updates(
                 )
             except InvalidInputError as error:
                 raise InvalidInputError(f"{error}; {_NOT_SQL}") from error
+            _check_bare_name(name, found[name], schema)
     return found
+
+
+def _check_bare_name(name: str, value: object, schema: StructType) -> None:
+    """Raise if the SQL of a new value is only a name that no column has, such as `n1`."""
+    if not isinstance(value, expressions.Column) or len(value.path) > 1 or not schema.fields:
+        return
+    from deltalog.expressions.mistakes import hint_for_missing  # noqa: PLC0415  # only for names
+
+    word = value.path[0]
+    if name_key(word) == "default" or hint_for_missing(word):
+        return
+    try:
+        find_field(schema, value.path)
+    except InvalidInputError as error:
+        raise InvalidInputError(
+            f"{error}; a string has quotes: {expressions.to_sql(expressions.lit(word))}, and "
+            f"new_values={{{name!r}: {word!r}}} passes Python values"
+        ) from None
 
 
 def _as_new_value(name: str, value: object, schema: StructType) -> Expression:

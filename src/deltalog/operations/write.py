@@ -23,6 +23,7 @@ from deltalog.data.write.source import (
     is_rereadable,
     may_be_read_before,
     may_lack_columns,
+    warn_if_read_before,
     warn_of_no_items,
 )
 from deltalog.data.write.typed_values import with_typed_values
@@ -208,6 +209,11 @@ class Write(Operation[RowsWritten]):
 
         Cost: one pass over the rows; an append reads no file of the table.
         """
+        staged = self._staged(transaction, engine)
+        warn_if_read_before(self.data, staged.written.num_rows)
+        return staged
+
+    def _staged(self, transaction: PendingTransaction, engine: Engine) -> RowsWritten:
         known = transaction.snapshot is not None and self.schema_mode != "overwrite"
         schema = transaction.configuration.schema
         rows = engine.open_rows(with_typed_values(self.data, schema) if known else self.data)

@@ -9,6 +9,7 @@ Protocol: Schema Serialization Format
 from __future__ import annotations
 
 import difflib
+import re
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import islice
@@ -17,7 +18,12 @@ from typing import TYPE_CHECKING, Any, Final
 from deltalog._util.cards import card, grid, indented
 from deltalog._util.escaping import name_key
 from deltalog._util.readable import counted
-from deltalog.errors import ConstraintViolationError, InvalidInputError, SchemaMismatchError
+from deltalog.errors import (
+    ConstraintViolationError,
+    DeltaError,
+    InvalidInputError,
+    SchemaMismatchError,
+)
 from deltalog.schema.interchange import FORMS, Form
 from deltalog.schema.types import (
     CURRENT_DEFAULT_KEY,
@@ -75,10 +81,16 @@ def naming_the_attempt(attempt: str, table: str) -> Iterator[None]:
     except InvalidInputError as error:
         # A scan for an operation has named itself already.
         message = error.args[0].removeprefix(f"cannot read {table}: ")
-        is_bare = type(error) is InvalidInputError and table not in message
+        is_named = re.search(rf"(?<!\w){re.escape(table)}(?!\w)", message) is not None
+        is_bare = type(error) is InvalidInputError and not is_named
         if not is_bare and not message.startswith(_BARE):
             raise
         raise error.with_message(f"cannot {attempt} {table}: {message}") from error.__cause__
+    except Exception as error:
+        # Such as an error of a generator or a lazy frame whose rows are written.
+        if not isinstance(error, DeltaError) and not getattr(error, "__notes__", None):
+            error.add_note(f"deltalog could not {attempt} {table}")
+        raise
 
 
 _BARE: Final = ("there is no column", "cannot cast ", "cannot compare ")

@@ -267,11 +267,6 @@ def _named(arrow_type: pa.DataType, *, fine: bool = False) -> str:
         return str(arrow_type)
 
 
-_UNSIGNED: Final = (
-    "; Delta has no unsigned types: cast the column to decimal(20,0) or to a string first"
-)
-
-
 def _checked(convert: Callable[[Any, Any], Any], array: Any, target: Any, path: Path) -> Any:
     try:
         result = convert(array, target)
@@ -279,15 +274,16 @@ def _checked(convert: Callable[[Any, Any], Any], array: Any, target: Any, path: 
         at = f" of column {'.'.join(path)!r}" if path else ""
         raise SchemaMismatchError(
             f"cannot store {_named(array.type)} values{at} as {_named(target, fine=True)} without "
-            f"changing them: {_problem(convert, array, target, error)}"
-            f"{_UNSIGNED if pt.is_uint64(array.type) else ''}"
+            f"changing them: {_problem(convert, array, target, error, path)}"
         ) from error
     if result is None:
         raise _mismatch(array.type, target, path)
     return result
 
 
-def _problem(convert: Callable[[Any, Any], Any], array: Any, target: Any, error: Exception) -> str:
+def _problem(
+    convert: Callable[[Any, Any], Any], array: Any, target: Any, error: Exception, path: Path
+) -> str:
     """Return the first number that cannot be converted, and what to do; Arrow's text for others."""
     is_number = pt.is_floating(array.type) or _is_exact(array.type)
     if not is_number or not _is_exact(target):
@@ -307,9 +303,33 @@ def _problem(convert: Callable[[Any, Any], Any], array: Any, target: Any, error:
     if num_decimals(Decimal(str(value))) > scale:
         digits = "1 digit" if scale == 1 else f"{scale} digits"
         return f"round {value} to " + (f"{digits} after the point" if scale else "a whole number")
-    if pt.is_decimal(target):
-        return f"{value} is out of range; cast the column to a decimal with more digits first"
-    return f"{value} is out of range of {_named(target)}"
+    return f"{value} is out of range of {_named(target)}{_wider(Decimal(str(value)), target, path)}"
+
+
+def _wider(value: Decimal, target: Any, path: Path) -> str:
+    """Return how to widen a column so that it can store a number; empty if nothing can."""
+    if not path:
+        return ""
+    wider = None
+    digits = max(value.adjusted() + 1, 1)
+    if pt.is_decimal(target) and digits + target.scale <= _MOST_DIGITS:
+        wider = f"decimal({digits + target.scale},{target.scale})"
+    elif pt.is_integer(target):
+        wider = next(
+            (name for name, bits in _WHOLE.items() if -(1 << bits) <= value < 1 << bits), None
+        )
+        wider = wider or (f"decimal({max(digits, 20)},0)" if digits <= _MOST_DIGITS else None)
+    if wider is None:
+        return ""
+    return (
+        f"; alter.set_column_type({'.'.join(path)!r}, {wider!r}) widens the column, if the table "
+        "property delta.enableTypeWidening is 'true'"
+    )
+
+
+_WHOLE: Final = {"short": 15, "integer": 31, "long": 63}
+"""A whole type → the bits of its numbers without the sign."""
+_MOST_DIGITS: Final = 38
 
 
 def _is_exact(kind: Any) -> bool:

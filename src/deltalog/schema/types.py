@@ -709,7 +709,7 @@ def _type_of_field(name: str, kind: DataType | str) -> DataType:
     """Return the type of a field; the error says if name and type are in the wrong order."""
     try:
         return as_type(kind)
-    except InvalidInputError:
+    except InvalidInputError as error:
         from deltalog.schema.primitives.table import named_elsewhere  # noqa: PLC0415  # as above
 
         is_name = isinstance(kind, str) and kind.isidentifier()
@@ -718,7 +718,7 @@ def _type_of_field(name: str, kind: DataType | str) -> DataType:
             raise InvalidInputError(
                 f"cannot make a type of {kind!r}: the name comes first: Field({kind!r}, {name!r})"
             ) from None
-        raise
+        raise error.with_message(f"column {name!r}: {error}") from error.__cause__
 
 
 # --- Names of collations in SQL, and identifiers in schemas

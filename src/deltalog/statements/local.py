@@ -363,7 +363,7 @@ class LocalSession:
         if isinstance(rows, QualifiedName):
             return telling_rows(self._rows_of(rows, is_native=False))
         if target is not None and self._reads(rows, target):
-            return with_integer_types(self.select(rows))
+            return open_batches(with_integer_types(self.select(rows)), is_new=True)
         return RowsOfQuery(self, rows)
 
     def columns(self, source: Any) -> Sequence[str]:

@@ -21,6 +21,7 @@ from deltalog.operations.alter.drop_feature import drop_feature
 from deltalog.operations.arguments import as_constraints
 from deltalog.operations.operation import CustomOperation, Operation
 from deltalog.schema import DataType, Field, as_fields
+from deltalog.schema.columns import naming_the_attempt
 from deltalog.transaction.properties import CommitOptions
 
 if TYPE_CHECKING:
@@ -162,7 +163,8 @@ class TableAlterer(SimilarNames):
                 f"cannot add columns with {place!r} as the second argument, which is "
                 f"commit_properties: write the name, where={place!r}"
             )
-        wanted = as_fields("DeltaTable.alter.add_columns", "fields", fields)
+        with naming_the_attempt("add columns to", self._table.snapshot.store.root):
+            wanted = as_fields("DeltaTable.alter.add_columns", "fields", fields)
         self._do(
             alter.AddColumns(wanted, parent=parent, where=where, extends_structs=True),
             commit_properties,

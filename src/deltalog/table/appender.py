@@ -26,7 +26,7 @@ from deltalog._util.kernels import TRUE, compute
 from deltalog._util.readable import counted
 from deltalog._util.similar_names import SimilarNames
 from deltalog.data.write.same_keys import with_same_keys
-from deltalog.data.write.source import open_batches
+from deltalog.data.write.source import open_batches, warn_if_read_before
 from deltalog.data.write.typed_values import with_typed_values
 from deltalog.errors import CommitFailedError, InternalError, InvalidInputError, StorageError
 from deltalog.expressions.comparing import keys as collation_keys
@@ -313,7 +313,9 @@ class Appender(SimilarNames):
         schema = self._table.snapshot.configuration.schema
         with self._naming():
             rows = with_same_keys(data, schema) if self._key else data
-            return open_batches(with_typed_values(rows, schema)).read_all()
+            found = open_batches(with_typed_values(rows, schema)).read_all()
+        warn_if_read_before(data, found.num_rows)
+        return found
 
     def _naming(self) -> AbstractContextManager[None]:
         attempt = "upsert rows of" if self._key else "append rows to"

@@ -22,7 +22,7 @@ from deltalog.operations.create import Create, Replace, WithRows, as_schema
 from deltalog.operations.engine import Engine, LocalEngine
 from deltalog.operations.execute import execute, make_table
 from deltalog.operations.write import Write
-from deltalog.protocol.actions.properties import CONSTRAINT_PREFIX
+from deltalog.protocol.actions.properties import CONSTRAINT_PREFIX, check_settable
 from deltalog.schema import from_arrow_schema
 from deltalog.schema.columns import naming_the_attempt
 from deltalog.table.defaults import new_table_with_defaults
@@ -174,11 +174,11 @@ def create_table(
             "to replace it or mode='ignore' to open it"
         )
     engine = engine or LocalEngine()
-    source = None if rows is None else engine.open_rows(rows)
     schema = definition.schema
-    if schema is None and source is not None:
-        schema = from_arrow_schema(source.schema, fine=keeps_nanoseconds())
     with naming_the_attempt("create a table at", store.root):
+        source = None if rows is None else engine.open_rows(rows)
+        if schema is None and source is not None:
+            schema = from_arrow_schema(source.schema, fine=keeps_nanoseconds())
         wanted = definition.configured(schema, place.new)
     clusters = definition.cluster_by
     made = Replace(wanted, clusters) if exists else Create(clusters)
@@ -214,7 +214,8 @@ def check_same(name: str, definition: TableDefinition, snapshot: Snapshot) -> No
         InvalidInputError: columns, partition columns or properties differ.
     """
     found, schema = snapshot.configuration, as_schema(definition.schema)
-    wanted = definition.configuration or {}
+    given = definition.configuration or {}
+    wanted = check_settable({key: text for key, text in given.items() if text is not None})
     pairs: list[tuple[str, Any, Any]] = []
     if len(schema):
         pairs.append(("the columns", simple_name(schema), simple_name(found.schema)))

@@ -37,6 +37,8 @@ from deltalog.protocol.actions.properties import canonical_key
 from deltalog.protocol.table_change.change import changed_table
 from deltalog.schema import Schema, from_arrow_schema
 from deltalog.schema.columns import naming_the_attempt
+from deltalog.schema.types import VOID
+from deltalog.storage.http.replies import shown_location
 from deltalog.storage.store import Store, is_local
 from deltalog.table.defaults import new_table_with_defaults
 from deltalog.table.delta_table import DeltaTable
@@ -339,7 +341,8 @@ def write_by(
             f"write_deltalake({str(data)!r}, data)"
         )
     given = {**_DEFAULTS, **given}
-    write = _operation(data, given)
+    with naming_the_attempt("write to", _shown_place(table_or_uri)):
+        write = _operation(data, given)
     mode = given["mode"]
     configuration = given.get("configuration")
     options = CommitOptions(
@@ -381,6 +384,13 @@ def write_by(
     return table.execute(write, options, engine=engine, is_fresh=is_fresh).committed
 
 
+def _shown_place(given: str | PurePath | Store | NamedTable | DeltaTable) -> str:
+    """Return the table's location or name for errors, without passwords."""
+    if isinstance(given, DeltaTable):
+        return given.table_uri
+    return shown_location(str(given)) if isinstance(given, str | PurePath) else "the table"
+
+
 def _is_rows(given: object) -> bool:
     return isinstance(given, list | dict) or hasattr(given, "columns") or hasattr(given, "schema")
 
@@ -406,7 +416,10 @@ def _operation(data: object, given: WriteArguments) -> Write:
     replaces = mode == "overwrite"
     if not replaces and predicate is not None:
         check_given(predicate)
-        raise InvalidInputError(f"a predicate needs mode='overwrite', found mode={mode!r}")
+        raise InvalidInputError(
+            f"a predicate needs mode='overwrite', found mode={mode!r}; to write only some rows of "
+            "the data, filter them first"
+        )
     return Write(
         data=data,
         mode="overwrite" if replaces else "append",
@@ -435,11 +448,11 @@ def _create(
     **described: Any,
 ) -> Committed:
     """Create a table for the data, and write its rows as version 0."""
-    rows = engine.open_rows(write.data)
     columns = write.partition_by or ()
-    check_index(rows.schema, (), f"create a table at {context.store.root}")
-    schema = _schema_of(rows, context.store)
     with naming_the_attempt("create a table at", context.store.root):
+        rows = engine.open_rows(write.data)
+        check_index(rows.schema, (), f"create a table at {context.store.root}")
+        schema = _schema_of(rows, context.store)
         wanted = new_table_with_defaults(
             schema, place=place, configuration=configuration, partition_columns=columns, **described
         )
@@ -505,7 +518,14 @@ def _schema_of(rows: RowSource, store: Store) -> Schema:
             f"cannot create a table at {store.root}: the data has no columns; "
             "DeltaTable.create creates an empty table with a schema"
         )
-    return from_arrow_schema(rows.schema, fine=keeps_nanoseconds())
+    found = from_arrow_schema(rows.schema, fine=keeps_nanoseconds())
+    if empty := [field.name for field in found if field.type == VOID]:
+        logger.warning(
+            "the new table %s has columns with only NULLs, whose type is void: %s; cast them, as "
+            "in df.astype({%r: 'string'}), to store values later",
+            *(store.root, ", ".join(map(repr, empty)), empty[0]),
+        )
+    return found
 
 
 def _open(

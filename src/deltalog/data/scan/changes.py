@@ -340,6 +340,8 @@ def _check_range(
     latest: Snapshot, first: int, last: int, times: Mapping[int, int], asked: str
 ) -> None:
     asked = f"{asked} of {latest.store.root}"
+    if 0 <= last < first:
+        raise InvalidInputError(f"cannot read changes {asked}: the range ends before it starts")
     if first > latest.version or last > latest.version or last < 0 or first < 0:
         newest = times.get(latest.version)
         at = "" if newest is None else f", committed at {readable_moment(newest)}"
@@ -348,8 +350,6 @@ def _check_range(
             f"{min(times, default=0)} to {latest.version}{at}; allow_out_of_range=True reads the "
             f"versions that exist{epoch_hint(first).replace(' pass ', ' pass starting_timestamp=')}"
         )
-    if last < first:
-        raise InvalidInputError(f"cannot read changes {asked}: the range ends before it starts")
     # Search backwards, because a requested range may have billions of versions, of which few exist.
     start = last + 1
     while start > first and start - 1 in times:

@@ -15,13 +15,15 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from operator import index
+from typing import TYPE_CHECKING, Any, Final, NoReturn, SupportsIndex
 
 import pyarrow as pa
 import pyarrow.dataset as ds  # noqa: TID251  # only this module imports it, on demand
 import pyarrow.fs as pafs
 import pyarrow.types as pt
 
+from deltalog._util.argument_types import kind_of
 from deltalog._util.call_errors import UnknownNameError, WrongCallError
 from deltalog._util.kernels import compute
 from deltalog._util.similar_names import frame_method, known_arguments, similar_to
@@ -181,6 +183,13 @@ class DeltaDataset(ds.FileSystemDataset):
             TypeError: pyarrow has no such option.
         """
         _check_scan(filter, options)
+        given: object = columns
+        if isinstance(given, str):
+            raise InvalidInputError(
+                f"cannot read {self._snapshot.store.root} with columns={given!r}: expected a "
+                f"list of names, such as {[given]!r}, or a dictionary of expressions"
+            )
+        batch_size = _whole("batch_size", batch_size, self._snapshot.store.root)
         try:
             return self._scanner(columns, filter, batch_size)
         except pa.ArrowNotImplementedError as error:
@@ -304,6 +313,7 @@ class DeltaDataset(ds.FileSystemDataset):
 
     def head(self, num_rows: int, **options: Any) -> pa.Table:  # type: ignore[override]  # the stubs declare other options
         """Return the first rows."""
+        num_rows = _whole("num_rows", num_rows, self._snapshot.store.root)
         return self.scanner(**options).head(num_rows)
 
     def take(self, indices: Any, **options: Any) -> pa.Table:  # type: ignore[override]  # the stubs declare other options
@@ -485,6 +495,15 @@ _HINTS: Final = (
 )
 """Options of pyarrow's scanners that do not change the rows."""
 _OPTIONS: Final = ("columns", "filter", "batch_size", *_HINTS)
+
+
+def _whole(name: str, value: object, table: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, SupportsIndex):
+        raise InvalidInputError(
+            f"cannot read {table} with {name}={value!r}: expected a whole number, found "
+            f"{kind_of(value)}"
+        )
+    return index(value)
 
 
 def _check_scan(filter_: object, options: Mapping[str, object]) -> None:

@@ -690,7 +690,7 @@ _NEWEST_COMMITS: Final = 100
 
 @contextmanager
 def naming_complete_versions(snapshot: Snapshot) -> Iterator[None]:
-    """Add a note to an error about a missing file: the versions that the last vacuum kept complete.
+    """Say more about a missing file: another table, or the versions that a vacuum kept complete.
 
     Args:
         snapshot: the version that is read.
@@ -702,14 +702,23 @@ def naming_complete_versions(snapshot: Snapshot) -> Iterator[None]:
     except DataFileMissingError as error:
         # The history of another writer may have other members.
         with suppress(DeltaError, OSError, LookupError, TypeError, ValueError):
-            if (first := _first_complete(snapshot)) is not None and first > snapshot.version:
+            latest = snapshot.refresh()
+            if latest.metadata.id != snapshot.metadata.id and not snapshot.is_in_place():
+                message = (
+                    f"cannot read version {snapshot.version} of {snapshot.store.root}: the opened "
+                    f"table with id {snapshot.metadata.id!r} was replaced by a table with id "
+                    f"{latest.metadata.id!r}; open the table again"
+                )
+                error.args = (message,)
+            elif (
+                first := _first_complete(snapshot, latest)
+            ) is not None and first > snapshot.version:
                 error.add_note(f"since the last vacuum, versions from {first} on are complete")
         raise
 
 
-def _first_complete(snapshot: Snapshot) -> int | None:
+def _first_complete(snapshot: Snapshot, latest: Snapshot) -> int | None:
     """Return the oldest version whose files the last vacuum kept; None if there was no vacuum."""
-    latest = snapshot.refresh()
     for commit in latest.history(_NEWEST_COMMITS):
         if commit.get("operation") == "VACUUM START":
             given = commit["operationParameters"]

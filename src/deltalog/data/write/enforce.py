@@ -9,7 +9,8 @@ Protocol: Column Invariants, CHECK Constraints, Generated Columns, Identity Colu
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+import logging
+from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
@@ -30,6 +31,7 @@ from deltalog.protocol.features.identity_columns import (
     next_values,
 )
 from deltalog.schema import to_arrow_schema
+from deltalog.schema.primitives.strings import is_bytes, is_text
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
     from deltalog.data.write.options import WriteSpec
     from deltalog.data.write.rules import Rules
     from deltalog.protocol.configuration import TableConfiguration
+
+logger: logging.Logger = logging.getLogger(__name__)
 
 
 class Enforcer:
@@ -131,6 +135,12 @@ class Enforcer:
             path for path in not_null_paths(self._logical) if path[0] not in as_before
         ]
         self._limits = _limits(configuration)
+        self._told_of: set[str] = set()
+        self._texts_of_partitions = [
+            name
+            for name in configuration.partition_columns
+            if is_text(kind := self.schema.field(name).type) or is_bytes(kind)
+        ]
         steps = (self._identities, self._rules, self._not_null, self._limits, missing)
         self.sources: tuple[int, ...] | None = None if any(steps) else self._fit.sources
 
@@ -166,7 +176,9 @@ class Enforcer:
         """
         if self.sources is not None:
             columns = [batch.column(number) for number in self.sources]
-            return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+            return self._without_empty_partitions(
+                pa.RecordBatch.from_arrays(columns, schema=self.schema)
+            )
         num_rows = batch.num_rows
         found = self._fit.apply(batch)
         rules = self._rules
@@ -182,6 +194,7 @@ class Enforcer:
         result = pa.RecordBatch.from_arrays(
             [found[field.name] for field in self.schema], schema=self.schema
         )
+        result = self._without_empty_partitions(result)
         self._check_nulls(result)
         self._check_lengths(result)
         if rules is not None:
@@ -222,6 +235,30 @@ class Enforcer:
             self.identity_marks[column.name] = last
             self._next[column.name] = last + column.step
         return values
+
+    def _without_empty_partitions(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Replace empty strings in partition columns with NULL, before they are checked.
+
+        The protocol's partition values cannot tell them apart. As in Delta Spark, NOT NULL refuses
+        them, and they do not match `column = ''`.
+
+        Protocol: Partition Value Serialization
+        """
+        for name in self._texts_of_partitions:
+            place = batch.schema.get_field_index(name)
+            values: Any = batch.column(place)
+            is_empty: Any = pc.equal(pc.binary_length(values), pa.scalar(0))
+            if not pc.any(is_empty).as_py():
+                continue
+            if name not in self._told_of:
+                self._told_of.add(name)
+                logger.warning(
+                    "empty strings in the partition column %r of %s are stored as NULL",
+                    *(name, self._table),
+                )
+            nulls = pc.if_else(is_empty, pa.scalar(None, values.type), values)
+            batch = batch.set_column(place, batch.schema.field(place), nulls)
+        return batch
 
     def _check_nulls(self, batch: pa.RecordBatch) -> None:
         for path in self._not_null:

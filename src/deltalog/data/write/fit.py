@@ -67,7 +67,7 @@ class _Problems:
     missing: list[str] = field(default_factory=list)
     partitions: list[str] = field(default_factory=list)
     types: list[str] = field(default_factory=list)
-    twice: list[str] = field(default_factory=list)
+    twice: dict[str, None] = field(default_factory=dict)
 
     def check(self, schema: StructType) -> None:
         found = [
@@ -81,7 +81,8 @@ class _Problems:
             "go to the partition of NULL; add the column, with NULLs if that is intended"
             if self.partitions
             else "",
-            f"the data has column(s) {_named(self.twice)} more than once, ignoring case"
+            f"the data has column(s) {_named(self.twice)} more than once, ignoring case: rename or "
+            "remove all but one"
             if self.twice
             else "",
             *self.types,
@@ -438,7 +439,8 @@ def _match_struct(
         if target is None:
             problems.extra.append(".".join(here))
         elif target.name in places:
-            problems.twice.append(".".join(here))
+            other = incoming.fields[places[target.name]].name
+            problems.twice |= {".".join((*path, other)): None, ".".join(here): None}
         else:
             places[target.name] = place
             if target.name not in cast_columns:

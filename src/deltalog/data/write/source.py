@@ -19,7 +19,7 @@ from weakref import WeakSet
 
 import pyarrow as pa
 
-from deltalog._util.argument_types import kind_of, with_article
+from deltalog._util.argument_types import kind_of, shortened, with_article
 from deltalog.data.write.polars_frames import (
     frame_kind,
     native_frame,
@@ -83,7 +83,7 @@ class RereadableRows(OpenableRows, Rereadable):
 _REREADABLE = (pa.Table, pa.RecordBatch, list, tuple, dict, Rereadable)
 
 
-def open_batches(data: object) -> pa.RecordBatchReader:
+def open_batches(data: object, *, is_new: bool = False) -> pa.RecordBatchReader:
     """Return a reader of the rows of `data`.
 
     Args:
@@ -94,6 +94,7 @@ def open_batches(data: object) -> pa.RecordBatchReader:
             If there are neither rows nor a schema, the reader has no columns. The index of a pandas
             DataFrame becomes a column (without a name: `__index_level_0__`), unless it is a range
             without a name.
+        is_new: whether `data` is a reader that nobody can have read before.
 
     Raises:
         InvalidInputError: the data is of another type, or values of a column have no common type.
@@ -102,9 +103,12 @@ def open_batches(data: object) -> pa.RecordBatchReader:
     Cost: reads the first batch of an iterable immediately; converts a list of dicts completely.
     """
     try:
-        return _without_views(_opened(native_frame(data)))
+        reader = _without_views(_opened(native_frame(data)))
     except RecursionError as error:
         raise InvalidInputError(f"cannot read the rows: {TOO_DEEP}") from error
+    if is_new or not isinstance(data, pa.RecordBatchReader) or data in _UNREAD:
+        _UNREAD.add(reader)
+    return reader
 
 
 def _opened(data: Any) -> pa.RecordBatchReader:
@@ -139,12 +143,14 @@ _NO_ROWS: Final = (str, bytes, bytearray, set, frozenset, range, IOBase)
 """Iterables whose items are no rows. Without items, they would look like no rows."""
 _ENDED: Final[WeakSet[pa.RecordBatchReader]] = WeakSet()
 """The readers that were read to their end here."""
+_UNREAD: Final[WeakSet[pa.RecordBatchReader]] = WeakSet()
+"""The readers that were made here of other data, so that nobody else can have read them."""
 
 
 def _read_once(reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
     """Return a reader of the same rows; raise if an earlier call has read them.
 
-    Nothing can be known of a reader that others have read: it looks like one without rows.
+    A reader that others have read looks like one without rows: see `warn_if_read_before`.
     """
     if reader in _ENDED:
         raise InvalidInputError(
@@ -180,6 +186,23 @@ def warn_of_no_items(data: object) -> None:
     warn_caller(
         f"the {type(data).__name__} has no items, so no rows are written; an iterator that was "
         "read before has none left: make a new one, or pass a list"
+    )
+
+
+def warn_if_read_before(data: object, num_rows: int) -> None:
+    """Warn about a reader without rows that the caller may have read before.
+
+    Args:
+        data: the caller's rows, in any form.
+        num_rows: the number of rows that were read now.
+    """
+    if num_rows or not isinstance(data, pa.RecordBatchReader) or data in _UNREAD:
+        return
+    from deltalog._util.builders import warn_caller  # noqa: PLC0415  # only for warnings
+
+    warn_caller(
+        "the RecordBatchReader has no rows; one that was read before has none left: make a new "
+        "one, or pass a table, as returned by read_all()"
     )
 
 
@@ -385,26 +408,22 @@ def _same_schema(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterat
     for number, batch in enumerate(batches):
         if not batch.schema.equals(schema):
             raise SchemaMismatchError(
-                f"batch {number} of the data has another schema than the first one: expected "
-                f"{_shown(schema)}, found {_shown(batch.schema)}"
+                f"cannot write the data: batch {number + 1} has another schema than the first one: "
+                f"expected {_shown(schema)}, found {_shown(batch.schema)}; cast the batches to one "
+                "schema, or join tables by pyarrow.concat_tables(…, promote_options='permissive')"
             )
         yield batch
 
 
 def _table_of_pandas(frame: Any) -> pa.Table:
-    names = list(map(str, frame.columns))
-    if len(set(names)) < len(names):
-        twice = sorted({name for name in names if names.count(name) > 1})
-        raise InvalidInputError(
-            f"cannot write the DataFrame: several columns have the name {twice[0]!r}; rename them"
-        )
+    names = _names_in_pandas(frame)
     try:
         is_kept = _has_keys(frame.index) and not _is_column(frame)
         table = pa.Table.from_pandas(frame, preserve_index=is_kept)
     except OverflowError as error:
         raise InvalidInputError(f"cannot write the DataFrame: {_too_large_in(frame)}") from error
     except (pa.ArrowException, TypeError, ValueError) as error:
-        problem = "; ".join(str(one).rstrip(".") for one in error.args)
+        problem = _mixed_types_in(frame) or "; ".join(str(one).rstrip(".") for one in error.args)
         advice = "cast the column to one type, as with .astype(str)"
         if "Sparse" in problem:
             advice = "make the column dense, as with .sparse.to_dense()"
@@ -420,6 +439,38 @@ def _table_of_pandas(frame: Any) -> pa.Table:
             if values is not found:
                 table = table.set_column(place, names[place], values)
     return table
+
+
+def _names_in_pandas(frame: Any) -> list[str]:
+    """Return the names of the columns of a pandas frame, which must differ."""
+    names = list(map(str, frame.columns))
+    if type(frame.columns).__name__ == "MultiIndex":
+        raise InvalidInputError(
+            f"cannot write the DataFrame: its columns have names of {frame.columns.nlevels} "
+            f"levels, such as {names[0]}; join them first, as in frame.columns = ['_'.join(map("
+            "str, name)) for name in frame.columns]"
+        )
+    if len(set(names)) < len(names):
+        twice = sorted({name for name in names if names.count(name) > 1})
+        raise InvalidInputError(
+            f"cannot write the DataFrame: several columns have the name {twice[0]!r}; rename them"
+        )
+    return names
+
+
+def _mixed_types_in(frame: Any) -> str:
+    """Return an error about the first column whose values are of several types; maybe empty."""
+    for name in map(str, frame.columns):
+        first: dict[str, tuple[int, object]] = {}
+        for row, one in enumerate(_objects(frame, name)):
+            if one is not None and one == one:  # noqa: PLR0124  # NaN is a missing value
+                first.setdefault(type(one).__name__, (row, one))
+        if len(first) > 1 and not {"int", "float"}.issuperset(first):
+            found = " and ".join(
+                f"{shortened(one)} ({kind}, in row {row + 1})" for kind, (row, one) in first.items()
+            )
+            return f"column {name!r} has values of several types: {found}"
+    return ""
 
 
 def _column_of_objects(name: str, values: Any, found: Any) -> Any:

@@ -185,9 +185,11 @@ def considered_files(snapshot: Snapshot, predicate: Expression | None) -> pa.Tab
         own = configuration.partition_columns
         others = used - set(own)
         if others:
+            from deltalog.expressions.render import shown_sql  # noqa: PLC0415  # only for errors
+
             known = f"these are {', '.join(own)}" if own else "the table has none: leave it out"
             raise InvalidInputError(
-                f"cannot optimize {snapshot.store.root} where {to_sql(predicate)}: expected a "
+                f"cannot optimize {snapshot.store.root} where {shown_sql(predicate)}: expected a "
                 f"condition on partition columns, found {', '.join(sorted(others))}; {known}"
             )
     pruned = prune(snapshot, predicate)

@@ -414,6 +414,15 @@ PREVIEWS: Final = tuple(
 """The names of the preview features that can be enabled."""
 
 
+_NEED_NOTHING: Final = {
+    **dict.fromkeys(("branch", "branches"), "; branches need not be enabled"),
+    **dict.fromkeys(
+        ("keyIndex", "key_index"), "; alter.set_key_index(columns) makes one, it needs no enabling"
+    ),
+}
+"""Other previews of deltalog, which are used without being enabled."""
+
+
 def enable_preview(*features: str) -> None:
     """Enable features of protocol proposals, for this process and its child processes.
 
@@ -433,6 +442,7 @@ def enable_preview(*features: str) -> None:
             raise InvalidInputError(
                 f"cannot enable the preview {name!r}: expected one of {', '.join(PREVIEWS)}"
                 + ("; pass several as arguments of their own" if several else "")
+                + _NEED_NOTHING.get(str(name), "")
             )
     enable(*features)
 

@@ -9,6 +9,7 @@ Protocol: Deletion Vectors, Add CDC File, Row Tracking
 from __future__ import annotations
 
 import contextlib
+import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ import pyarrow as pa
 from deltalog._util.cached import cached_property
 from deltalog._util.clock import Stopwatch
 from deltalog._util.kernels import FALSE, Array, compute
+from deltalog._util.readable import counted
 from deltalog.data.scan.plan import find_pruned_keys
 from deltalog.data.scan.prune import prune
 from deltalog.data.scan.task import read_spec
@@ -25,8 +27,10 @@ from deltalog.data.write.enforce import Enforcer
 from deltalog.data.write.files import FileWriter
 from deltalog.data.write.rows_to_files import WriteLimits
 from deltalog.errors import InternalError
-from deltalog.expressions import columns
+from deltalog.expressions import Column, Expression, columns
+from deltalog.expressions.nodes import Comparison
 from deltalog.expressions.render import shown_sql
+from deltalog.expressions.trees import walk
 from deltalog.operations.changes.apply import (
     FileDecision,
     FileEdits,
@@ -61,11 +65,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from deltalog.data.write.options import WriteSpec
-    from deltalog.expressions import Expression
     from deltalog.operations.changes.apply import CandidateFiles, Shard
     from deltalog.operations.changes.merge.plan import MergeCondition, MergePlan, ResolvedClause
     from deltalog.operations.changes.merge.shares import SourceShare
     from deltalog.transaction import PendingTransaction
+
+logger: logging.Logger = logging.getLogger(__name__)
 
 _LIMITS = WriteLimits(row_group_bytes=ROW_GROUP_BYTES)
 
@@ -111,6 +116,7 @@ class LocalMerge:
             if request.is_upsert:
                 after = configuration_after(request, before, source.schema)
                 source = source.fitted(after.schema, snapshot.context.session.time_zone)
+                _tell_of_null_keys(request.condition, source, snapshot.store.root)
             plan = plan_merge(request, before, source.schema, snapshot.context.session)
             if plan.configuration is not before:
                 transaction.set_configuration(plan.configuration)
@@ -613,3 +619,25 @@ def _as_scope(rows: pa.RecordBatch) -> pa.RecordBatch:
     if rows.num_columns:
         parts[SOURCE] = rows.to_struct_array()
     return pa.RecordBatch.from_arrays(list(parts.values()), names=list(parts))
+
+
+def _tell_of_null_keys(condition: object, source: MergeSource, table: str) -> None:
+    """Log that an upsert inserts rows with a NULL key each time, because NULL equals nothing."""
+    if not isinstance(condition, Expression):
+        return
+    names = {
+        node.right.path[-1]
+        for node in walk(condition)
+        if isinstance(node, Comparison) and node.operator == "=" and isinstance(node.right, Column)
+    }
+    keys = [name for name in source.schema.names if name in names]
+    count = 0
+    for _, batch in source.batches(keys):
+        if any(column.null_count for column in batch.columns):
+            count += batch.num_rows - batch.drop_null().num_rows
+    if count:
+        logger.warning(
+            "%s of the data with a NULL key match no row of %s, and are inserted each time; "
+            "null_safe=True matches them with rows with a NULL key",
+            *(counted(count, "row"), table),
+        )

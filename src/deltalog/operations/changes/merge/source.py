@@ -20,7 +20,7 @@ from deltalog._util.escaping import name_key
 from deltalog._util.kernels import Array, pc
 from deltalog._util.previews import keeps_nanoseconds
 from deltalog.data.write.fit import Fit, in_microseconds, is_finer, tell_of_cut
-from deltalog.data.write.source import may_lack_columns, open_batches
+from deltalog.data.write.source import may_lack_columns, open_batches, warn_if_read_before
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import Column, Literal, map_columns, parse_sql, to_sql
 from deltalog.expressions.coercion import FINE_MOMENTS
@@ -124,6 +124,7 @@ class MergeSource:
         self._starts = [0]
         for batch in batches:
             self._starts.append(self._starts[-1] + batch.num_rows)
+        warn_if_read_before(data, self.num_rows)
 
     def beside(self, target: StructType) -> MergeSource:
         """Return the source with its types adapted to those of a table.
