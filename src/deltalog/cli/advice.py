@@ -54,6 +54,7 @@ _ADVICE: Final[tuple[tuple[str, Replacement], ...]] = (
     (r"\bmode='(error|append|overwrite|ignore)'", r"--mode \1"),
     (r"\bpartition_by=\[([^\]]*)\]", lambda found: f"--partition-by {_names(found)}"),
     (r"pass the new partition columns as partition_by.*", "name them with --partition-by"),
+    (r"as in pa\.array\(\[None\], pa\.int64\(\)\)", "as in --type column=string"),
     (r"write_deltalake or DeltaTable\.create makes a table", "deltalog write makes a table"),
     (
         r"write_deltalake(?: or DeltaTable\.create)? makes a new table",
@@ -270,9 +271,12 @@ _OF_COMMANDS: Final[dict[str, dict[str, str]]] = {
     "write": {
         "--header": "the first line of a CSV file names its columns",
         **dict.fromkeys(
-            ("--schema", "--types", "--dtypes"),
-            "deltalog sql 'CREATE TABLE delta.`TABLE` (id BIGINT)' makes a table with these types; "
-            "then add --mode append",
+            ("--no-headers", "--noheader", "--without-header", "--skip-header"),
+            "--no-header reads the first line of a CSV file as a row",
+        ),
+        **dict.fromkeys(
+            ("--schema", "--types", "--dtypes", "--dtype", "--cast"),
+            "use --type for each column, as in --type zip=string",
         ),
     },
     "": {"-v": "use --version", "-V": "use --version"},

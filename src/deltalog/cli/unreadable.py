@@ -8,23 +8,23 @@ from __future__ import annotations
 
 import codecs
 import csv
+import io
 import re
 from typing import TYPE_CHECKING, Any, Final
 
 from deltalog._util.json import dumps, iter_values
+from deltalog.cli.csv_text import chunks_of, opened, sign_of
 from deltalog.errors import MalformedLogError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-_CHUNK_BYTES: Final = 1 << 20
 _BLOCK_BYTES: Final = 1 << 20
 _IS_LONG: Final = "straddling object"
 _MOST_LETTERS: Final = 60
 _MAGIC: Final = (b"PAR1", b"PARE")
 _COMPRESSED: Final = (b"\x1f\x8b", b"BZh", b"\x28\xb5\x2f\xfd", b"\x04\x22\x4d\x18", b"\xfd7zXZ")
-_SUFFIXES: Final = frozenset({".gz", ".bz2", ".zst", ".lz4"})
 _IS_COMPRESSED: Final = (
     "it is compressed; decompress it, as in gunzip -c FILE | deltalog write TABLE - --from csv"
 )
@@ -48,22 +48,19 @@ def fault_of_encoding(path: Path) -> str:
     """
     decoder = codecs.getincrementaldecoder("utf-8")()
     line, is_start = 1, True
-    with path.open("rb") as file:
-        while chunk := file.read(_CHUNK_BYTES):
-            if is_start and chunk.startswith(_COMPRESSED):
-                # Arrow decompresses it if its name says so.
-                is_named = path.suffix.lower() in _SUFFIXES
-                return "" if is_named else _IS_COMPRESSED
-            if is_start and chunk.startswith(_UTF_16):
-                return "expected UTF-8, found UTF-16; iconv -f UTF-16 -t UTF-8 FILE converts it"
-            held = decoder.getstate()[0]
-            try:
-                decoder.decode(chunk)
-            except UnicodeDecodeError as error:
-                data = held + chunk
-                line += data.count(b"\n", 0, error.start)
-                return _not_utf_8(line, data[error.start])
-            line, is_start = line + chunk.count(b"\n"), False
+    for chunk in chunks_of(path):
+        if is_start and chunk.startswith(_COMPRESSED):
+            return _IS_COMPRESSED
+        if is_start and chunk.startswith(_UTF_16):
+            return "expected UTF-8, found UTF-16; iconv -f UTF-16 -t UTF-8 FILE converts it"
+        held = decoder.getstate()[0]
+        try:
+            decoder.decode(chunk)
+        except UnicodeDecodeError as error:
+            data = held + chunk
+            line += data.count(b"\n", 0, error.start)
+            return _not_utf_8(line, data[error.start])
+        line, is_start = line + chunk.count(b"\n"), False
     held = decoder.getstate()[0]
     return _not_utf_8(line, held[0]) if held else ""
 
@@ -131,7 +128,7 @@ def fault_of_json(path: Path, error: Exception) -> str:
 
 
 def _values(path: Path) -> Iterator[tuple[int, Any]]:
-    with path.open("rb") as file:
+    with opened(path) as file:
         yield from iter_values(file)
 
 
@@ -172,8 +169,15 @@ def _at(value: Any, steps: list[str]) -> Iterator[Any]:
         yield from _at(value.get(steps[0]), steps[1:])
 
 
-def fault_of_csv(path: Path, error: Exception, delimiter: str) -> str:
-    """Return why Arrow cannot read a file of CSV, with the line."""
+def fault_of_csv(path: Path, error: Exception, delimiter: str, names: Sequence[str] = ()) -> str:
+    """Return why Arrow cannot read a file of CSV, with the line.
+
+    Args:
+        path: the file.
+        error: what Arrow says.
+        delimiter: what separates the values.
+        names: the names of the columns, if the file has no header.
+    """
     text = reason_of(error)
     if "Empty CSV" in text:
         return "it is empty; expected a first line with the names of the columns"
@@ -182,7 +186,6 @@ def fault_of_csv(path: Path, error: Exception, delimiter: str) -> str:
     wanted, converted = _NUM_VALUES.search(text), _CONVERTED.search(text)
     if not wanted and not converted:
         return text
-    names: list[str] = []
     for line, row in _records(path, delimiter):
         if row and wanted and len(row) != int(wanted[1]):
             return _fault_of_length(line, row, int(wanted[1]), delimiter)
@@ -198,8 +201,9 @@ def _records(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
 
     A record with a very long value is empty, and the last one.
     """
-    with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
-        reader = csv.reader(file, delimiter=delimiter)
+    with opened(path) as file:
+        text = io.TextIOWrapper(file, "utf-8-sig", "replace", newline="")
+        reader = csv.reader(text, delimiter=delimiter)
         line = 1
         try:
             for row in reader:
@@ -231,26 +235,24 @@ def _fault_of_size(line: int | None, advice: str) -> str:
 
 
 def _fault_of_length(line: int, row: list[str], wanted: int, delimiter: str) -> str:
-    sign = {",": "a comma", "\t": "a tab"}.get(delimiter, repr(delimiter))
     shown = delimiter.join(row)
     shown = repr(shown if len(shown) <= _MOST_LETTERS else shown[: _MOST_LETTERS - 3] + "...")
     values = "1 value" if wanted == 1 else f"{wanted} values"
     return (
         f"line {line}: expected {values}, as in the first line, found {len(row)}: {shown}; correct "
-        f"the line; a value that contains {sign} or a line break needs double quotes"
+        f"the line; a value that contains {sign_of(delimiter)} or a line break needs double quotes"
     )
 
 
-def _fault_of_value(names: list[str], row: list[str], converted: re.Match[str]) -> str:
+def _fault_of_value(names: Sequence[str], row: list[str], converted: re.Match[str]) -> str:
     """Return that a value does not have the type of its column; empty if it is another value."""
     numbers = [int(converted[1])] if converted[1] else range(len(row))
     for number in numbers:
         if number < min(len(row), len(names)) and row[number] == converted[3]:
             return (
                 f"column {names[number]!r}: expected the type {converted[2]}, as in the first "
-                f"lines, found {converted[3]!r}; correct the value, or make the table first, as in "
-                f"deltalog sql 'CREATE TABLE delta.`TABLE` ({names[number]} STRING)', and add "
-                "--mode append"
+                f"lines, found {converted[3]!r}; correct the value, or add "
+                f"--type {names[number]}=string"
             )
     return ""
 

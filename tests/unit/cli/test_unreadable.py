@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import os
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -54,6 +56,55 @@ _MANY = 200_000  # so many lines that Arrow reads them in several blocks
             "a.csv",
             gzip.compress(b"a\n1\n", mtime=0),
             "it is compressed; decompress it, as in gunzip -c",
+        ),
+        (
+            "a.csv",
+            'a,b\n1,"x\n2,y\n',
+            "line 2: a value begins with a double quote that is not clos",
+        ),
+        ("a.csv", 'a,b\n1,"x', "is not closed at the end of the file: '\"x'; close it; a double q"),
+        ("a.csv", 'a,b\n1,"x""\n', "line 2: a value begins with a double quote that is not closed"),
+        ("a.csv", 'a,b\n1,"x\n', "line 2: a value begins with a double quote that is not closed"),
+        (
+            "a.csv",
+            '\ufeff"a,b\n1,2\n',
+            "line 1: a value begins with a double quote that is not clos",
+        ),
+        (
+            "a.csv",
+            "a,b\n" + "1,22222\n" * _MANY + '1,"',
+            f"line {_MANY + 2}: a value begins with a",
+        ),
+        (
+            "a.csv",
+            'a,b\n1,"x" y\n2,z\n',
+            "the line after the double quotes around a value, found '\"x\" y'; a double quote within",
+        ),
+        ("a.csv", 'a,b\n"1\n","x"y\n', "line 3: expected a comma or the end of the line after th"),
+        (
+            "a.csv",
+            'a,b\n1,"x" \n',
+            "expected a comma or the end of the line after the double quote",
+        ),
+        (
+            "a.csv",
+            "a,b,a\n1,2,3\n",
+            "line 1: the header has the same name more than once, ignoring",
+        ),
+        (
+            "a.csv",
+            "ID,b,id\n1,2,3\n",
+            "case: 'ID' and 'id' (columns 1, 3); give each column another",
+        ),
+        (
+            "a.csv",
+            "\na,,\n1,2,3\n",
+            "line 2: the header has no name for column(s) 2, 3 of 3; name th",
+        ),
+        (
+            "a.csv",
+            "a,b,\n1,2,\n",
+            "line 1: the header ends with a comma, so that column 3 has no nam",
         ),
         ("a.parquet", "hello", "as parquet: expected a Parquet file, which begins with b'PAR1'"),
         ("a.parquet", "PAR1....", "it begins as a Parquet file, but its end is missing"),
@@ -127,3 +178,63 @@ def test_standard_input_that_cannot_be_read(tmp_path: Path) -> None:
     found = CliRunner().invoke(app, ["write", str(tmp_path / "t"), "-", "--from", "csv"], input="")
     assert found.exit_code == 2
     assert found.stderr.startswith("error: cannot read standard input as csv: it is empty; ")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        'id,name\n1,"a""b"\n2,5" pipe\n3,"x\n,y"\n4,""\n5,""""\n',
+        'id,name\r\n1,"a"\r\n2,"b"\r\n3,"c"\r\n4,"d"\r\n5,"e"',
+        'id,name\r1,"a"\r2,b"\r3,"c"\r4,d\r5,"e"',
+        '"id","name"\n1,a\n2,b"c"\n3,d\n4,""\n5,"a\n"\n',
+    ],
+)
+def test_quotes_that_are_valid(tmp_path: Path, content: str) -> None:
+    (tmp_path / "a.csv").write_bytes(content.encode())
+    run("write", tmp_path / "t", tmp_path / "a.csv")
+    assert DeltaTable(tmp_path / "t").count() == 5
+
+
+def test_quotes_across_the_parts_of_a_large_file(tmp_path: Path) -> None:
+    # Both kinds of quotes are at all offsets from the ends of the parts in which it is read.
+    rows = [f'{number},"a ""{number}"",\n{"x" * (number % 7)}"\n' for number in range(150_000)]
+    (tmp_path / "a.csv").write_text("id,name\n" + "".join(rows), "utf-8")
+    run("write", tmp_path / "t", tmp_path / "a.csv")
+    names = DeltaTable(tmp_path / "t").to_pyarrow_table()["name"].to_pylist()
+    assert len(names) == 150_000
+    assert names[149_999] == f'a "149999",\n{"x" * (149_999 % 7)}'
+    (tmp_path / "a.csv").write_text("id,name\n" + "".join(rows) + '1,"x', "utf-8")
+    shown = run("write", tmp_path / "u", tmp_path / "a.csv", code=2).stderr
+    assert "line 300002: a value begins with a double quote that is not closed" in shown
+
+
+def test_quotes_of_compressed_files_and_directories(tmp_path: Path) -> None:
+    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b'a\n1\n"2\n', mtime=0))
+    shown = run("write", tmp_path / "t", tmp_path / "a.csv.gz", "--from", "csv", code=2).stderr
+    assert "line 3: a value begins with a double quote that is not closed" in shown
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d" / "a.csv").write_text("a\n1\n")
+    (tmp_path / "d" / "b.csv").write_text('a\n"2\n')
+    (tmp_path / "d" / "_log").write_text('"')
+    shown = run("write", tmp_path / "t", tmp_path / "d", "--from", "csv", code=2).stderr
+    assert f"error: cannot read '{tmp_path / 'd' / 'b.csv'}' as csv: line 2: a value" in shown
+    (tmp_path / "d" / "b.csv").write_text("a\n2\n")
+    run("write", tmp_path / "t", tmp_path / "d", "--from", "csv")
+    assert DeltaTable(tmp_path / "t").count() == 2
+
+
+def test_quotes_with_another_delimiter(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text('a;b\n1;"x"\n2;"y,"\n')
+    run("write", tmp_path / "t", tmp_path / "a.csv", "-d", ";")
+    (tmp_path / "a.csv").write_text('a;b\n1;"x",2\n')
+    shown = run("write", tmp_path / "u", tmp_path / "a.csv", "-d", ";", code=2).stderr
+    assert "line 2: expected ';' or the end of the line after the double quotes" in shown
+
+
+def test_a_named_pipe(tmp_path: Path) -> None:
+    pipe = tmp_path / "rows"
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor(1) as writer:
+        writer.submit(pipe.write_text, "a,b\n1,2\n")
+        run("write", tmp_path / "t", pipe, "--from", "csv")
+    assert DeltaTable(tmp_path / "t").to_pyarrow_table().to_pylist() == [{"a": 1, "b": 2}]
