@@ -376,6 +376,8 @@ def test_paths_elsewhere_read_no_other_bytes_silently(path: str, known: str) -> 
     [
         ("", "expected a table's location, found an empty string"),
         ("nope://x/y", "no file system is known for 'nope'"),
+        ("htp://x/y", "locations; did you mean 'http'. Known are file, "),
+        ("s33://x/y", "locations; did you mean 's3'. Known are file, "),
         ("jdbc:postgresql://x", "'jdbc:postgresql://x': this is the address of a database, and"),
         ("JDBC:sqlite:x.db", "this is the address of a database"),
         ("odbc:x", "this is the address of a database"),

@@ -9,12 +9,14 @@ from __future__ import annotations
 import re
 from contextlib import contextmanager
 from difflib import get_close_matches
+from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     Replacement = str | Callable[[re.Match[str]], str]
 
@@ -62,6 +64,10 @@ _ADVICE: Final[tuple[tuple[str, Replacement], ...]] = (
     ),
     (r"convert_to_deltalake (?:or `deltalog convert` )?converts", "deltalog convert converts"),
     (r"convert_to_deltalake\('([^']*)'\) makes", r"deltalog convert \1 makes"),
+    (
+        r"write_deltalake\(location, pyarrow\.dataset\.dataset\('([^']*)', format='\w+'\)\)",
+        lambda found: f"deltalog write TABLE {quote(found[1])}",
+    ),
     (r"; DeltaTable\.create creates an empty table.*", ""),
     (r"source_format='iceberg' \(in SQL: [^)]*\)", "the SQL statement CONVERT TO DELTA"),
     # read
@@ -467,7 +473,9 @@ def _explain_argument(error: Any, extra: str) -> None:
         # The argument is not shown, because it may be a secret.
         error.message = half
         return
-    advice = _option_for(extra, known)
+    advice = _continued(context, extra)
+    if not advice and not Path(extra).exists():  # another table or file is no value of an option
+        advice = _option_for(extra, known)
     if not advice and context.info_name == "sql":
         advice = "statements are one argument in quotes, separated by semicolons"
     elif not advice and context.info_name == "token":
@@ -480,6 +488,60 @@ def _explain_argument(error: Any, extra: str) -> None:
             advice = f"write a version after the table, as in TABLE@v{extra.removeprefix('v')}"
     advice = f"; {advice}" if advice else ""
     error.message = f"expected no more arguments, found {extra!r}{advice}"
+
+
+_LISTS: Final = ("--columns", "--z-order", "--partition-by")
+"""Options whose values are separated by commas."""
+_REPEATED: Final = ("--key", "--check", "--unset")
+_GOES_ON: Final = re.compile(r"\s*([<>=!]|(is|in|like|between|and|or|not)\b)", re.IGNORECASE)
+
+
+def _continued(context: Any, extra: str) -> str:
+    """Return how to write arguments that continue an option, as in `--columns id name`.
+
+    Returns:
+        The advice; empty if no option is given that they may continue.
+    """
+    given = {
+        name: context.params[one.name]
+        for one in context.command.params
+        for name in getattr(one, "opts", ())
+        if context.params.get(one.name)
+    }
+    if "--where" in given and _GOES_ON.match(extra):
+        return f'use --where "{given["--where"]} {extra}"'
+    if Path(extra).exists():  # another table or file
+        return ""
+    words = extra.split()
+    for name in _LISTS:
+        if name in given:
+            values = given[name] if isinstance(given[name], list | tuple) else [given[name]]
+            return f"commas separate names: use {name} {','.join([*values, *words])}"
+    for name in _REPEATED:
+        if name in given:
+            values = " ".join(f"{name} {word}" for word in [*given[name], *words])
+            return f"repeat the option: use {values}"
+    return ""
+
+
+def quoting_advice(error: object, options: Mapping[str, Any]) -> str:
+    """Return that a condition needs quotes, if the shell has probably cut it, as `id>1`.
+
+    Args:
+        error: the error of a command.
+        options: the options of the command.
+    """
+    if "a condition is expected here" not in str(error):
+        return ""
+    for option, name in (("where", "--where"), ("check", "--check")):
+        given = options.get(option)
+        for text in [given] if isinstance(given, str) else given or ():
+            if re.fullmatch(r"[\w.`]+", text):
+                return (
+                    "; a shell takes > and < as redirections: quote the condition, as in "
+                    f"{name} '{text} > 1'"
+                )
+    return ""
 
 
 def _half_pair(context: Any) -> str:

@@ -37,6 +37,7 @@ from deltalog.cli.advice import (
     in_shell,
     options_of,
     plain_usage,
+    quoting_advice,
 )
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.expressions.string_forms import has_far_years
@@ -504,7 +505,8 @@ def command(name: str) -> Callable[[Callable[P, None]], Callable[P, None]]:
                     warnings.showwarning = _show_warning
                     function(*args, **options)
             except DeltaError as error:
-                for line in [f"error: {error}", *_indented(getattr(error, "__notes__", ()))]:
+                hint = quoting_advice(error, options)
+                for line in [f"error: {error}{hint}", *_indented(getattr(error, "__notes__", ()))]:
                     _complain(line)
                 code = 2 if isinstance(error, InvalidInputError) else 3
                 raise typer.Exit(code) from None

@@ -220,10 +220,12 @@ def get_branch(store: Store, name: str) -> Branch:
     if found is None:
         names = ", ".join(repr(branch.name) for branch in list_branches(store))
         newest = name_key(name) in {"latest", "newest", "current", "head"}
+        version = name_key(name).startswith("v")  # such as version0
         raise BranchNotFoundError(
             f"cannot open the branch {name!r} of {store.root}: "
             + (f"the table has the branches {names}" if names else "the table has no branches")
             + f"; without @{name}, a location means the latest version" * newest
+            + f"; a version is written with v and its number, as in {store.root}@v0" * version
         )
     return found
 

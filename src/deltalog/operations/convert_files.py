@@ -125,8 +125,33 @@ def find_parquet_files(store: Store) -> list[FileInfo]:
             if Path(local).is_file():
                 problem = "it is a file; pass the directory that contains it"
             raise InvalidInputError(f"cannot convert {store.root}: {problem}")
-        raise InvalidInputError(f"cannot convert {store.root}: it contains no Parquet files")
+        raise InvalidInputError(
+            f"cannot convert {store.root}: it contains no Parquet files{_instead(store, listed)}"
+        )
     return found
+
+
+_ROWS: Final = {"csv": "csv", "json": "json", "jsonl": "json", "ndjson": "json"}
+"""Suffix of a file of rows → the name of its format in pyarrow."""
+_PARQUET_TOO: Final = frozenset({"parq", "pq", "pqt"})
+
+
+def _instead(store: Store, listed: Sequence[FileInfo]) -> str:
+    """Return which other file there is, files of rows first, and how its rows get into a table."""
+    paths = sorted(info.path for info in listed if not _is_hidden(info.path))
+    if not paths:
+        return ""
+    suffixes = {path: path.rpartition(".")[2].lower() for path in paths}
+    known = (one for one in paths if suffixes[one] in _ROWS or suffixes[one] in _PARQUET_TOO)
+    path = next(known, paths[0])
+    if suffixes[path] in _PARQUET_TOO:
+        return f", but {path}; the names of Parquet files end with .parquet: rename them"
+    local = native_path(store, path)
+    kind = _ROWS.get(suffixes[path])
+    if kind is None or local is None:
+        return f", but {path}; read the rows, and write_deltalake(location, rows) makes a table"
+    rows = f"pyarrow.dataset.dataset({str(local)!r}, format={kind!r})"
+    return f", but {path}; write_deltalake(location, {rows}) makes a table with its rows"
 
 
 def read_footers(store: Store, files: Sequence[FileInfo]) -> tuple[StructType, list[int]]:

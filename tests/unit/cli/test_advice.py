@@ -11,6 +11,7 @@ import pytest
 
 from deltalog import DeltaTable, write_deltalake
 from deltalog.cli.advice import in_shell
+from deltalog.errors import DeltaError
 from tests.support.command_line import run
 
 IN_PYTHON = re.compile(r"\w+=(True|False|None|['\[{])|\b\w+\(['…)]|DeltaTable|write_deltalake")
@@ -207,6 +208,10 @@ def test_a_feature_is_added_as_the_advice_says(tmp_path: Path) -> None:
         ("files t --partitions", "'SHOW PARTITIONS t' lists partitions"),
         ("write t f.csv --sep ;", "use --delimiter"),
         ("write t f.csv --header", "the first line of a CSV file names its columns"),
+        ("write t f.csv --noheader", "--no-header reads the first line of a CSV file as a row"),
+        ("write t f.csv --dtypes x", "use --type for each column, as in --type zip=string"),
+        ("write t f.csv --type zip string", "--type expects column=type, as in --type zip=type"),
+        ("head t t -c id", "the command takes one table: run deltalog head for each"),
         ("write t f.csv g.csv", "the command takes one file: run deltalog write for each"),
         ("optimize t --dry-run", "deltalog restore TABLE VERSION undoes it"),
         ("doctor t --fix", "'FSCK REPAIR TABLE t' removes missing files from the log"),
@@ -296,6 +301,15 @@ def test_a_table_is_not_a_command(tmp_path: Path) -> None:
         ("history t 5", "use --limit 5"),
         ("head t id n", "use --columns id,n"),
         ("head t id=1", 'use --where "id=1"'),
+        ("head t --columns id n", "found 'n'; commas separate names: use --columns id,n"),
+        ("scan t -c id,n x -c y", "use --columns id,n,y,x"),
+        ("optimize t --z-order id n", "commas separate names: use --z-order id,n"),
+        ("write t f.csv -p id n", "commas separate names: use --partition-by id,n"),
+        ("diff t 0 1 --key id n", "repeat the option: use --key id --key n"),
+        ("doctor t --check a b c", "repeat the option: use --check a --check b --check c"),
+        ("properties t --unset a b", "repeat the option: use --unset a --unset b"),
+        ("count t --where id = 1", 'use --where "id = 1"'),
+        ("head t -c id -w n IS NULL", 'use --where "n IS NULL"'),
         ("properties t k=v", "use --set k=v"),
         ("count a b", "the command takes one table: run deltalog count for each"),
         ("show t 3", "write a version after the table, as in TABLE@v3"),
@@ -340,3 +354,43 @@ def test_the_help_of_commands_that_change_a_table_names_no_versions() -> None:
     assert "table@v3" in run("scan", "--help").stdout
     for command in ("write", "optimize", "vacuum"):
         assert "table@v3" not in run(command, "--help").stdout
+
+
+def test_a_condition_that_the_shell_has_cut(tmp_path: Path) -> None:
+    place = str(tmp_path / "t")
+    write_deltalake(place, {"id": [1], "name": ["a"], "flag": [True]})
+    DeltaTable(place).branch("b")
+    quoted = "a shell takes > and < as redirections: quote the condition, as in {} '{} > 1'"
+    for command in ("count", "head", "scan", "explain", "files"):
+        shown = run(command, place, "--where", "id", code=2).stderr
+        assert "id is of type long, but a condition is expected here; " in shown
+        assert quoted.format("--where", "id") in shown
+    assert quoted.format("--where", "name") in run("count", place, "-w", "name", code=2).stderr
+    shown = run("publish", f"{place}@b", "--check", "id", code=2).stderr
+    assert quoted.format("--check", "id") in shown
+    assert run("count", place, "--where", "flag").stdout == "1\n"
+    assert "redirections" not in run("count", place, "--where", "id + 1", code=2).stderr
+    with pytest.raises(DeltaError) as caught:
+        DeltaTable(place).count(predicate="id")
+    assert "redirections" not in str(caught.value)
+
+
+def test_versions_that_are_misspelt(tmp_path: Path) -> None:
+    place = str(tmp_path / "t")
+    write_deltalake(place, {"id": [1]})
+    for version in ("vone", "version0", "V0", "v-1"):
+        shown = run("head", f"{place}@{version}", code=3).stderr
+        assert f"a version is written with v and its number, as in {place}@v0" in shown
+    for version in ("-1", "1.0"):
+        shown = run("head", f"{place}@{version}", code=3).stderr
+        assert f"versions are v and a whole number from 0, as in {place}@v0" in shown
+    assert run("head", f"{place}@nightly", code=3).stderr.endswith("the table has no branches\n")
+
+
+def test_a_directory_of_csv_files_is_not_converted(tmp_path: Path) -> None:
+    (tmp_path / "a b.csv").write_text("id\n1\n")
+    shown = run("convert", tmp_path, code=2).stderr
+    assert shown == (
+        f"error: cannot convert {tmp_path}: it contains no Parquet files, but a b.csv; "
+        f"deltalog write TABLE '{tmp_path}/a b.csv' makes a table with its rows\n"
+    )

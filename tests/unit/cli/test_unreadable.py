@@ -78,7 +78,7 @@ _MANY = 200_000  # so many lines that Arrow reads them in several blocks
         (
             "a.csv",
             'a,b\n1,"x" y\n2,z\n',
-            "the line after the double quotes around a value, found '\"x\" y'; a double quote within",
+            "the line after the double quotes around a value, found '\"x\" y'; a double quote wi",
         ),
         ("a.csv", 'a,b\n"1\n","x"y\n', "line 3: expected a comma or the end of the line after th"),
         (

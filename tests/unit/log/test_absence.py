@@ -109,6 +109,16 @@ def test_a_name_with_dots_may_be_one_in_a_catalog(tmp_path: Path) -> None:
     assert "uc://" not in message(tmp_path / "orders.delta")
 
 
+def test_a_location_with_escapes_may_be_one_without(tmp_path: Path) -> None:
+    assert "found nothing there; check the location" in message(tmp_path / "my%20table")
+    write_deltalake(tmp_path / "my table", ROWS)
+    text = message(tmp_path / "my%20table")
+    assert f"found nothing there, but a table at {tmp_path}/my table; write its name as it" in text
+    write_deltalake("memory://absence/my table", ROWS)
+    assert "/absence/my table; write its name" in message("memory://absence/my%20table")
+    assert "found nothing there; check the location" in message(tmp_path / "my%ff%20table")
+
+
 def test_directories_and_files_of_a_table_name_it(tmp_path: Path) -> None:
     write_deltalake(tmp_path / "t", ROWS, partition_by=["p", "q"])
     table = tmp_path / "t"

@@ -110,6 +110,25 @@ def test_conversions(tmp_path: Path) -> None:
     (tmp_path / "t" / "a=1").mkdir(parents=True)
     with pytest.raises(DeltaError, match="it contains no Parquet files"):
         convert_to_deltalake(tmp_path / "t")
+    other = tmp_path / "t" / "a=1" / "notes.txt"
+    other.write_text("x")
+    message = "but a=1/notes.txt; read the rows, and write_deltalake"
+    with pytest.raises(DeltaError, match=message):
+        convert_to_deltalake(tmp_path / "t")
+    for suffix, kind in (("csv", "csv"), ("jsonl", "json")):
+        file = tmp_path / "t" / f"x.{suffix}"
+        file.write_text("")
+        with pytest.raises(DeltaError) as caught:
+            convert_to_deltalake(tmp_path / "t")
+        assert str(caught.value).endswith(
+            f"it contains no Parquet files, but x.{suffix}; write_deltalake(location, "
+            f"pyarrow.dataset.dataset({str(file)!r}, format={kind!r})) makes a table with its rows"
+        )
+        file.unlink()
+    (tmp_path / "t" / "x.parq").write_text("")
+    with pytest.raises(DeltaError, match=r"but x.parq; the names of Parquet files end with \.parq"):
+        convert_to_deltalake(tmp_path / "t")
+    other.unlink()
     pq.write_table(pa.table({"id": [1]}), tmp_path / "t" / "a=1" / "x.parquet")
     for given in ("a", ["a"]):
         with pytest.raises(DeltaError, match=r"expected a schema, such as pa\.schema\(\[\('a', pa"):

@@ -181,6 +181,7 @@ def _first_parquet(files: Iterable[FileInfo], since_ms: int) -> str | None:
 _SHOWN: Final = 3
 _YEAR: Final = len("2024")
 _VARIABLE: Final = re.compile(r"\$\{?[A-Za-z_]\w*\}?|%[A-Za-z_]\w*%")
+_NUMBER: Final = re.compile(r"-\d+|v-\d+|v?\d+\.\d+")
 _WILDCARD: Final = re.compile(r"[*?\[{]")
 _ODD: Final = re.compile(r"(?:\A|/)\s|\s(?:/|\Z)|[$*?\[{\x00-\x1f]")
 """Names in a location that are shown in quotes: with blanks at an end, or with signs of a shell."""
@@ -268,11 +269,18 @@ def _found_nothing(store: Store) -> tuple[str, str]:
         return f"no such {absent}", f"check the name of the {absent}, and the endpoint and account"
     if found := _doubled_slash(store):
         return f"nothing there, but a table at {found}", "remove the second slash"
+    if found := _decoded(store):
+        return (
+            f"nothing there, but a table at {found}",
+            "write its name as it is; escapes such as %20 are decoded in file: URLs only",
+        )
     bare, at, version = store.root.rpartition("@")
     if at and version.isdecimal() and _has_table_at(store, bare):
         advice = f"a version is written with v, as in {bare}@v{int(version)}"
         is_date = len(version) >= _YEAR
         return "nothing there", advice + f", and a date as in {bare}@2024-01-31" * is_date
+    if at and _NUMBER.fullmatch(version) and _has_table_at(store, bare):
+        return "nothing there", f"versions are v and a whole number from 0, as in {bare}@v0"
     return "nothing there", _advice_on(store.root)
 
 
@@ -291,6 +299,15 @@ def _doubled_slash(store: Store) -> str:
     scheme, colon, path = store.root.rpartition("://")
     single = f"{scheme}{colon}{_SLASHES.sub('/', path)}"
     return single if single != store.root and _has_table_at(store, single) else ""
+
+
+def _decoded(store: Store) -> str:
+    """Return the location without the escapes of URLs if a table is there."""
+    try:
+        decoded = unquote(store.root, errors="strict")
+    except UnicodeDecodeError:
+        return ""
+    return decoded if decoded != store.root and _has_table_at(store, decoded) else ""
 
 
 def _advice_on(root: str) -> str:

@@ -21,6 +21,7 @@ from typing import Any, Final
 
 from deltalog._util.argument_types import kind_of
 from deltalog._util.paths import LOG_DIRECTORY
+from deltalog._util.similar_names import similar_to
 from deltalog._util.store_kinds import KINDS, LOCAL, Address, StoreKind, kind_named
 from deltalog.errors import InvalidInputError, StorageError, UnsafePathError
 from deltalog.storage.faults import redact
@@ -163,6 +164,9 @@ def make_filesystem(kind: StoreKind, arguments: Mapping[str, Any], location: str
         advice = _ADVICE.get(
             kind.name.partition("+")[0], f"known are {known}, and the schemes of fsspec"
         )
+        meant = similar_to(kind.name, [*KINDS, "uc", "http", "https"]).removeprefix(": ")
+        if meant and kind.name not in _ADVICE:
+            advice = f"{meant} {advice[0].upper()}{advice[1:]}"
         raise InvalidInputError(
             f"cannot open {redact(location)!r}: no file system is known for {kind.name!r} "
             f"locations; {advice}"
