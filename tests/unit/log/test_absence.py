@@ -116,7 +116,7 @@ def test_a_location_with_escapes_may_be_one_without(tmp_path: Path) -> None:
     assert f"found nothing there, but a table at {tmp_path}/my table; write its name as it" in text
     write_deltalake("memory://absence/my table", ROWS)
     assert "/absence/my table; write its name" in message("memory://absence/my%20table")
-    assert "found nothing there; check the location" in message(tmp_path / "my%ff%20table")
+    assert "found nothing there; check the location" in message(tmp_path / "my%20t%ff")
 
 
 def test_directories_and_files_of_a_table_name_it(tmp_path: Path) -> None:

@@ -164,7 +164,7 @@ def make_filesystem(kind: StoreKind, arguments: Mapping[str, Any], location: str
         advice = _ADVICE.get(
             kind.name.partition("+")[0], f"known are {known}, and the schemes of fsspec"
         )
-        meant = similar_to(kind.name, [*KINDS, "uc", "http", "https"]).removeprefix(": ")
+        meant = similar_to(kind.name, [*KINDS, *fsspec.available_protocols()]).removeprefix(": ")
         if meant and kind.name not in _ADVICE:
             advice = f"{meant} {advice[0].upper()}{advice[1:]}"
         raise InvalidInputError(
