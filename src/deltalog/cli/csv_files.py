@@ -14,6 +14,7 @@ from deltalog.data.write.fit import Fit
 from deltalog.data.write.source import RereadableRows, open_batches
 from deltalog.errors import InvalidInputError
 from deltalog.schema import StructType, from_arrow_schema, to_arrow_schema
+from deltalog.schema.types import BINARY, VOID, PrimitiveType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
@@ -151,6 +152,11 @@ def names_by_position(
             f"found {len(values)}; add a line with the names of the columns that the file has"
         )
     return list(target.names)
+
+
+def is_of_text(kind: DataType) -> bool:
+    """Whether a write converts strings to a type."""
+    return isinstance(kind, PrimitiveType) and kind not in {BINARY, VOID}
 
 
 class TypedRows(RereadableRows):

@@ -36,6 +36,7 @@ from deltalog.cli.csv_files import (
     CsvForm,
     TypedRows,
     fault_of_text,
+    is_of_text,
     names_by_position,
     open_csv,
 )
@@ -410,6 +411,11 @@ class RowsFile:
                 raise InvalidInputError(
                     f"cannot use --type '{name}={kind}': the column of the table is of type "
                     f"{known[key]}; omit it, as the values are converted to the type of the table"
+                )
+            if self._kind is SourceKind.CSV and not is_of_text(kind):
+                raise InvalidInputError(
+                    f"cannot use --type '{name}={kind}': the text of a CSV file is not converted "
+                    f"to {kind}; write the rows in Python with write_deltalake"
                 )
             if key not in known:
                 types[folded[key]] = kind
