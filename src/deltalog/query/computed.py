@@ -27,7 +27,7 @@ from deltalog.expressions.aliases import WITHOUT_NAME
 from deltalog.expressions.other_dialects import instead_of
 from deltalog.expressions.render import quote_name, type_name
 from deltalog.query.joins import Joined, Star, joined_by_names, with_naturals
-from deltalog.query.lexer import SyntaxProblem, TextOfParts
+from deltalog.query.lexer import NAMES, SyntaxProblem, TextOfParts, split
 from deltalog.query.native import common_type_of_values
 from deltalog.query.parse import FAILURES, span_of, start_of
 from deltalog.query.query_trees import (
@@ -107,6 +107,8 @@ _BESIDE: Final[dict[ResultType, tuple[Callable[..., Expr], ...]]] = {
     ResultType.KURTOSIS: (exp.ArrayAgg,),
 }
 """The kind of a function → the functions of the same arguments that its result needs."""
+_IS_SPELLED: Final = re.compile(r"struct|zip|(?<!:):(?!:)", re.IGNORECASE)
+_IS_NAME: Final = re.compile(r"""(?:\w+|"[^"]*")(?:\.(?:\w+|"[^"]*"))*""")
 _NO_NUMBERS: Final = (exp.Column, exp.Query, exp.Null, exp.Boolean)
 _STRING_KIND: Final = "text"
 _OTHER: Final = "other"
@@ -252,6 +254,21 @@ def _duckdb(tree: Expr) -> str:
         raise SyntaxProblem(start_of(tree), f"DuckDB has no equivalent: {error}") from error
 
 
+def _same_for_equals(text: str, columns: Iterable[str]) -> tuple[tuple[str, ...], ...]:
+    """Return the words of an expression and its columns, without differences that mean nothing.
+
+    So `GROUP BY b % 2` groups by `B%2`, too. Names of fields and parameters mean their spelling.
+    """
+    is_spelled = _IS_SPELLED.search(text) is not None
+    words = (
+        word.text if is_spelled or word.kind not in NAMES else name_key(word.text)
+        for word in split(text)
+    )
+    return tuple(words), tuple(
+        name_key(one) if _IS_NAME.fullmatch(one) and not is_spelled else one for one in columns
+    )
+
+
 class _Parts:
     """Collects the parts of a query, from its root to its leaves."""
 
@@ -389,7 +406,7 @@ class _Parts:
         if not _OTHER_MOMENTS.search(text):
             with contextlib.suppress(SyntaxProblem):
                 native = _duckdb(node)
-        key = (text, tuple(columns), self._scope)
+        key = (*_same_for_equals(text, columns), self._scope)
         if key not in self._known:
             self._known[key] = len(self.found)
             origin = self._source.origin(start)

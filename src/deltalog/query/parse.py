@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from deltalog.query.lexer import Word
 
 _SPAN: Final = "deltalog_span"
+_END: Final = "deltalog_end"
 OPTIONS: Final = "deltalog_options"
 """The key under which a table's node stores the options of the table, except its version."""
 MAX_LEVEL: Final = "deltalog_max_level"
@@ -327,10 +328,24 @@ def span_of(node: Expr) -> tuple[int, int] | None:
     return found
 
 
+def note_span(node: Expr) -> bool:
+    """Record the positions of an operand, such as `a * 2` in `a * 2 + 1`; return whether known.
+
+    The rules of the grammar see only the whole chain, so `a * 2` has no position of its own.
+    """
+    end = node.meta.get(_END)
+    if span_of(node) is None and end is not None:
+        places = (span_of(one) or (one.meta.get("start"),) for one in node.walk())
+        starts = [place[0] for place in places if place[0] is not None]
+        if starts:
+            node.meta[_SPAN] = (min(starts), end)
+    return span_of(node) is not None
+
+
 # The rules of sqlglot's grammar for expressions and their parts, from the lowest precedence on.
 _RULES: Final = (
     "_parse_disjunction", "_parse_equality", "_parse_column", "_parse_function", "_parse_primary",
-    "_parse_bitwise", "_parse_atom",
+    "_parse_bitwise", "_parse_unary", "_parse_atom",
 )  # fmt: skip
 
 
@@ -386,6 +401,8 @@ class _Queries(Spark):
             return ""
 
         def validate_expression(self, expression: Any, args: Any = None) -> Any:
+            if isinstance(expression, exp.Binary | exp.Predicate | exp.Not):
+                expression.meta[_END] = self._prev.end + 1
             if isinstance(expression, exp.Count) and args == []:  # DuckDB would count all rows
                 self.raise_error("Required keyword")
             # sqlglot allows no second argument of these functions; see `call_arguments`.

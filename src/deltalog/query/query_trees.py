@@ -16,12 +16,12 @@ from deltalog._util.escaping import name_key
 from deltalog.errors import DeltaError
 from deltalog.expressions import evaluate, parse_sql, resolve
 from deltalog.query.lexer import SyntaxProblem
-from deltalog.query.parse import span_of, start_of
+from deltalog.query.parse import note_span, span_of, start_of
 from deltalog.schema.primitives.numbers import MAX_DIGITS
 from deltalog.schema.types import StructType
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from sqlglot.expressions import Expr
 
@@ -45,6 +45,7 @@ ROWS_FROM_ONE: Final = (exp.Explode, exp.Posexplode, exp.Inline, exp.Unnest, exp
 _MAX_LONG: Final = 2**63 - 1
 _WHOLE: Final = (exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT)
 _OWN_FUNCTIONS: Final = frozenset({"unnest", "range", "generate_series", "map_entries"})
+_GROUP: Final = "deltalog_group"
 _SECRET: Final = uuid4().hex
 WRITTEN: Final = "deltalog_written"
 """The key in the `meta` of a node that deltalog has added, so that the query's text lacks it."""
@@ -303,9 +304,11 @@ def _aggregates(node: Expr) -> bool:
 def note_groups(select: exp.Select) -> None:
     """Mark the grouping expressions of a query. They have one value per group."""
     group = select.args.get("group")
+    if group is None:
+        return
     wanted = {
-        one.sql().lower()
-        for one in (group.expressions if group else ())
+        one.sql(comments=False).lower()
+        for one in _groups(group, select.expressions)
         if not isinstance(one, exp.Column | exp.Literal)
     }
     if not wanted:
@@ -314,8 +317,26 @@ def note_groups(select: exp.Select) -> None:
         value = select.args.get(name)
         for top in value if isinstance(value, list) else [value]:
             for node in top.walk() if top is not None else ():
-                if not isinstance(node, exp.Identifier) and node.sql().lower() in wanted:
-                    node.meta["deltalog_group"] = True
+                if isinstance(node, exp.Identifier):
+                    continue
+                if node.sql(comments=False).lower() in wanted:
+                    node.meta[_GROUP] = note_span(node)
+
+
+def _groups(group: exp.Group, selected: Sequence[Expr]) -> Iterator[Expr]:
+    """Yield the grouping expressions; an alias or a position means an expression of SELECT."""
+    named = {name_key(one.alias): one.this for one in selected if isinstance(one, exp.Alias)}
+    waiting = [*children_of(group)]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, exp.Cube | exp.Rollup | exp.GroupingSets | exp.Tuple | exp.Paren):
+            waiting += children_of(one)
+        elif isinstance(one, exp.Column) and not one.table:
+            yield named.get(name_key(one.name), one)
+        elif isinstance(one, exp.Literal) and one.is_int and 0 < int(one.name) <= len(selected):
+            yield selected[int(one.name) - 1].unalias()
+        else:
+            yield one
 
 
 _BOOLEANS: Final = (
@@ -373,7 +394,7 @@ def inputs_of(node: Expr, hidden: frozenset[str] = frozenset()) -> Iterator[Expr
             continue
         is_over_rows = isinstance(core_of(child), exp.AggFunc | exp.RowNumber) or is_query(child)
         asks_query = isinstance(child, exp.Exists | exp.In | exp.Not) and has_query(child)
-        is_group = bool(child.meta.get("deltalog_group")) and span_of(child) is not None
+        is_group = bool(child.meta.get(_GROUP))
         is_named = isinstance(child, exp.Anonymous) and child.name.lower() in BY_NAME
         is_value = is_over_rows or asks_query or is_named or is_group
         if is_value or is_input(child) or is_random(child):
