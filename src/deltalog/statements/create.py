@@ -26,6 +26,7 @@ from deltalog.schema.types import (
 )
 from deltalog.statements.catalog_names import NamespaceStatement
 from deltalog.statements.maintenance import read_create_branch, read_drop_branch
+from deltalog.statements.partitioning import refuse_clustering, refuse_function
 from deltalog.statements.statement import (
     NewNames,
     Session,
@@ -428,7 +429,10 @@ def _read_clause(reader: StatementReader, clause: str, fields: list[Field] | Non
 
 def _read_partition_column(reader: StatementReader, fields: list[Field] | None) -> str:
     """Parse a partition column; as in Hive, its type may follow, which defines the column."""
+    start = reader.word
     name = reader.name("a column")
+    if reader.is_at("("):
+        refuse_function(reader, start, generates=bool(fields))
     if not reader.is_at(",") and not reader.is_at(")"):
         defined = read_definition(reader, name)
         if fields is None:
@@ -444,7 +448,15 @@ def read_clustering(reader: StatementReader) -> list[tuple[str, ...]]:
     if reader.is_at("( )"):
         reader.expect("( )")
         return []
-    return reader.listed(reader.path)
+    return reader.listed(lambda: _read_clustering_column(reader))
+
+
+def _read_clustering_column(reader: StatementReader) -> tuple[str, ...]:
+    start = reader.word
+    path = reader.path()
+    if reader.is_at("("):
+        refuse_clustering(reader, start)
+    return path
 
 
 def _kept(model: DeltaTable) -> dict[str, str]:

@@ -166,6 +166,17 @@ class WordReader:
             self.expect(")")
         return found
 
+    def bracketed_words(self) -> Sequence[Word]:
+        """Return the words between the next brackets, without reading them."""
+        found: list[Word] = []
+        depth = 0
+        for word in self._words[self._place :]:
+            depth += word.says("(") - word.says(")")
+            if not depth:
+                break
+            found.append(word)
+        return found[1:]
+
 
 # --- read expressions, types and queries
 

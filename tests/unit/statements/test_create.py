@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from datetime import date
 from typing import Any
 from uuid import uuid4
 
@@ -35,6 +37,47 @@ def test_partition_columns_may_have_their_types(db: SqlTables) -> None:
     table = db.create("t", "(id INT) -- PARTITIONED BY (p DATE, q STRING)")
     assert table.schema().names == ("id", "p", "q")
     assert table.metadata().partition_columns == ("p", "q")
+
+
+@pytest.mark.parametrize(
+    ("function", "column", "value"),
+    [
+        ("days(y)", "y_day DATE GENERATED ALWAYS AS (CAST(y AS DATE))", date(2024, 1, 2)),
+        ("CAST(y AS DATE)", "y_day DATE GENERATED ALWAYS AS (CAST(y AS DATE))", date(2024, 1, 2)),
+        ("date_trunc(day, y)", "y_day DATE GENERATED ALWAYS AS (CAST(y AS DATE))", None),
+        ("months(y)", "y_month STRING GENERATED ALWAYS AS (DATE_FORMAT(y, 'yyyy-MM'))", "2024-01"),
+        ("hours(y)", "y_hour STRING GENERATED ALWAYS AS (DATE_FORMAT(y, 'yyyy-MM-dd-HH'))",
+         "2024-01-02-03"),
+        ("Years(y)", "y_year INT GENERATED ALWAYS AS (YEAR(y))", 2024),
+        ("bucket(4, id)", "id_bucket INT GENERATED ALWAYS AS (PMOD(HASH(id), 4))", 3),
+        ("truncate(2, `a b`)", "`a b_prefix` STRING GENERATED ALWAYS AS (SUBSTRING(`a b`, 1, 2))",
+         "ab"),
+    ],
+)  # fmt: skip
+def test_a_function_in_partitioned_by_is_answered_with_a_generated_column(
+    db: SqlTables, function: str, column: str, value: Any
+) -> None:
+    columns = "id INT, y TIMESTAMP_NTZ, `a b` STRING"
+    with pytest.raises(InvalidInputError, match=re.escape(f"define the column {column}")) as info:
+        db.create("t", f"({columns}) -- PARTITIONED BY ({function})")
+    clause = str(info.value).rpartition("and write ")[2]
+    mapped = "TBLPROPERTIES ('delta.columnMapping.mode' = 'name')"
+    db.create("t", f"({columns}, {column}) -- {clause} {mapped}")
+    db.run("INSERT INTO t (id, y, `a b`) VALUES (1, TIMESTAMP_NTZ'2024-01-02 03:04:05', 'abc')")
+    (row,) = db.run("SELECT * FROM t").to_pylist()
+    assert [*row.values()][3] == (value or date(2024, 1, 2))
+
+
+def test_a_function_over_columns_of_a_query_is_selected(db: SqlTables) -> None:
+    answer = re.escape("select CAST(y AS DATE) AS y_day, and write PARTITIONED BY (y_day)")
+    with pytest.raises(InvalidInputError, match=answer):
+        db.run("CREATE TABLE memory.t PARTITIONED BY (days(y)) AS SELECT 1 AS id")
+    for statement in (
+        "CREATE TABLE memory.t (y DATE) CLUSTER BY (days(y))",
+        "ALTER TABLE t CLUSTER BY (days(y))",
+    ):
+        with pytest.raises(InvalidInputError, match=re.escape("write CLUSTER BY (y)")):
+            db.run(statement)
 
 
 def test_a_table_is_clustered(db: SqlTables) -> None:
