@@ -8,19 +8,26 @@ Protocol: In-Commit Timestamps, Commit Provenance Information
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from deltalog._util.json import iter_objects
-from deltalog.errors import MalformedLogError, ObjectNotFoundError, VersionNotFoundError
+from deltalog.errors import (
+    DeltaError,
+    MalformedLogError,
+    ObjectNotFoundError,
+    VersionNotFoundError,
+)
 from deltalog.log.checksum import parse_checksum
 from deltalog.log.reader import advising_on_damage, read_in_batches
 from deltalog.schema.check import readable_moment
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from deltalog.log.context import LogTail
     from deltalog.log.names import LogFile
@@ -267,6 +274,23 @@ def _no_version(
         f"cannot read {listing.table} as of {_shown(timestamp_ms)}: {why} {version}, committed at "
         f"{_shown(time_ms)}"
     )
+
+
+@contextmanager
+def naming_the_use(use: str) -> Iterator[None]:
+    """Name the use of an older version, such as `restore`, in errors of versions in the block."""
+    try:
+        yield
+    except DeltaError as error:
+        message: str = error.args[0]
+        if not _OF_VERSIONS.match(message):
+            raise
+        changed = f"cannot {use}{message.removeprefix(_READ)}"
+        raise error.with_message(changed) from error.__cause__
+
+
+_READ: Final = "cannot read"
+_OF_VERSIONS: Final = re.compile(rf"{_READ} (?:version -?\d+ of |.* as of )", re.DOTALL)
 
 
 def _shown(time_ms: int) -> str:

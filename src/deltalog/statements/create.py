@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.errors import InvalidInputError, TableExistsError, TableNotFoundError
+from deltalog.log.history import naming_the_use
 from deltalog.log.listing import has_table
 from deltalog.log.snapshot import load_snapshot
 from deltalog.operations.clone import DELTA, Origin
@@ -34,6 +35,7 @@ from deltalog.statements.statement import (
     StatementAnswer,
     clusters_of,
     counted,
+    logger,
 )
 from deltalog.table import DeltaTable
 from deltalog.table.convert import ForeignSource, Wanted, convert_source, divided_location
@@ -234,11 +236,13 @@ class CloneStatement(SqlStatement):
         """Return the version of the source to clone, and the format of the source."""
         kind = self.source.format
         if kind not in {"iceberg", "parquet"}:
-            return session.open(self.source).snapshot, DELTA
+            with naming_the_use("clone"):
+                return session.open(self.source).snapshot, DELTA
         _, foreign = _foreign(session, self.source)
         if has_table(foreign.store):
             delta = replace(self.source, parts=("delta", *self.source.parts[1:]))
-            return session.open(delta).snapshot, DELTA
+            with naming_the_use("clone"):
+                return session.open(delta).snapshot, DELTA
         if self.source.version is not None:
             raise InvalidInputError(
                 f"cannot clone {self.source} at a version: expected a Delta table; for an Iceberg "
@@ -260,10 +264,14 @@ class ConvertStatement(SqlStatement):
     partitions: Sequence[Field] | None = None
 
     def run(self, session: Session) -> StatementAnswer:
-        """Write a log for the existing files. Do nothing if there is a Delta table already."""
+        """Write a log for the existing files. Only warn if there is a Delta table already."""
         name, source = _foreign(session, self.table)
         context = session.place(name, None).context
         if has_table(context.store):
+            # As in Delta Spark, this is no error.
+            logger.warning(
+                "CONVERT TO DELTA changed nothing: %s is a Delta table already", context.store.root
+            )
             return StatementAnswer(None)
         columns = None if self.partitions is None else Schema(self.partitions)
         wanted = Wanted(partition_by=columns)
@@ -602,7 +610,9 @@ def read_definition(
             case "NOT NULL":
                 is_nullable = False
             case "DEFAULT":
-                metadata[CURRENT_DEFAULT_KEY] = reader.source(*CLAUSES)
+                # NULL may also begin a clause, which nobody writes after DEFAULT.
+                is_null = reader.take("NULL")
+                metadata[CURRENT_DEFAULT_KEY] = "NULL" if is_null else reader.source(*CLAUSES)
             case "GENERATED":
                 metadata |= _read_generator(reader)
             case "COMMENT":

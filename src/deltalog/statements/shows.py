@@ -25,6 +25,7 @@ from deltalog.protocol.table_change.checks import is_set_by_writers
 from deltalog.query.names import QualifiedName
 from deltalog.schema import ArrayType, DataType, Field, MapType, StructType, find_field
 from deltalog.schema.collations import inner_collations
+from deltalog.schema.columns import naming_the_attempt
 from deltalog.schema.metadata_columns import moment_of
 from deltalog.schema.types import (
     IDENTITY_ALLOW_EXPLICIT_INSERT_KEY,
@@ -139,7 +140,8 @@ class DescribeColumnStatement(SqlStatement):
                 "a field inside a column"
             )
         schema = session.open(self.table).snapshot.configuration.schema
-        field = find_field(schema, self.column)
+        with naming_the_attempt("describe a column of", str(self.table)):
+            field = find_field(schema, self.column)
         rows = {
             "col_name": field.name,
             "data_type": shown_type(field),

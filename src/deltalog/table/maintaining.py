@@ -11,6 +11,7 @@ from deltalog._util.similar_names import suggests_arguments
 from deltalog.catalogs import table_uri as locations
 from deltalog.errors import InvalidInputError
 from deltalog.log.branches import check_main
+from deltalog.log.history import naming_the_use
 from deltalog.log.snapshot import checked_in_place
 from deltalog.operations import arguments
 from deltalog.storage.faults import naming_the_operation
@@ -220,8 +221,10 @@ class MaintainableTable(ChangeableTable):
 
         self.update_incremental()
         bound = arguments.as_bound(target)  # raises an error if the target is None
+        with naming_the_use("restore"):
+            older = self._load(self._snapshot.context, target)
         operation = Restore(
-            target=self._load(self._snapshot.context, target),
+            target=older,
             asked=bound if isinstance(bound, int) else target,
             ignore_missing_files=ignore_missing_files,
             protocol_downgrade_allowed=protocol_downgrade_allowed,

@@ -12,7 +12,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq  # writes what another system left
 import pytest
 
-from deltalog.errors import DeltaError, InvalidInputError, TableExistsError, TableNotFoundError
+from deltalog.errors import (
+    DeltaError,
+    InvalidInputError,
+    TableExistsError,
+    TableNotFoundError,
+    VersionNotFoundError,
+)
 from tests.support.sql_tables import SqlTables
 
 
@@ -78,6 +84,58 @@ def test_a_function_over_columns_of_a_query_is_selected(db: SqlTables) -> None:
     ):
         with pytest.raises(InvalidInputError, match=re.escape("write CLUSTER BY (y)")):
             db.run(statement)
+
+
+@pytest.mark.parametrize(
+    ("definition", "answer"),
+    [
+        ("a VARCHAR(3) DEFAULT 'abcd'", "a string of 4 characters, and a varchar(3) has at most 3"),
+        ("a CHAR(3) DEFAULT upper('abcd')", "of 4 characters, and a char(3) has at most 3"),
+        ("a ARRAY<VARCHAR(2)> DEFAULT array('a', 'abc')", "a varchar(2) has at most 2"),
+        ("a MAP<STRING, CHAR(2)> DEFAULT map('abc', 'abc')", "a char(2) has at most 2"),
+        ("a STRUCT<x: CHAR(2)> DEFAULT named_struct('x', 'abc')", "a char(2) has at most 2"),
+        ("a TINYINT DEFAULT 300", "expected a whole number from -128 to 127"),
+    ],
+)
+def test_a_default_that_no_row_can_have_is_refused(
+    db: SqlTables, definition: str, answer: str
+) -> None:
+    features = "TBLPROPERTIES ('delta.feature.allowColumnDefaults' = 'supported')"
+    with pytest.raises(InvalidInputError, match=re.escape(answer)):
+        db.create("t", f"(id INT, {definition}) -- {features}")
+    name, kind, rest = definition.partition(" DEFAULT ")
+    db.create("t", f"(id INT, {name}) -- {features}")
+    with pytest.raises(InvalidInputError, match=re.escape(answer)):
+        db.run(f"ALTER TABLE t ALTER COLUMN a SET{kind}{rest}")
+
+
+def test_a_default_as_long_as_its_column_is_accepted(db: SqlTables) -> None:
+    db.create(
+        "t",
+        "(id INT, a VARCHAR(3) DEFAULT 'abc', m MAP<STRING, CHAR(2)> DEFAULT map('abc', 'ab'), "
+        "n INT DEFAULT NULL COMMENT 'c') -- "
+        "TBLPROPERTIES ('delta.feature.allowColumnDefaults' = 'supported')",
+    )
+    db.run("INSERT INTO t (id) VALUES (1)")
+    assert db.rows("SELECT * FROM t") == [(1, "abc", [("abc", "ab")], None)]
+
+
+def test_the_missing_version_of_a_clone_cannot_be_cloned(db: SqlTables) -> None:
+    db.create("t", "(id INT)")
+    with pytest.raises(VersionNotFoundError, match="cannot clone version 7 of"):
+        db.run("CREATE TABLE c SHALLOW CLONE t VERSION AS OF 7 LOCATION '{root}/c'")
+    with pytest.raises(VersionNotFoundError, match=r"cannot clone .* as of 1999"):
+        db.run("CREATE TABLE c SHALLOW CLONE t TIMESTAMP AS OF '1999-01-01' LOCATION '{root}/c'")
+
+
+def test_a_table_is_converted_once(db: SqlTables, caplog: pytest.LogCaptureFixture) -> None:
+    root = db.create("t", "(id INT)").table_uri
+    with caplog.at_level("WARNING", "deltalog"):
+        db.run(f"CONVERT TO DELTA parquet.`{root}`")
+    (message,) = caplog.messages
+    assert message.startswith("CONVERT TO DELTA changed nothing: ")
+    assert message.endswith("is a Delta table already")
+    assert db.table("t").version() == 0
 
 
 def test_a_table_is_clustered(db: SqlTables) -> None:

@@ -20,6 +20,7 @@ from deltalog._util.json import JsonObject, loads
 from deltalog.errors import InvalidInputError, InvalidMetadataError
 from deltalog.expressions.sql_session import RULES_OF_TABLES
 from deltalog.protocol.actions.properties import TableProperties
+from deltalog.protocol.features.char_varchar import length_limits
 from deltalog.protocol.features.identity_columns import (
     identity_columns,
 )
@@ -34,13 +35,14 @@ from deltalog.schema.types import (
     GENERATION_EXPRESSION_KEY,
     IDENTITY_STEP_KEY,
     PrimitiveType,
+    StructType,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
     from deltalog.expressions import Expression
-    from deltalog.schema.types import DataType, StructType
+    from deltalog.schema.types import Field
 
 # An arbitrary timestamp for trial evaluations, whose results are discarded.
 _SOME_TIME: Final = dt.datetime(2001, 2, 3, tzinfo=dt.UTC)
@@ -227,9 +229,9 @@ def _check_generated(name: str, text: str, schema: StructType, *, is_new: bool) 
 
 
 def _check_default(path: Path, text: str, schema: StructType) -> None:
-    declared = find_field(schema, path).type
+    field = find_field(schema, path)
     try:
-        why = _unfit_default(text, declared, schema)
+        why = _unfit_default(text, field, schema)
     except InvalidInputError as error:
         why = str(error)
     if why:
@@ -238,8 +240,9 @@ def _check_default(path: Path, text: str, schema: StructType) -> None:
         )
 
 
-def _unfit_default(text: str, declared: DataType, schema: StructType) -> str:
-    """Return why the SQL is not a valid default of the type; an empty string if it is valid."""
+def _unfit_default(text: str, field: Field, schema: StructType) -> str:
+    """Return why the SQL is not a valid default of the field; an empty string if it is valid."""
+    declared = field.type
     parsed = expressions.parse_sql(text)
     if expressions.columns(parsed):
         named = text.strip()
@@ -249,14 +252,41 @@ def _unfit_default(text: str, declared: DataType, schema: StructType) -> str:
     found = expressions.type_of(resolved, schema)
     if not can_store(found, declared):
         return f"it is of type {found}, which a column of type {declared} cannot hold"
-    if isinstance(declared, PrimitiveType) and isinstance(found, PrimitiveType):
+    limits = length_limits(StructType((field,)))
+    if limits or (isinstance(declared, PrimitiveType) and isinstance(found, PrimitiveType)):
         stored = expressions.resolve(resolved.cast(declared), schema)
         from deltalog.expressions.rows import bounded  # noqa: PLC0415  # most writes have no rule
 
         row = pa.record_batch({"": [0]})
         with bounded("that default", row):
-            expressions.evaluate(stored, row)  # raises if the value is not valid for the type
+            # This raises an error if the value is not valid for the type.
+            (value,) = expressions.evaluate(stored, row).to_pylist()
+        for limit in limits:
+            longest = max(map(len, _strings_at(value, limit.path[1:])), default=0)
+            if longest > limit.length:
+                return (
+                    f"it has a string of {longest} characters, and a {limit.type_name} has at most "
+                    f"{limit.length}"
+                )
     return ""
+
+
+def _strings_at(value: Any, path: Path) -> Iterator[str]:
+    """Yield the strings at a path in a value; see `LengthLimit`."""
+    if value is None:
+        return
+    if not path:
+        yield value
+        return
+    step, *rest = path
+    if isinstance(value, dict):
+        inner = [value[step]]
+    elif step == "element":
+        inner = value
+    else:
+        inner = [pair[step == "value"] for pair in value]
+    for one in inner:
+        yield from _strings_at(one, tuple(rest))
 
 
 def _is_as_before(text: str, schema: StructType, unchanged: Collection[str]) -> bool:
