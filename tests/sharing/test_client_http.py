@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import threading
 import traceback
@@ -255,3 +256,31 @@ def test_a_client_comes_back_from_pickling(scripted: ScriptedServer) -> None:
 def test_options_do_not_show_a_proxys_password() -> None:
     options: Any = HttpOptions(proxy="http://user:geheim@proxy")
     assert "geheim" not in repr(options)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "the changes of this table need a table whose history is shared",
+        "cdf is not enabled on table s.d.t",
+        "Reading table by version is not supported because history sharing is not enabled on t",
+    ],
+)
+def test_a_history_that_is_not_shared_names_who_can_share_it(
+    scripted: ScriptedServer, message: str
+) -> None:
+    body = json.dumps({"errorCode": "INVALID_PARAMETER_VALUE", "message": message}).encode()
+    for status in (400, 404):
+        scripted.on("GET /shares", Answer(status, body))
+        with pytest.raises(SharingError) as caught:
+            _client(scripted).list_shares()
+        assert "historyShared: true" in str(caught.value)
+        assert "WITH HISTORY" in str(caught.value)
+
+
+def test_other_errors_say_nothing_of_the_history(scripted: ScriptedServer) -> None:
+    body = json.dumps({"errorCode": "X", "message": "the version is too late"}).encode()
+    scripted.on("GET /shares", Answer(400, body))
+    with pytest.raises(SharingError) as caught:
+        _client(scripted).list_shares()
+    assert "history" not in str(caught.value)

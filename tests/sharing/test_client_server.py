@@ -194,7 +194,7 @@ def test_history_that_is_not_shared_is_refused(server: str) -> None:
     with pytest.raises(SharingError) as caught:
         table.scan(version=0)
     assert caught.value.status == 400
-    with pytest.raises(SharingError):
+    with pytest.raises(SharingError, match="historyShared: true of the table"):
         table.load_cdf()
 
 

@@ -8,6 +8,7 @@ Protocol: none
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from datetime import date, datetime, timedelta
 from functools import cache, wraps
@@ -482,6 +483,13 @@ def _is_right(value: object, kinds: tuple[_Kind, ...]) -> bool:
     return not kinds or any(check(value) for check, _ in kinds)
 
 
+_WITHOUT_PREFIX: Final = re.compile(
+    r"enable(?:ChangeDataFeed|DeletionVectors|RowTracking|TypeWidening|InCommitTimestamps"
+    r"|IcebergCompatV[123])|appendOnly|checkpointInterval|dataSkippingNumIndexedCols"
+)
+"""Names of table properties that lack `delta.`, and whose values are no strings in Python."""
+
+
 def _expected(kinds: tuple[_Kind, ...], value: object) -> str:
     if isinstance(value, str) and kinds[0] in {_PARTS, _TABLE}:
         return f"a tuple of names, here {tuple(value.split('.'))!r}"
@@ -489,5 +497,6 @@ def _expected(kinds: tuple[_Kind, ...], value: object) -> str:
         for key, item in value.items():
             if isinstance(key, str) and isinstance(item, bool | int | float):
                 text = str(item).lower() if isinstance(item, bool) else str(item)
-                return f"a dictionary of strings, such as {{{key!r}: {text!r}}}"
+                full = f"delta.{key}" if _WITHOUT_PREFIX.fullmatch(key) else key
+                return f"a dictionary of strings, such as {{{full!r}: {text!r}}}"
     return " or ".join(dict.fromkeys(what for _, what in kinds if what))

@@ -348,6 +348,25 @@ def similar_to(name: str, names: Iterable[str]) -> str:
     return f": did you mean {close[0]!r}?" if close else ""
 
 
+def on_unused_parameter(
+    name: object, used: Collection[str], given: Collection[object], sql: Iterable[str]
+) -> str:
+    """Return what to do with a parameter of a name that no SQL uses, for the end of a message.
+
+    Args:
+        name: the name of the parameter.
+        used: the names after colons in the SQL.
+        given: the names of all values.
+        sql: the texts, in which the parameter may be in quotes.
+    """
+    if similar := similar_to(str(name), [one for one in used if one not in given]):
+        # The SQL has the name after a colon.
+        return similar.replace(": did you mean '", "; did you mean :").replace("'?", "?")
+    if any(f":{name}" in text for text in sql):
+        return "; a parameter has no quotes"
+    return "; leave it out"
+
+
 def similar_or_known(name: str, names: Collection[str], kind: str) -> str:
     """Return `: did you mean 'x'?`, or all names of this kind, or that there is none.
 

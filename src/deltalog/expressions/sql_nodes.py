@@ -17,6 +17,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from deltalog._util.escaping import name_key
 from deltalog._util.readable import counted
+from deltalog._util.similar_names import similar_to
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import nodes, sql_constants
 from deltalog.expressions.aliases import names_of_fields
@@ -288,10 +289,11 @@ class _NodeConverter:
         """Return the value of a parameter."""
         if node.this:
             if self._named is None or node.this not in self._named:
+                similar = similar_to(node.this, self._named or ()).replace(":", ";", 1)
                 self._refuse(
                     node,
                     f"no value was given for the parameter :{node.this}; pass a dictionary, such "
-                    f"as parameters={{{node.this!r}: value}}",
+                    f"as parameters={{{node.this!r}: value}}{similar}",
                 )
             return self._named[node.this]
         if self._positional is None:

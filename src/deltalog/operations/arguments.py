@@ -23,6 +23,7 @@ from deltalog._util.clock import Moment
 from deltalog._util.decimals import num_decimals
 from deltalog._util.escaping import name_key
 from deltalog._util.readable import epoch_hint
+from deltalog._util.similar_names import on_unused_parameter
 from deltalog.errors import InvalidInputError, SchemaMismatchError
 from deltalog.expressions.sql_session import SqlSession, TextRules
 from deltalog.schema import (
@@ -440,9 +441,9 @@ def _check_named(parameters: object, conditions: Sequence[Any]) -> None:
     for name in parameters:
         if name not in used:
             shown = " and ".join(repr(one) for one in conditions)
+            advice = on_unused_parameter(name, used, parameters, map(str, conditions))
             raise InvalidInputError(
-                f"cannot use the parameter {name!r}: there is no :{name} in {shown}; a parameter "
-                "has no quotes"
+                f"cannot use the parameter {name!r}: there is no :{name} in {shown}{advice}"
             )
 
 

@@ -21,6 +21,7 @@ from sqlglot import exp
 from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import TokenType
 
+from deltalog._util.similar_names import on_unused_parameter
 from deltalog.errors import InvalidInputError
 from deltalog.expressions.other_dialects import instead_of
 from deltalog.expressions.spark_tokens import (
@@ -241,7 +242,7 @@ def check_named(sql: str, parameters: Mapping[str, object]) -> None:
             found = f"only {others}" if others else "nor another one"
             raise InvalidInputError(
                 f"cannot run {sql!r}: there is no :{name} for the parameter {name!r}, "
-                f"{found}; a parameter has no quotes"
+                f"{found}{on_unused_parameter(name, used, parameters, [sql])}"
             )
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path, PurePath
@@ -502,6 +503,30 @@ class RowsOfQuery(RereadableRows):
         return with_integer_types(self.session.select(self.query))
 
 
+@contextmanager
+def _naming_positions(given: Sequence[str], columns: Sequence[str] | None) -> Iterator[None]:
+    """Say in errors of values that columns are matched by position, if names suggest otherwise."""
+    try:
+        yield
+    except InvalidInputError as error:
+        advice = _advice_on_positions(given, columns)
+        if not advice:
+            raise
+        raise error.with_message(f"{error.args[0]}{advice}") from error.__cause__
+
+
+def _advice_on_positions(given: Sequence[str], columns: Sequence[str] | None) -> str:
+    """Return advice if a query's column has the name of another than its table's column."""
+    own = {name_key(name) for name in columns or ()}
+    for name, column in zip(given, columns or (), strict=False):
+        if name_key(name) != name_key(column) and name_key(name) in own:
+            return (
+                f"; the columns are matched by position, so {name!r} of the query is stored in "
+                f"{column!r}: INSERT INTO t BY NAME SELECT … matches them by name"
+            )
+    return ""
+
+
 def with_integer_types(reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
     """Mark whole numbers in the result of a query as numbers, so that MERGE does not read months.
 
@@ -550,7 +575,7 @@ class FittedRows(RereadableRows):
             schema = self._evolved_schema(source, values)
         types = self._types_of(source, schema, values)
         cut = _cut_columns(source, types)
-        names = reader.schema.names
+        names, columns = reader.schema.names, self.columns
         scope = Scope.of_table(types, self.table.snapshot.context.session)
         # These rows are new, so they may contain values of identity columns.
         found = Assignments(
@@ -570,12 +595,13 @@ class FittedRows(RereadableRows):
                     if is_finer(held[place]):
                         tell_of_cut(names[place])
                     held[place] = in_microseconds(held[place])
-                fitted = found.compute_new(pa.RecordBatch.from_arrays(held, source.names))
-                columns = [*fitted.columns, *(batch.column(place) for place in extra)]
+                with _naming_positions(names, columns):
+                    fitted = found.compute_new(pa.RecordBatch.from_arrays(held, source.names))
+                made = [*fitted.columns, *(batch.column(place) for place in extra)]
                 # Values in nested columns may still have nanoseconds that the table cannot store.
                 arrays = [
                     conform_array(column, field.type, column=field.name)
-                    for column, field in zip(columns, shown, strict=True)
+                    for column, field in zip(made, shown, strict=True)
                 ]
                 yield pa.RecordBatch.from_arrays(arrays, schema=shown)
 
@@ -678,6 +704,7 @@ class FittedRows(RereadableRows):
             given = names[source.get_field_index(value.path[0])]
             text = str(error).replace(f"CAST({value.path[0]} AS ", f"CAST({given} AS ")
             place = "; the columns are matched by position" if self.columns is not None else ""
+            place = _advice_on_positions(names, self.columns) or place
             raise error.with_message(
                 f"cannot insert into {self.table.table_uri}: {text}{place}"
             ) from error

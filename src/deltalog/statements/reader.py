@@ -20,6 +20,7 @@ import pyarrow.types as pt
 from deltalog._util.argument_types import kind_of, shortened
 from deltalog._util.escaping import name_key, path_key
 from deltalog._util.readable import counted
+from deltalog._util.similar_names import similar_to
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import Expression, Literal, lit, parse_sql
 from deltalog.expressions.filters import check_quoted_names
@@ -580,6 +581,8 @@ class StatementReader(WordReader):
             problem = f"the parameter :{name} has no value in `parameters`"
             if alike := [one for one in self._named if name_key(one) == name_key(name)]:
                 problem += f"; found {alike[0]!r}: the case of letters counts"
+            else:
+                problem += similar_to(name, self._named).replace(":", ";", 1)
             raise error_at(self.sql, found.origin(place), problem)
         return found
 
@@ -605,7 +608,8 @@ class StatementReader(WordReader):
 
     def _parsed(self, found: Query, start: int | None = None) -> Expression:
         try:
-            return parse_sql(found.text, parameters=found.parameters)
+            # All names of parameters are known, for an error about one that is misspelled.
+            return parse_sql(found.text, parameters={**self._named, **found.parameters})
         except InvalidInputError as error:
             shown = error.with_message(_QUERY_NAME.sub("(SELECT …)", str(error)))
             raise self._error_in(self._place if start is None else start, shown) from error

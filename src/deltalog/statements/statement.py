@@ -20,6 +20,7 @@ from deltalog._util.escaping import name_key, path_key
 from deltalog.errors import CommitConflictError
 from deltalog.expressions import Expression, evaluate, lit, map_columns, parse_sql, resolve
 from deltalog.expressions.nodes import Column
+from deltalog.expressions.render import quote_name
 from deltalog.operations.changes.request import logged_condition
 from deltalog.operations.execute import stage
 from deltalog.protocol.features.clustering import logical_clustering_columns
@@ -519,7 +520,9 @@ def advice_on_computed(table: DeltaTable, columns: Sequence[str], num_given: int
     if not rest or len(rest) != num_given:
         return ""
     left = ", ".join(repr(name) for name in columns if name_key(name) in computed)
-    return f"; the table computes {left}: write INSERT INTO t ({', '.join(rest)}) …"
+    return (
+        f"; the table computes {left}: write INSERT INTO t ({', '.join(map(quote_name, rest))}) …"
+    )
 
 
 def clusters_of(table: DeltaTable) -> tuple[tuple[str, ...], ...]:

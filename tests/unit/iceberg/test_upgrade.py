@@ -90,7 +90,7 @@ def test_what_cannot_be_is_refused_before_a_file_is_rewritten(tmp_path: Path) ->
     optimize = DeltaTable(path).optimize
     with pytest.raises(InvalidInputError, match="expected one of 1, 2, 3"):
         optimize.upgrade_uniform(4)
-    with pytest.raises(InvalidInputError, match="drop the feature"):
+    with pytest.raises(InvalidInputError, match="drop the feature 'deletionVectors'"):
         optimize.upgrade_uniform(1)
     assert DeltaTable(path).version() == 2
 
@@ -229,3 +229,30 @@ def test_the_statement_does_the_same(tmp_path: Path) -> None:
     assert shown(path) == [*range(7), *range(8, 200)]
     with pytest.raises(InvalidInputError, match="leave out WHERE"):
         deltalog.sql(text.replace("APPLY", "WHERE id = 1 APPLY"), t=path)
+
+
+def test_a_refused_property_warns_of_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = with_vectors(tmp_path / "t")
+    caplog.clear()
+    alter = DeltaTable(path).alter
+    asked = {"delta.enableIcebergCompatV2": "true", "delta.columnMapping.mode": "name"}
+    with pytest.raises(InvalidInputError, match=r"use optimize\.upgrade_uniform\(2\), which"):
+        alter.set_table_properties(asked)
+    with pytest.raises(InvalidInputError, match=r"call optimize\.purge\(\)"):
+        alter.set_table_properties({**asked, **dict.fromkeys(VECTORS, "false")})
+    assert not caplog.messages
+    DeltaTable(path).optimize.upgrade_uniform(2)
+    assert any("changing the protocol of" in one for one in caplog.messages)
+    assert 7 not in shown(path)
+
+
+def test_the_first_version_is_answered_with_the_second(tmp_path: Path) -> None:
+    path = with_vectors(tmp_path / "t")
+    table = DeltaTable(path)
+    with pytest.raises(InvalidInputError, match=r"upgrade_uniform\(2\)") as caught:
+        table.optimize.upgrade_uniform(1)
+    assert str(caught.value).startswith(f"cannot run REORG on {path}: icebergCompatV1 does not")
+    table.optimize.upgrade_uniform(2)
+    assert 7 not in shown(path)

@@ -229,7 +229,8 @@ def test_parameters(table: DeltaTable, query: str, given: Any, words: str) -> No
     ],
 )
 def test_named_parameters_that_a_statement_lacks(table: DeltaTable, statement: str) -> None:
-    words = "there is no :n for the parameter 'n', nor another one; a parameter has no quotes"
+    advice = "a parameter has no quotes" if ":n" in statement else "leave it out"
+    words = f"there is no :n for the parameter 'n', nor another one; {advice}"
     connection = deltalog.connect({"t": table, "s": table})
     refused(lambda: deltalog.sql(statement, {"n": "n1"}, t=table, s=table), table, words)
     refused(lambda: connection.execute(statement, {"n": "n1"}), table, words)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -358,3 +359,18 @@ def test_rules_that_depend_on_the_time_are_kept_and_not_made() -> None:
     ):
         with unchanged(made), pytest.raises(InvalidInputError):
             act()
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("enableChangeDataFeed", True), ("appendOnly", False), ("checkpointInterval", 10)],
+)
+def test_a_property_without_prefix_and_string_is_suggested_with_both(
+    tmp_path: Path, key: str, value: object
+) -> None:
+    write_deltalake(tmp_path, {"id": [1]})
+    alter = DeltaTable(tmp_path).alter
+    text = str(value).lower()
+    with pytest.raises(InvalidInputError, match=rf"such as \{{'delta\.{key}': '{text}'\}}"):
+        alter.set_table_properties({key: value})  # type: ignore[dict-item]
+    alter.set_table_properties({f"delta.{key}": text})

@@ -97,6 +97,12 @@ def change_properties(
 ) -> TableConfiguration:
     """Stage new table properties, and upgrade the protocol if they need it.
 
+    Args:
+        pending: the transaction.
+        configuration: the new properties.
+        **options: of `changed_table`; with `warns=False`, the caller calls `warn_of_lost_access`
+            after its own checks.
+
     Raises:
         InvalidInputError: a property is invalid, or the change is not allowed.
     """
@@ -143,14 +149,21 @@ def _all_in(engine: str, ways: list[str]) -> bool:
     return all(way in ways for way in engine_answers() if way.partition(": ")[0] == engine)
 
 
-def _change(pending: PendingTransaction, **options: Any) -> TableConfiguration:
+def warn_of_lost_access(pending: PendingTransaction, before: Protocol) -> None:
+    """Warn of engines that lose access, because a protocol upgrade is hard to undo."""
+    lost = who_loses_access(before, pending.configuration.protocol)
+    if lost:
+        logger.warning("changing the protocol of %s: %s", pending.store.root, lost)
+
+
+def _change(
+    pending: PendingTransaction, *, warns: bool = True, **options: Any
+) -> TableConfiguration:
     before = pending.configuration.protocol
     changed = changed_table(pending.configuration, **options)
     pending.set_configuration(changed)
-    lost = who_loses_access(before, changed.protocol)
-    if lost:
-        # Warn that engines lose access, because a protocol upgrade is hard to undo.
-        logger.warning("changing the protocol of %s: %s", pending.store.root, lost)
+    if warns:
+        warn_of_lost_access(pending, before)
     return changed
 
 

@@ -20,6 +20,7 @@ from deltalog.protocol.column_mapping import Mode
 from deltalog.protocol.features.iceberg_compat import VERSIONS, with_required_properties
 from deltalog.protocol.stats.schema import NUM_RECORDS
 from deltalog.protocol.table_change.change import changed_table
+from deltalog.schema.columns import naming_the_attempt
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -96,7 +97,8 @@ def plan_upgrade(snapshot: Snapshot, version: int) -> UniformUpgrade:
     if changed:
         # Check the new properties now, so that an invalid change fails before a file is rewritten.
         stored = configuration.metadata.configuration
-        changed_table(configuration, configuration={**stored, **changed})
+        with naming_the_attempt("run REORG on", snapshot.store.root):
+            changed_table(configuration, configuration={**stored, **changed})
     files = snapshot.files(["path", "size", "deletionVector"])
     rewritten = files.slice(0, 0)
     if not VERSIONS[version].allows_vectors:

@@ -22,6 +22,7 @@ from deltalog.operations.alter.columns import (
     change_features,
     change_properties,
     check_existing_rows,
+    warn_of_lost_access,
     who_loses_access,
 )
 from deltalog.operations.alter.iceberg import check_files
@@ -99,6 +100,7 @@ class SetTableProperties(Alteration):
             with_row_tracking({**before.metadata.configuration, **spelled}, before.properties),
             description=self.properties.get(_COMMENT),
             arbitrary_properties=lenient,
+            warns=False,
         )
         if after.row_ids_enabled and not before.row_ids_enabled:
             stage_all_row_ids(transaction)
@@ -106,6 +108,7 @@ class SetTableProperties(Alteration):
         is_new = compatible != enabled_versions(before.properties)
         if compatible and is_new and transaction.snapshot is not None:
             check_files(transaction, transaction.snapshot, compatible[0])
+        warn_of_lost_access(transaction, before.protocol)
         return {"properties": dict(self.properties)}
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
+from deltalog._util.similar_names import on_unused_parameter
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import Expression, to_sql
 from deltalog.expressions.sql import parameter_names
@@ -342,9 +343,10 @@ class ChangeRequest:
         sqls += [value for clause in self.clauses for value in (clause.values or {}).values()]
         used = {name for sql in sqls for name in parameter_names(sql)}
         if unused := [name for name in given if name not in used]:
+            name = unused[0]
             raise InvalidInputError(
-                f"cannot use the parameter {unused[0]!r}: no condition and no value of the merge "
-                f"has :{unused[0]}; a parameter has no quotes"
+                f"cannot use the parameter {name!r}: no condition and no value of the merge has "
+                f":{name}{on_unused_parameter(name, used, given, map(str, sqls))}"
             )
 
     def logged(self) -> dict[str, Any]:

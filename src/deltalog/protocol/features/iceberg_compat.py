@@ -69,6 +69,7 @@ class CompatibilityRules:
     needs_literal_defaults: bool = False
 
 
+_VECTORS_FEATURE: Final = "the feature of deletion vectors"
 VERSIONS: Final[Mapping[int, CompatibilityRules]] = {
     1: CompatibilityRules(allows_nested=False, allows_vectors_feature=False),
     2: CompatibilityRules(),
@@ -166,11 +167,13 @@ def check(features: Collection[str], properties: TableProperties, schema: Struct
     # V1 forbids the table feature `deletionVectors`. V2 forbids only new vectors.
     has_vectors = properties.enable_deletion_vectors and not rules.allows_vectors
     if has_vectors or (not rules.allows_vectors_feature and "deletionVectors" in features):
+        version = versions[0] if rules.allows_vectors_feature else 2
+        what = "deletion vectors" if has_vectors else _VECTORS_FEATURE
+        drop = "" if rules.allows_vectors_feature else ", drop the feature 'deletionVectors'"
         raise InvalidInputError(
-            f"{name} does not allow deletion vectors: set delta.enableDeletionVectors = false"
-            + ("" if has_vectors else " and drop the feature")
-            + ", or delta.enableIcebergCompatV3 = true instead, which allows them; tables that a "
-            "catalog manages may need them"
+            f"{name} does not allow {what}: use optimize.upgrade_uniform({version}), which "
+            f"rewrites files that have them{drop}, or set delta.enableIcebergCompatV3 = true "
+            "instead, which allows them; tables that a catalog manages may need them"
         )
     _check_types(name, schema, rules)
     if rules.needs_literal_defaults:

@@ -8,6 +8,7 @@ Protocol: REST APIs
 
 from __future__ import annotations
 
+import re
 import uuid
 import weakref
 from dataclasses import dataclass, field, replace
@@ -416,6 +417,8 @@ class AsyncRestClient:
         if status in {401, 403}:
             text += self._advice_on_access(status)
             return SharingAccessError(text, status=status, error_code=code)
+        if _OF_HISTORY.search(found.message):
+            text += _ON_HISTORY
         # Servers also send 404 if the object exists but is not shared with this recipient.
         if status == 404:
             if not code or "no such endpoint" in found.message:  # not about a share or table
@@ -429,6 +432,14 @@ class AsyncRestClient:
         return SharingError(text, status=status, error_code=code)
 
 
+_OF_HISTORY: Final = re.compile(
+    r"history|change data feed|\bCDF\b|changes are not shared", re.IGNORECASE
+)
+_ON_HISTORY: Final = (
+    "; only the provider can share changes and older versions: with historyShared: true of the "
+    "table in the configuration of a deltalog server, or ALTER SHARE … ADD TABLE … WITH HISTORY in "
+    "Databricks, and with delta.enableChangeDataFeed = true of the table for changes"
+)
 _SHARED: Final[weakref.WeakValueDictionary[Any, AsyncRestClient]] = weakref.WeakValueDictionary()
 
 
