@@ -67,6 +67,7 @@ from deltalog.query.query_trees import (
 )
 from deltalog.query.regressions import PARTS_OF_REGRESSION
 from deltalog.query.result_columns import name_results
+from deltalog.query.windows import check_window
 from deltalog.schema.types import STRING
 
 if TYPE_CHECKING:
@@ -223,6 +224,7 @@ def divided(tree: Expr, source: TextOfParts) -> QueryOfParts:
         _check_supported(node)
     for window in tree.find_all(exp.Window):
         _check_order(window)
+        check_window(window)
     for select in tree.find_all(exp.Select):
         _check_generators(select)
     makes_nested = any(map(may_make_nested, tree.walk()))

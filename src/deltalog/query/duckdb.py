@@ -277,7 +277,7 @@ def query_duckdb(
             relation = connection.sql(sql, params=dict(parameters) if parameters else None)
         reader = None if relation is None else relation.to_arrow_reader()
     except duckdb.Error as error:
-        problem = problem_of(str(error), watched, is_translated=run is not None)
+        problem = problem_of(str(error), watched, is_translated=run is not None, query=shown)
         refused = InvalidInputError(f"cannot run {as_written(shown or sql)!r}: {problem}")
         raise cause_of(watched, run, str(error)) or refused from error
     except pa.ArrowInvalid as error:  # for example, types of more than 64 levels
@@ -447,7 +447,7 @@ def _batches(
     try:
         yield from reader
     except (pa.ArrowException, OSError) as error:
-        problem = problem_of(str(error), watched, is_translated=run is not None)
+        problem = problem_of(str(error), watched, is_translated=run is not None, query=shown)
         refused = InvalidInputError(f"cannot run {as_written(shown)!r}: {problem}")
         raise cause_of(watched, run, str(error)) or refused from error
     at_end()

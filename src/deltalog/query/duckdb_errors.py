@@ -16,6 +16,7 @@ from deltalog.query.columns import column_names, fields_beside, index_names
 from deltalog.query.duckdb_expressions import BY_ZERO
 from deltalog.query.duckdb_files import NativeRows
 from deltalog.query.native import MONTHS_TEXT
+from deltalog.query.windows import problem_of_windows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -33,8 +34,17 @@ _ADVICE: Final = {
 }
 
 
-def problem_of(message: str, watched: Mapping[str, Any], *, is_translated: bool) -> str:
-    """Return a message of DuckDB for the user, without a position in SQL that deltalog wrote."""
+def problem_of(
+    message: str, watched: Mapping[str, Any], *, is_translated: bool, query: str | None = None
+) -> str:
+    """Return a message of DuckDB for the user, without a position in SQL that deltalog wrote.
+
+    Args:
+        message: DuckDB's message.
+        watched: a name in the query → its rows.
+        is_translated: whether deltalog wrote the query's SQL.
+        query: the user's query; None if it is not known.
+    """
     if BY_ZERO in message:
         return message[message.index(BY_ZERO) :].partition("\n")[0]
     message = message.replace(MONTHS_TEXT, "INTERVAL YEAR TO MONTH")
@@ -48,6 +58,8 @@ def problem_of(message: str, watched: Mapping[str, Any], *, is_translated: bool)
                 "deltalog.sql(query, name=table) runs Spark's"
             )
         return f"there is no table {missing[1]!r}; known: {known}" if missing else message
+    if query is not None and (of_windows := problem_of_windows(message, query, _sql_name)):
+        return of_windows
     problem, _, _ = message.partition("\n\nLINE ")
     kind, _, text = problem.partition(": ")
     text = text or problem
@@ -94,6 +106,11 @@ def _sql_type(name: str) -> str:
     return _PARTS.sub(r"\1<\2>", _ITEMS.sub(r"ARRAY<\1>", name))
 
 
+def _sql_name(name: str) -> str:
+    """Return a name of a type in one of DuckDB's two spellings in Spark's SQL."""
+    return _SQL_NAMES.get(name) or _sql_type(name)
+
+
 def _qualified(choices: str) -> str:
     """Return what to write instead of a column's name alone."""
     first, _, second = choices.partition(" or ")
@@ -130,10 +147,6 @@ _ERRORS: Final[tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]
     (
         re.compile(r"[wW]indow functions are not allowed in window definitions"),
         "a window function cannot be inside of another; use a subquery",
-    ),
-    (
-        re.compile(r"Frame starting from following row cannot have preceding rows"),
-        "a frame from FOLLOWING needs an end: write ROWS BETWEEN 1 FOLLOWING AND 2 FOLLOWING",
     ),
     (
         re.compile(r"Window functions are not supported here"),
@@ -306,6 +319,22 @@ _ERRORS: Final[tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]
         "percentile expects a fraction from 0 to 1, such as 0.5",
     ),
     (
+        re.compile(r'Could not choose a best candidate .* "quantile_cont\(.*', re.DOTALL),
+        "percentile expects a fraction from 0 to 1, such as percentile(value, 0.5)",
+    ),
+    (
+        re.compile(r"Argument for ntile must be greater than zero"),
+        "ntile expects a number of groups from 1 on",
+    ),
+    (
+        re.compile(r"Type (?:VARCHAR|\w+) with value (.*?) can't be cast .*destination type (\S+)"),
+        lambda found: f"cannot cast {found[1]} to {_SQL_NAMES.get(found[2], _sql_type(found[2]))}",
+    ),
+    (
+        re.compile(r'invalid (\w+) field format: "(.*?)", expected format is .*'),
+        lambda found: f"cannot cast {found[2]!r} to {found[1].upper()}",
+    ),
+    (
         re.compile(r"GROUPING statement cannot be used without groups"),
         "grouping(…) needs GROUP BY with ROLLUP, CUBE or GROUPING SETS",
     ),
@@ -316,11 +345,12 @@ _ERRORS: Final[tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]
     ),
     (
         re.compile(
-            r"Could not convert string '(.*)' to (\w+)(?: when casting from source column (.*))?",
+            r"Could not convert string ['\"](.*?)['\"] to ([\w(,)]+)"
+            r"(?: when casting from source column (.*))?",
             re.DOTALL,
         ),
         lambda found: (
-            f"cannot cast {found[1]!r} to {_SQL_NAMES.get(found[2], found[2])}"
+            f"cannot cast {found[1]!r} to {_sql_name(found[2])}"
             + (f" in column {found[3]!r}" if found[3] else "")
         ),
     ),
