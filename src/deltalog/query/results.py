@@ -79,7 +79,8 @@ class SqlResult(SimilarNames, NoSequence, OpenableRows):
     The rows are a stream: they can be read once, either all together or batch by batch. A notebook
     that displays the first rows does not consume them, and neither does `show`. The result has the
     methods of `pyarrow.RecordBatchReader`, and is accepted where rows are: by `write_deltalake`,
-    `merge`, and libraries that read Arrow streams.
+    `merge`, and libraries that read Arrow streams. So a `for` loop over it has batches of rows, not
+    rows: loop over `to_pylist()` for dictionaries, or over a cursor for tuples.
 
     Attributes:
         metrics: the numbers of changed rows and files, under the names in the operation's result;
@@ -193,7 +194,7 @@ class SqlResult(SimilarNames, NoSequence, OpenableRows):
         print(self._text(num_rows))  # noqa: T201  # its purpose
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        """Iterate over the rows batch by batch."""
+        """Iterate over the rows batch by batch; `to_pylist()` has single rows."""
         self._left()
         return self._batches()
 

@@ -674,8 +674,9 @@ def answer_of(values_of: Callable[[Query], pa.Table], subquery: Subquery) -> Any
         rows = values_of(subquery.query)
     except InvalidInputError as error:
         advice = (
-            f"the query ({text}) of a condition cannot use columns of the table that is changed: "
-            "write it as a MERGE"
+            f"the query ({text}) runs alone, without columns of the table that is changed; with "
+            "them, write MERGE INTO t USING s ON t.id = s.id WHEN MATCHED THEN UPDATE SET x = s.x, "
+            "or THEN DELETE"
         )
         if "there is no " not in error.args[0]:
             error.add_note(advice)

@@ -92,3 +92,15 @@ def test_a_column_that_is_not_described(db: SqlTables) -> None:
         db.run("DESCRIBE t nope")
     with pytest.raises(Exception, match="cannot restore version 9 of"):
         db.run("RESTORE TABLE t TO VERSION AS OF 9")
+
+
+def test_a_query_that_uses_the_changed_table_is_answered_with_merge(db: SqlTables) -> None:
+    db.run("INSERT INTO t VALUES (1, 'b', NULL)")
+    for statement in (
+        "UPDATE t SET name = (SELECT max(name) FROM s WHERE s.id = t.id)",
+        "DELETE FROM t WHERE EXISTS (SELECT 1 FROM s WHERE s.id = t.id)",
+    ):
+        with pytest.raises(InvalidInputError, match="write MERGE INTO t USING s ON t.id = s.id"):
+            db.run(statement)
+    db.run("MERGE INTO t USING s ON t.id = s.id WHEN MATCHED THEN UPDATE SET name = s.name")
+    assert db.values("SELECT name FROM t") == ["a"]
