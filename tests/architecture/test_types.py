@@ -55,6 +55,7 @@ ELSEWHERE = {
     ),
     "cli/unreadable.py": ({"string", "boolean"}, "Arrow's names of types in JSON"),
     "expressions/other_dialects.py": ({"date"}, "a function of other dialects, for errors"),
+    "statements/partitioning.py": ({"date"}, "a function in PARTITIONED BY, for errors"),
     "operations/restore.py": ({"timestamp"}, "the moment that restore looks for"),
     "spark/engine/row_tasks.py": ({"string"}, "PySpark's name of a type to cast to"),
     "spark/reading/native.py": ({"long"}, "PySpark's name of a type to read"),

@@ -42,6 +42,7 @@ from deltalog.query.query_trees import (
     core_of,
     has_other,
     inputs_of,
+    is_group,
     is_input,
     is_large,
     is_of_other_type,
@@ -394,7 +395,9 @@ class _Parts:
             )
             columns[shown] = own if is_free else f"{INPUT}{len(columns)}"
             self._shown[shown] = text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
-        replaced(node, kept)
+        # DuckDB compares no results of comparisons without brackets, as in a > 3 = true.
+        is_chained = is_group(node) and isinstance(node, exp.Predicate)
+        replaced(node, exp.paren(kept, copy=False) if is_chained else kept)
         return columns[shown]
 
     def _found(self, node: Expr, text: str, columns: dict[str, str], start: int) -> Expr:

@@ -306,6 +306,7 @@ def note_groups(select: exp.Select) -> None:
     group = select.args.get("group")
     if group is None:
         return
+    _unqualify(select)
     wanted = {
         one.sql(comments=False).lower()
         for one in _groups(group, select.expressions)
@@ -313,14 +314,39 @@ def note_groups(select: exp.Select) -> None:
     }
     if not wanted:
         return
-    for name in ("expressions", "having", "order", "qualify"):
-        value = select.args.get(name)
+    for name in _GROUPED:
+        value = None if name == "group" else select.args.get(name)
         for top in value if isinstance(value, list) else [value]:
             for node in top.walk() if top is not None else ():
                 if isinstance(node, exp.Identifier):
                     continue
                 if node.sql(comments=False).lower() in wanted:
                     node.meta[_GROUP] = note_span(node)
+
+
+_GROUPED: Final = ("expressions", "group", "having", "order", "qualify")
+"""The clauses that may use grouping expressions."""
+
+
+def _unqualify(select: exp.Select) -> None:
+    """Let `a.b + 1` and `b + 1` be equal in a query of one table, if it has both spellings."""
+    source = select.args.get("from_")
+    if source is None or any(select.args.get(name) for name in ("joins", "laterals")):
+        return
+    columns = [
+        node
+        for clause in children_of(select)
+        if clause.arg_key in _GROUPED
+        for node in clause.walk(prune=is_query)
+        if isinstance(node, exp.Column)
+    ]
+    alone = {name_key(one.name) for one in columns if not one.table}
+    alias = name_key(source.this.alias_or_name)
+    for one in columns:
+        is_operand = not isinstance(one.parent, exp.Select | exp.Alias | exp.Group | exp.Ordered)
+        is_own = name_key(one.table) == alias and not one.args.get("db")
+        if is_operand and is_own and name_key(one.name) in alone:
+            one.set("table", None)
 
 
 def _groups(group: exp.Group, selected: Sequence[Expr]) -> Iterator[Expr]:
@@ -394,9 +420,8 @@ def inputs_of(node: Expr, hidden: frozenset[str] = frozenset()) -> Iterator[Expr
             continue
         is_over_rows = isinstance(core_of(child), exp.AggFunc | exp.RowNumber) or is_query(child)
         asks_query = isinstance(child, exp.Exists | exp.In | exp.Not) and has_query(child)
-        is_group = bool(child.meta.get(_GROUP))
         is_named = isinstance(child, exp.Anonymous) and child.name.lower() in BY_NAME
-        is_value = is_over_rows or asks_query or is_named or is_group
+        is_value = is_over_rows or asks_query or is_named or is_group(child)
         if is_value or is_input(child) or is_random(child):
             yield child
         elif isinstance(child, ROWS_FROM_ONE):
@@ -406,6 +431,11 @@ def inputs_of(node: Expr, hidden: frozenset[str] = frozenset()) -> Iterator[Expr
         else:
             inside = _hidden(child, hidden)
             waiting += [(one, inside) for one in reversed([*children_of(child)])]
+
+
+def is_group(node: Expr) -> bool:
+    """Return whether a node is a grouping expression; see `note_groups`."""
+    return bool(node.meta.get(_GROUP))
 
 
 def _hidden(node: Expr, hidden: frozenset[str]) -> frozenset[str]:

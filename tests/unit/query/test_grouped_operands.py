@@ -38,6 +38,9 @@ _ROWS = pa.table({"b": [3, 4, 6], "f": [True, False, True], "s": ["a", "b", "b"]
         ("B%2", "b % 2", [0, 1]),
         ("b /* c */ % 2 + 1", "b % 2", [1, 2]),
         ("UPPER(s) || 'x'", "upper(s)", ["Ax", "Bx"]),
+        ("b > 3 = true", "b > 3", [False, True]),
+        ("b % 2 + 1", "t.b % 2", [1, 2]),
+        ("t.b % 2 + b % 2", "b % 2", [0, 2]),
     ],
 )
 def test_a_grouping_expression_may_be_an_operand(value: str, group: str, answer: Any) -> None:
@@ -62,3 +65,9 @@ def test_equal_expressions_keep_the_names_that_are_written() -> None:
     query = "SELECT struct(B) AS x, struct(b) AS y, b + 1, B+1 FROM t LIMIT 1"
     (row,) = deltalog.sql(query, t=_ROWS).to_pylist()
     assert row == {"x": {"B": 3}, "y": {"b": 3}, "(b + 1)": 4, "(B + 1)": 4}
+
+
+def test_a_qualifier_may_be_a_struct() -> None:
+    rows = pa.table({"s": [{"k": 1}, {"k": 2}]})
+    query = "SELECT s.k + 1 + count(*) AS v FROM s GROUP BY s.k + 1 ORDER BY v"
+    assert deltalog.sql(query, s=rows).to_pylist() == [{"v": 3}, {"v": 4}]

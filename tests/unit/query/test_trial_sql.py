@@ -67,7 +67,10 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> DeltaTable:
         ("SELECT hash(*) FROM t", r"cannot be part of an expression$"),
         ("SELECT corr(id, id, id) FROM t", "corr expects 2 arguments, found 3"),
         ("CREATE TABLE delta.`x` (id varchar2(10))", "did you mean 'string'"),
-        ("DELETE FROM t WHERE EXISTS (SELECT 1 FROM t s WHERE s.id = u.id)", "as a MERGE"),
+        (
+            "DELETE FROM t WHERE EXISTS (SELECT 1 FROM t s WHERE s.id = u.id)",
+            "write MERGE INTO t USING s",
+        ),
     ],
 )
 def test_mistakes_are_answered(table: DeltaTable, query: str, answer: str) -> None:

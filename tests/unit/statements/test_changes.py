@@ -90,7 +90,7 @@ def test_conditions_that_cannot_be_answered_are_refused(
 def test_a_query_about_the_row_itself_is_refused_with_advice(pair: SqlTables, where: str) -> None:
     with pytest.raises(InvalidInputError) as error:
         pair.run(f"DELETE FROM t WHERE {where}")  # of this test
-    assert "write it as a MERGE" in str(error.value)
+    assert "write MERGE INTO t USING s ON" in str(error.value)
 
 
 def test_no_value_can_stand_for_a_query(pair: SqlTables) -> None:

@@ -50,7 +50,7 @@ def test_a_statement_that_ends_too_early_or_too_late_is_named_with_its_place(sql
         ("CREATE TABLE t (a INT) USING parquet", 30, "expected USING DELTA"),
         ("CREATE TABLE t (a INT) LOCATION '/a' LOCATION '/b'", 47, "expected LOCATION once"),
         ("CREATE TABLE t (a INT) STORED AS x", 24, "expected the end of the statement"),
-        ("CREATE TABLE t (a INT) PARTITIONED BY (bucket(5, a))", 46, ""),
+        ("CREATE TABLE t (a INT) PARTITIONED BY (bucket(5, a))", 40, "define the column"),
         ("INSERT INTO t", 14, "expected a query, found the end"),
         ("INSERT t VALUES (1)", 8, "expected INTO or OVERWRITE"),
         ("INSERT INTO t (a, A) VALUES (1, 2)", 15, "expected each column once, found 'A' twice"),

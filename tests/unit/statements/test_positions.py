@@ -100,7 +100,7 @@ def test_a_query_that_uses_the_changed_table_is_answered_with_merge(db: SqlTable
         "UPDATE t SET name = (SELECT max(name) FROM s WHERE s.id = t.id)",
         "DELETE FROM t WHERE EXISTS (SELECT 1 FROM s WHERE s.id = t.id)",
     ):
-        with pytest.raises(InvalidInputError, match="write MERGE INTO t USING s ON t.id = s.id"):
+        with pytest.raises(InvalidInputError, match=r"write MERGE INTO t USING s ON t\.id"):
             db.run(statement)
     db.run("MERGE INTO t USING s ON t.id = s.id WHEN MATCHED THEN UPDATE SET name = s.name")
     assert db.values("SELECT name FROM t") == ["a"]

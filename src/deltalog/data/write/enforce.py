@@ -18,7 +18,6 @@ from deltalog._util.kernels import Array, pc
 from deltalog.data.write.encode import not_null_paths, rows_where, values_at
 from deltalog.data.write.fit import Fit, violation
 from deltalog.errors import InvalidInputError
-from deltalog.expressions.render import quote_name
 from deltalog.protocol.features.char_varchar import LengthLimit, length_limits
 from deltalog.protocol.features.declarations import (
     Check,
@@ -218,6 +217,8 @@ class Enforcer:
             if name in identities and not identities[name].allow_explicit_insert
         ]
         if given and not keeps_identities:
+            from deltalog.expressions.render import quote_name  # noqa: PLC0415  # only for errors
+
             rest = ", ".join(quote_name(name) for name in self._fit.supplied if name not in given)
             raise InvalidInputError(
                 f"cannot write to {self._table}: the identity column(s) "
