@@ -393,7 +393,9 @@ _OWN: Final[Mapping[str, tuple[_Kind, ...]]] = {
 }
 """Optional arguments that functions check themselves, because their errors give more advice."""
 _MORE: Final = {
-    ("connect", "tables"): "a dictionary, name to table, such as {'t': table}",
+    ("connect", "tables"): "a dictionary, name to table, such as {'t': table}; a directory of "
+    "tables, or another catalog, is passed as catalog=…",
+    ("TableOptimizer.upgrade_uniform", "iceberg_compat_version"): "1, 2 or 3",
     ("DeltaTable.sql", "parameters"): "a dictionary of values for :name, such as {'name': 1}; "
     "deltalog.sql(query, parameters, t=table) also takes a list for ?",
     **dict.fromkeys(

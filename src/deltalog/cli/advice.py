@@ -509,7 +509,8 @@ def _continued(context: Any, extra: str) -> str:
         if context.params.get(one.name)
     }
     if "--where" in given and _GOES_ON.match(extra):
-        return f'use --where "{given["--where"]} {extra}"'
+        condition = _with_quotes(f"{given['--where']} {extra}")
+        return f'use --where "{condition}"'
     if Path(extra).exists():  # another table or file
         return ""
     words = extra.split()
@@ -522,6 +523,20 @@ def _continued(context: Any, extra: str) -> str:
             values = " ".join(f"{name} {word}" for word in [*given[name], *words])
             return f"repeat the option: use {values}"
     return ""
+
+
+_VALUE: Final = re.compile(r"([<>=!]\s*)([^<>=!\s].*)$", re.DOTALL)
+_NUMBER: Final = re.compile(r"[+-]?\d+(\.\d+)?")
+_WORDS: Final = frozenset({"true", "false", "null"})
+
+
+def _with_quotes(condition: str) -> str:
+    """Put the value of a comparison into the quotes that the shell has removed."""
+    found = _VALUE.search(condition)
+    if found is None or _NUMBER.fullmatch(found[2]) or found[2].lower() in _WORDS:
+        return condition
+    value = found[2].strip("'").replace("'", "''")
+    return f"{condition[: found.start(2)]}'{value}'"
 
 
 def quoting_advice(error: object, options: Mapping[str, Any]) -> str:

@@ -174,6 +174,8 @@ def _refuse(array: Array, refused: Array, source: DataType, to: DataType) -> Non
     if len(shown) > _MOST_SHOWN:
         shown = f"{shown[:_MOST_SHOWN]}…"
     form = _RANGES.get(to)
+    if source != STRING and isinstance(to, PrimitiveType) and to.is_decimal:
+        form = f"at most {to.precision - to.scale} digits before the point"
     if source == STRING and form is None:
         has_point = is_decimal(to) or to in _FLOATS
         form = "digits and a point, such as 12.5" if has_point else _FORMS.get(to)

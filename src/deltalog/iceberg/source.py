@@ -169,10 +169,12 @@ def read_source(store: Store, metadata_name: str | None = None) -> IcebergSource
     try:
         return _Reading(store, io, metadata).source()
     except UnsafePathError as error:
+        # The advice after the semicolon is about metadata of a Delta table, which can be replaced.
+        problem = str(error).partition(";")[0]
         raise UnsafePathError(
             f"cannot read the Iceberg table at {store.root}: its metadata refers to a file outside "
-            f"of the table ({error}); a table that was moved, or has files elsewhere, cannot be "
-            "converted"
+            f"of the table ({problem}); a table that was moved, or has files elsewhere, cannot be "
+            "converted: convert it where its metadata says that it is"
         ) from error
     except DeltaError:
         raise

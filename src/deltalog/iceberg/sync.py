@@ -157,7 +157,7 @@ def _check(snapshot: Snapshot) -> None:
     if not enabled_versions(snapshot.configuration.properties):
         raise InvalidInputError(
             f"cannot write Iceberg metadata of {snapshot.store.root}: expected icebergCompatV1, V2 "
-            "or V3, found none; set delta.enableIcebergCompatV2 = true"
+            "or V3, found none; optimize.upgrade_uniform(2) sets all properties that V2 needs"
         )
 
 

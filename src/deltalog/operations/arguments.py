@@ -109,6 +109,8 @@ def as_timestamp_ms(moment: object) -> int:
             ) from None
     if not isinstance(moment, datetime) or is_missing(moment):
         hint = epoch_hint(moment) if isinstance(moment, float) else ""
+        if isinstance(moment, Mapping):
+            hint = "; options of the store are passed as storage_options=…"
         raise InvalidInputError(
             f"{shortened(moment)} is not a version: expected a number, an ISO 8601 string, a "
             f"datetime or a date{hint}"

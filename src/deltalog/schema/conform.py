@@ -303,11 +303,18 @@ def _problem(
     if num_decimals(Decimal(str(value))) > scale:
         digits = "1 digit" if scale == 1 else f"{scale} digits"
         return f"round {value} to " + (f"{digits} after the point" if scale else "a whole number")
-    return f"{value} is out of range of {_named(target)}{_wider(Decimal(str(value)), target, path)}"
+    advice = advice_to_widen(Decimal(str(value)), target, path)
+    return f"{value} is out of range of {_named(target)}{advice}"
 
 
-def _wider(value: Decimal, target: Any, path: Path) -> str:
-    """Return how to widen a column so that it can store a number; empty if nothing can."""
+def advice_to_widen(value: Decimal, target: Any, path: Path) -> str:
+    """Return how to widen a column so that it can store a number; empty if nothing can.
+
+    Args:
+        value: the number.
+        target: the Arrow type of the column.
+        path: the column.
+    """
     if not path:
         return ""
     wider = None

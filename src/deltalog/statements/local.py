@@ -55,7 +55,7 @@ from deltalog.schema.types import INTEGER
 from deltalog.statements.catalog_names import CatalogNames
 from deltalog.statements.local_rows import OnceRows, local_rows
 from deltalog.statements.reader import resolved
-from deltalog.statements.statement import Query, absent_partitions, advice_on_computed
+from deltalog.statements.statement import Query, absent_partitions, advice_on_columns
 from deltalog.table import DeltaTable
 from deltalog.table.creating import TablePlace
 from deltalog.transaction import CommitOptions
@@ -662,7 +662,7 @@ class FittedRows(RereadableRows):
             raise SchemaMismatchError(
                 f"cannot insert into {self.table.table_uri}: expected "
                 f"{counted(len(columns), 'column')} ({', '.join(columns)}), found {len(given)} "
-                f"({', '.join(given)}){advice_on_computed(self.table, columns, len(given))}"
+                f"({', '.join(given)}){advice_on_columns(self.table, columns, len(given))}"
             )
         own = {name_key(name) for name in self.table.snapshot.configuration.schema.names}
         new = given[len(columns) :]

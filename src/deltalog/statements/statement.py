@@ -513,16 +513,18 @@ def computed_columns(table: DeltaTable) -> list[str]:
     return [*generation_expressions(schema), *(one.name for one in identity_columns(schema))]
 
 
-def advice_on_computed(table: DeltaTable, columns: Sequence[str], num_given: int) -> str:
-    """Return the list of columns that fits rows in which only computed columns are missing."""
+def advice_on_columns(table: DeltaTable, columns: Sequence[str], num_given: int) -> str:
+    """Return the list of columns with which fewer values than columns can be inserted."""
+    if num_given >= len(columns):
+        return ""
     computed = {name_key(name) for name in computed_columns(table)}
     rest = [name for name in columns if name_key(name) not in computed]
+    named = ", ".join(map(quote_name, rest[:num_given]))
     if not rest or len(rest) != num_given:
-        return ""
+        example = f", as in INSERT INTO t ({named}) …" if named else ""
+        return f"; name the columns of the values{example}; others get their default or NULL"
     left = ", ".join(repr(name) for name in columns if name_key(name) in computed)
-    return (
-        f"; the table computes {left}: write INSERT INTO t ({', '.join(map(quote_name, rest))}) …"
-    )
+    return f"; the table computes {left}: write INSERT INTO t ({named}) …"
 
 
 def clusters_of(table: DeltaTable) -> tuple[tuple[str, ...], ...]:

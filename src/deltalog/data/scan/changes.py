@@ -17,6 +17,7 @@ import pyarrow as pa
 from deltalog._util.argument_types import checks_types
 from deltalog._util.call_errors import called_first
 from deltalog._util.cards import card, plain
+from deltalog._util.clock import Moment
 from deltalog._util.escaping import name_key
 from deltalog._util.kernels import compute
 from deltalog._util.paths import canonical_path, decode_path
@@ -61,7 +62,6 @@ from deltalog.schema.metadata_columns import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from deltalog._util.clock import Moment
     from deltalog.expressions import Expression
     from deltalog.log.names import LogFile
 
@@ -298,6 +298,11 @@ def open_changes(
     check_rows_readable(latest)
     listing = list_log(latest.store, from_version=0, log_tail=latest.log_tail)
     latest.check_listed(listing)
+    if _is_swapped(start, end):
+        raise InvalidInputError(
+            f"cannot read changes {start} to {end} of {latest.store.root}: the range ends before "
+            "it starts"
+        )
     times = file_times_ms(listing.commits.values())
     if latest.configuration.in_commit_timestamps and not (
         isinstance(start, int) and isinstance(end, int | None)
@@ -328,6 +333,12 @@ def open_changes(
     )
 
 
+def _is_swapped(start: int | Moment, end: int | Moment | None) -> bool:
+    if isinstance(start, int):
+        return isinstance(end, int) and end < start
+    return isinstance(end, Moment) and end.ms < start.ms
+
+
 def _first_from(moment: Moment, times: Mapping[int, int], latest: int) -> int:
     return min((version for version, ms in times.items() if ms >= moment.ms), default=latest + 1)
 
@@ -340,8 +351,6 @@ def _check_range(
     latest: Snapshot, first: int, last: int, times: Mapping[int, int], asked: str
 ) -> None:
     asked = f"{asked} of {latest.store.root}"
-    if 0 <= last < first:
-        raise InvalidInputError(f"cannot read changes {asked}: the range ends before it starts")
     if first > latest.version or last > latest.version or last < 0 or first < 0:
         newest = times.get(latest.version)
         at = "" if newest is None else f", committed at {readable_moment(newest)}"
@@ -350,6 +359,8 @@ def _check_range(
             f"{min(times, default=0)} to {latest.version}{at}; allow_out_of_range=True reads the "
             f"versions that exist{epoch_hint(first).replace(' pass ', ' pass starting_timestamp=')}"
         )
+    if last < first:
+        raise InvalidInputError(f"cannot read changes {asked}: the range ends before it starts")
     # Search backwards, because a requested range may have billions of versions, of which few exist.
     start = last + 1
     while start > first and start - 1 in times:

@@ -186,9 +186,11 @@ _WILDCARD: Final = re.compile(r"[*?\[{]")
 _ODD: Final = re.compile(r"(?:\A|/)\s|\s(?:/|\Z)|[$*?\[{\x00-\x1f]")
 """Names in a location that are shown in quotes: with blanks at an end, or with signs of a shell."""
 _SLASHES: Final = re.compile("/{2,}")
-_DOTTED: Final = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*){2}")
+_DOTTED: Final = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*){1,2}")
 _MOST_PARTITION_COLUMNS: Final = 5
 _PARQUET: Final = (".parquet", ".parq")
+_FILE_ENDS: Final = (*_PARQUET, ".csv", ".json", ".delta", ".db", ".avro", ".orc", ".txt", ".gz")
+"""Ends of names that are not those of a schema and a table."""
 # Directory that another table format creates in a table's directory → its owner in the message.
 _OTHER_FORMATS: Final = {"metadata": "an Iceberg table's", ".hoodie": "a Hudi table's"}
 
@@ -322,11 +324,11 @@ def _advice_on(root: str) -> str:
     if _WILDCARD.search(root):
         return "a location has no wildcards; open each table by its own location"
     name = root.rpartition("/")[2]
-    if _DOTTED.fullmatch(name):
-        return (
-            f"a table of Unity Catalog is uc://{name}; connect(catalog=…) opens tables of other "
-            "catalogs by name"
-        )
+    if _DOTTED.fullmatch(name) and not root.lower().endswith(_FILE_ENDS):
+        catalogs = "connect(catalog=…) opens tables of catalogs by name"
+        if name.count(".") == 1:
+            return f"if it is a name in a catalog, {catalogs}; write_deltalake makes a new table"
+        return f"a table of Unity Catalog is uc://{name}; {catalogs}"
     return "check the location; write_deltalake makes a new table"
 
 

@@ -9,8 +9,10 @@ Protocol: Generated Columns, Identity Columns
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import datetime
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import pyarrow as pa
@@ -48,6 +50,7 @@ from deltalog.schema import (
 )
 from deltalog.schema.check import readable_rows, shown_values
 from deltalog.schema.columns import walk_types
+from deltalog.schema.conform import advice_to_widen
 from deltalog.schema.types import TIMESTAMP
 
 if TYPE_CHECKING:
@@ -82,7 +85,8 @@ class NewValue:
         try:
             found: Array = evaluate(self.expression, scope)
         except InvalidInputError as error:
-            row, advice = self._refused_row(scope), cast_advice(str(error))
+            row = self._refused_row(scope)
+            advice = self._advice_to_widen(str(error)) + cast_advice(str(error))
             message = f"cannot compute column {self.name!r}: {error}{row}{advice}"
             note = f"in the new value of column {self.name!r}"
             raise error.with_message(message).with_note(note) from error
@@ -90,6 +94,18 @@ class NewValue:
             return found
         (fitted,) = self.fit.apply(pa.record_batch({self.name: found})).values()
         return fitted
+
+    def _advice_to_widen(self, problem: str) -> str:
+        """Return how to widen the column, if a number that is assigned to it is out of range."""
+        cut = _CUT_NUMBER.match(problem)
+        # A cast that the user wrote has a type of its own.
+        if (
+            not isinstance(self.expression, Cast)
+            or cut is None
+            or cut[2] != str(self.expression.to)
+        ):
+            return ""
+        return advice_to_widen(Decimal(cut[1]), to_arrow_type(self.expression.to), (self.name,))
 
     def _refused_row(self, scope: pa.RecordBatch) -> str:
         """Return the first row without a value, for an error; empty if all rows have none."""
@@ -113,6 +129,9 @@ class NewValue:
 
 _MOST_SHOWN: Final = 200
 """The number of characters of a row that an error shows."""
+
+
+_CUT_NUMBER: Final = re.compile(r"cannot cast (-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?) to ([^:]+):")
 
 
 def _cut(row: object) -> str:

@@ -171,9 +171,10 @@ def check(features: Collection[str], properties: TableProperties, schema: Struct
         what = "deletion vectors" if has_vectors else _VECTORS_FEATURE
         drop = "" if rules.allows_vectors_feature else ", drop the feature 'deletionVectors'"
         raise InvalidInputError(
-            f"{name} does not allow {what}: use optimize.upgrade_uniform({version}), which "
-            f"rewrites files that have them{drop}, or set delta.enableIcebergCompatV3 = true "
-            "instead, which allows them; tables that a catalog manages may need them"
+            f"{name} does not allow {what}: leave delta.enableDeletionVectors out of the "
+            "properties of a new table; for an existing one, use optimize.upgrade_uniform("
+            f"{version}), which rewrites files that have them{drop}; or set "
+            "delta.enableIcebergCompatV3 = true instead, which allows them"
         )
     _check_types(name, schema, rules)
     if rules.needs_literal_defaults:

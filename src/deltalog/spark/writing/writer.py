@@ -27,7 +27,7 @@ from deltalog.spark.session.known_settings import task_settings
 from deltalog.spark.session.tasks import decode_message, encode_message, report
 from deltalog.spark.session.workers import InEnvelope, naming_credentials
 from deltalog.spark.writing.plan import plan_write
-from deltalog.statements.statement import absent_partitions, advice_on_computed
+from deltalog.statements.statement import absent_partitions, advice_on_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -160,7 +160,7 @@ def fitted(
         raise SchemaMismatchError(
             f"cannot insert into {table.table_uri}: expected {counted(len(columns), 'column')} "
             f"({', '.join(columns)}), found {len(given)} ({', '.join(given)})"
-            f"{advice_on_computed(table, columns, len(given))}"
+            f"{advice_on_columns(table, columns, len(given))}"
         )
     frame = frame.toDF(*(f"c{place}" for place in range(len(given))))
     values: dict[tuple[str, ...], Column] = {}

@@ -567,15 +567,24 @@ class Names:
         ):
             aliases = " and ".join(repr(self._shown[side]) for side in (SOURCE, TARGET))
             raise InvalidInputError(
-                f"there is no alias {path[0]!r}: the aliases are {aliases}; name the table by "
-                f"target_alias={path[0]!r}, or the rows by source_alias={path[0]!r}; in SQL, write "
-                f"AS {path[0]} after the table or the source"
+                f"there is no alias {path[0]!r}: the aliases are {aliases}; name "
+                f"{self._ways_to_name(path[0])}; in SQL, write AS {path[0]} after the table or the "
+                "source"
             )
         if len(path) == 1 and name_key(path[0]) in map(name_key, self._all_names(sides)):
             raise InvalidInputError(
                 f"there is no column `{path[0]}`: backticks quote one name; write {path[0]}"
             )
         raise InvalidInputError(f"there is no column {column.name!r}: {self._hint(column, sides)}")
+
+    def _ways_to_name(self, alias: str) -> str:
+        """Return the arguments that give the alias to a side; a side that has one keeps it."""
+        ways = {
+            TARGET: f"the table by target_alias={alias!r}",
+            SOURCE: f"the rows by source_alias={alias!r}",
+        }
+        unnamed = [side for side in (TARGET, SOURCE) if self._shown[side] == side]
+        return ", or ".join(ways[side] for side in unnamed or ways)
 
     def _hint(self, column: Column, sides: Collection[str]) -> str:
         known = {
