@@ -28,7 +28,16 @@ from deltalog.schema.arrow import (
 )
 from deltalog.schema.primitives import primitive_of_arrow
 from deltalog.schema.primitives.moments import LIKE_UTC
-from deltalog.schema.types import ArrayType, MapType, PrimitiveType, StructType
+from deltalog.schema.types import (
+    INTEGER,
+    LONG,
+    SHORT,
+    ArrayType,
+    MapType,
+    PrimitiveType,
+    StructType,
+    decimal_type,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -267,6 +276,12 @@ def _named(arrow_type: pa.DataType, *, fine: bool = False) -> str:
         return str(arrow_type)
 
 
+_UNSIGNED: Final = (
+    "; Delta has no unsigned types: for a new table, cast the column to decimal(20,0) or to a "
+    "string first"
+)
+
+
 def _checked(convert: Callable[[Any, Any], Any], array: Any, target: Any, path: Path) -> Any:
     try:
         result = convert(array, target)
@@ -275,6 +290,7 @@ def _checked(convert: Callable[[Any, Any], Any], array: Any, target: Any, path: 
         raise SchemaMismatchError(
             f"cannot store {_named(array.type)} values{at} as {_named(target, fine=True)} without "
             f"changing them: {_problem(convert, array, target, error, path)}"
+            f"{_UNSIGNED if pt.is_uint64(array.type) else ''}"
         ) from error
     if result is None:
         raise _mismatch(array.type, target, path)
@@ -317,24 +333,23 @@ def advice_to_widen(value: Decimal, target: Any, path: Path) -> str:
     """
     if not path:
         return ""
-    wider = None
+    wider: object = None
     digits = max(value.adjusted() + 1, 1)
     if pt.is_decimal(target) and digits + target.scale <= _MOST_DIGITS:
-        wider = f"decimal({digits + target.scale},{target.scale})"
+        wider = decimal_type(digits + target.scale, target.scale)
     elif pt.is_integer(target):
         wider = next(
-            (name for name, bits in _WHOLE.items() if -(1 << bits) <= value < 1 << bits), None
+            (kind for kind, bits in _WHOLE.items() if -(1 << bits) <= value < 1 << bits), None
         )
-        wider = wider or (f"decimal({max(digits, 20)},0)" if digits <= _MOST_DIGITS else None)
+        if wider is None and digits <= _MOST_DIGITS:
+            wider = decimal_type(max(digits, 20), 0)
     if wider is None:
         return ""
-    return (
-        f"; alter.set_column_type({'.'.join(path)!r}, {wider!r}) widens the column, if the table "
-        "property delta.enableTypeWidening is 'true'"
-    )
+    call = f"alter.set_column_type({'.'.join(path)!r}, {str(wider)!r})"
+    return f"; {call} widens the column, if the table property delta.enableTypeWidening is 'true'"
 
 
-_WHOLE: Final = {"short": 15, "integer": 31, "long": 63}
+_WHOLE: Final = {SHORT: 15, INTEGER: 31, LONG: 63}
 """A whole type → the bits of its numbers without the sign."""
 _MOST_DIGITS: Final = 38
 

@@ -161,7 +161,10 @@ def test_types_of_json(tmp_path: Path) -> None:
     ("types", "reason"),
     [
         (["zp=string"], "cannot use --type 'zp=string': '{file}' has no column 'zp': did you mean"),
-        (["zip=strng"], "cannot use --type 'zip=strng': cannot make a type of 'strng': did you me"),
+        (
+            ["zip=strng"],
+            "--type 'zip=strng': column 'zip': cannot make a type of 'strng': did you me",
+        ),
         (["zip"], "cannot use --type 'zip': expected column=type, as in --type zip=string"),
         (["zip=array<int>"], "the text of a CSV file is not converted to array<integer>; write"),
         (["zip=binary"], "the text of a CSV file is not converted to binary; write the rows in"),

@@ -28,7 +28,7 @@ NAN = math.nan
     ("values", "message"),
     [
         ([DAY, NAIVE], "the values of 'x': they are dates and timestamps"),
-        ([NAIVE, DAY], "no common Arrow type|cannot be converted to int"),
+        ([NAIVE, DAY], "no common Arrow type|values of several types"),
         ([NAIVE, AWARE], "they are timestamps and timestamps with a time zone"),
         ([AWARE, NAIVE], "they are timestamps and timestamps with a time zone"),
         ([[DAY, NAIVE]], "they are dates and timestamps"),

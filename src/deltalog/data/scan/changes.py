@@ -335,7 +335,7 @@ def open_changes(
 
 def _is_swapped(start: int | Moment, end: int | Moment | None) -> bool:
     if isinstance(start, int):
-        return isinstance(end, int) and end < start
+        return isinstance(end, int) and 0 <= end < start
     return isinstance(end, Moment) and end.ms < start.ms
 
 

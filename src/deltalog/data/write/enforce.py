@@ -135,7 +135,7 @@ class Enforcer:
             path for path in not_null_paths(self._logical) if path[0] not in as_before
         ]
         self._limits = _limits(configuration)
-        self._told_of: set[str] = set()
+        self._logged_names: set[str] = set()
         self._texts_of_partitions = [
             name
             for name in configuration.partition_columns
@@ -252,8 +252,8 @@ class Enforcer:
             is_empty: Any = pc.equal(pc.binary_length(values), pa.scalar(0))
             if not pc.any(is_empty).as_py():
                 continue
-            if name not in self._told_of:
-                self._told_of.add(name)
+            if name not in self._logged_names:
+                self._logged_names.add(name)
                 logger.warning(
                     "empty strings in the partition column %r of %s are stored as NULL",
                     *(name, self._table),

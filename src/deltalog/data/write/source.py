@@ -461,13 +461,14 @@ def _names_in_pandas(frame: Any) -> list[str]:
 def _mixed_types_in(frame: Any) -> str:
     """Return an error about the first column whose values are of several types; maybe empty."""
     for name in map(str, frame.columns):
-        first: dict[str, tuple[int, object]] = {}
+        first: dict[type, tuple[int, object]] = {}
         for row, one in enumerate(_objects(frame, name)):
             if one is not None and one == one:  # noqa: PLR0124  # NaN is a missing value
-                first.setdefault(type(one).__name__, (row, one))
-        if len(first) > 1 and not {"int", "float"}.issuperset(first):
+                first.setdefault(type(one), (row, one))
+        if len(first) > 1 and not {int, float}.issuperset(first):
             found = " and ".join(
-                f"{shortened(one)} ({kind}, in row {row + 1})" for kind, (row, one) in first.items()
+                f"{shortened(one)} ({kind.__name__}, in row {row + 1})"
+                for kind, (row, one) in first.items()
             )
             return f"column {name!r} has values of several types: {found}"
     return ""

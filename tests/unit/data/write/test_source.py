@@ -127,7 +127,7 @@ def test_an_iterator_is_read_as_far_as_needed() -> None:
 
 def test_batches_of_another_schema_are_refused() -> None:
     other = pa.record_batch({"a": ["text"]})
-    with pytest.raises(SchemaMismatchError, match=r"batch 1 .* expected a: int64.* found a: str"):
+    with pytest.raises(SchemaMismatchError, match=r"batch 2 .* expected a: int64.* found a: str"):
         open_batches([*TABLE.to_batches(), other]).read_all()
 
 
@@ -201,7 +201,7 @@ def test_dataclasses_and_models_are_rows() -> None:
         ({"a": 1}, "the column 'a' of a dict: expected a list or an array of values, found an int"),
         ({"a": "xyz"}, "found a str; to write rows, pass a list of dicts"),
         ([Point(1), 3], "item 1 of the list: expected a dict, a dataclass or a pydantic model"),
-        (pd.DataFrame({"a": [1, "x"]}), "column a with type object; cast the column to one type"),
+        (pd.DataFrame({"a": [1, "x"]}), "'x' (str, in row 2); cast the column to one type"),
     ],
 )
 def test_columns_of_several_kinds_are_refused(data: Any, message: str) -> None:
