@@ -34,6 +34,7 @@ SEARCH_TERMS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "cookbook/gdpr": ("gdpr", "right to be forgotten"),
     "cookbook/late-data": ("late data", "late rows", "late arriving data"),
+    "cookbook/medallion": ("medallion", "bronze", "silver", "incremental load"),
     "cookbook/notebooks": ("jupyter", "notebook"),
     "cookbook/scd2": ("scd2", "slowly changing dimension"),
     "cookbook/schema-evolution": ("schema evolution", "rename column", "drop column"),
@@ -92,10 +93,7 @@ SEARCH_TERMS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "how-to/explain": ("explain", "data skipping"),
     "how-to/follow": (
-        *(
-            "incremental load",
-            "incremental read",
-        ),
+        *("incremental read",),
         "streaming",
         "stream",
     ),

@@ -43,6 +43,7 @@ an unknown argument, and `AttributeError` for an unknown method.
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
 import unicodedata
@@ -81,6 +82,8 @@ def printable_lines(text: str) -> str:
     )
 
 
+FULL_TRACEBACKS: Final = "DELTALOG_FULL_TRACEBACKS"
+"""The environment variable with which tracebacks contain deltalog's frames."""
 _INTERNAL: Final = frozenset(
     {"concurrent", "contextlib", "deltalog", "functools", "pyarrow", "sqlglot", "threading"}
 )
@@ -130,7 +133,7 @@ class DeltaError(Exception):
     """
 
     code: ClassVar[str] = "delta-error"
-    _has_internal_frames: ClassVar[bool] = False  # whether a notebook shows deltalog's frames
+    has_internal_frames: ClassVar[bool] = False  # whether tracebacks show deltalog's frames
 
     def __str__(self) -> str:
         """Return the message. Control characters, which may be from a table, are escaped."""
@@ -147,10 +150,10 @@ class DeltaError(Exception):
         """Return the lines that IPython shows: the traceback up to the call of deltalog.
 
         The message states what to do about the error; frames inside of deltalog and the errors that
-        it handled do not. `traceback.print_exception(error)` prints all.
+        it handled do not. The environment variable `DELTALOG_FULL_TRACEBACKS` keeps them.
         """
         shown, frames = self, self.__traceback__
-        if not self._has_internal_frames:
+        if not self.has_internal_frames and not os.environ.get(FULL_TRACEBACKS):
             # `copy` would keep the cause if Dask has registered its pickling of exceptions.
             shown = _rebuild(type(self), self.args, self.__dict__.copy())
             frames = frames_up_to_call(frames)
@@ -664,7 +667,7 @@ class InternalError(DeltaError):
     """A bug in deltalog; please report it."""
 
     code = "internal"
-    _has_internal_frames = True
+    has_internal_frames = True
 
 
 _MEANT: Final = {

@@ -18,8 +18,14 @@ from os import PathLike
 from types import FunctionType
 from typing import Any, Final, SupportsIndex, TypeVar
 
-from deltalog._util.call_errors import NO_OBJECT, WrongCallError, called_with, check_object
-from deltalog.errors import InvalidInputError
+from deltalog._util.call_errors import (
+    NO_OBJECT,
+    WrongCallError,
+    called_with,
+    check_object,
+    hide_internal_frames,
+)
+from deltalog.errors import DeltaError, InvalidInputError
 
 _Class = TypeVar("_Class", bound=type)
 _Function = TypeVar("_Function", bound="Callable[..., Any]")
@@ -47,6 +53,10 @@ def _checked_method(kind: type, function: Callable[..., Any]) -> Callable[..., A
             if args or options:
                 check_types(function, type(self), args, options)
             return called_with(function, self, *args, **options)
+        except DeltaError as error:
+            check_object(kind, function.__name__, self)
+            hide_internal_frames(error)
+            raise
         except Exception:
             check_object(kind, function.__name__, self)
             raise
@@ -61,8 +71,12 @@ def _checked_static(kind: type, method: Any) -> Any:
     @wraps(function)
     def called(*args: Any, **options: Any) -> Any:
         __tracebackhide__ = True  # IPython does not show this frame
-        check_types(function, kind, args[first:], options)
-        return called_with(function, *args, **options)
+        try:
+            check_types(function, kind, args[first:], options)
+            return called_with(function, *args, **options)
+        except DeltaError as error:
+            hide_internal_frames(error)
+            raise
 
     return type(method)(called)
 
@@ -84,8 +98,12 @@ def checked_types(function: _Function) -> _Function:
         __tracebackhide__ = True  # IPython does not show this frame
         _check_names(function, options)
         _check_number(function, args)
-        check_types(function, None, args, options)
-        return called_with(function, *args, **options)
+        try:
+            check_types(function, None, args, options)
+            return called_with(function, *args, **options)
+        except DeltaError as error:
+            hide_internal_frames(error)
+            raise
 
     return called  # type: ignore[return-value]  # of the same signature
 

@@ -10,13 +10,14 @@ Protocol: none
 
 from __future__ import annotations
 
+import os
 from dataclasses import FrozenInstanceError
 from inspect import signature
 from os import PathLike
 from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn, TypeVar
 
-from deltalog.errors import frames_up_to_call, notebook_lines
+from deltalog.errors import FULL_TRACEBACKS, DeltaError, frames_up_to_call, notebook_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -171,6 +172,20 @@ class ObjectProperty(property):
             raise WrongCallError(of_object(self.kind, self.name, None, ""))
 
 
+def hide_internal_frames(error: DeltaError) -> None:
+    """Let the traceback of an error end at the call of deltalog, as in a notebook.
+
+    The message says what is wrong with the call; the frames inside of deltalog do not. The
+    environment variable `DELTALOG_FULL_TRACEBACKS` keeps them.
+    """
+    if error.has_internal_frames or os.environ.get(FULL_TRACEBACKS):
+        return
+    one: BaseException | None = error
+    while one is not None:
+        one.__traceback__ = frames_up_to_call(one.__traceback__)
+        one = one.__cause__ or (None if one.__suppress_context__ else one.__context__)
+
+
 def called_with(function: Callable[..., Any], /, *args: Any, **options: Any) -> Any:
     """Call a function; raise `WrongCallError` if it has no such arguments."""
     __tracebackhide__ = True  # IPython does not show this frame
@@ -266,7 +281,11 @@ class _Uncalled:
 
     def __call__(self, /, *args: Any, **options: Any) -> Any:
         __tracebackhide__ = True  # IPython does not show this frame
-        return self.__func__(self.__self__, *args, **options)
+        try:
+            return self.__func__(self.__self__, *args, **options)
+        except DeltaError as error:
+            hide_internal_frames(error)
+            raise
 
     def __getattr__(self, name: str) -> Any:
         """Return an attribute of the function; the error for others says to call it."""

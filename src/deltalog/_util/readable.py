@@ -180,7 +180,8 @@ def _sizes(sizes: Mapping[str, Any]) -> str:
     total = readable_size(sizes["totalSize"])
     if sizes.get("totalFiles", 1) == 1:
         return total
-    return f"{total}, from {readable_size(sizes['min'])} to {readable_size(sizes['max'])} each"
+    least, most = readable_size(sizes["min"]), readable_size(sizes["max"])
+    return f"{total}, {least} each" if least == most else f"{total}, from {least} to {most} each"
 
 
 def amount(name: str, value: Any) -> str:

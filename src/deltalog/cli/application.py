@@ -131,7 +131,7 @@ def print_batches(schema: pa.Schema, batches: Iterable[pa.RecordBatch], form: Ou
                     typer.echo(printable_json(dumps(_plain(row)).decode()))
         case OutputFormat.TABLE:
             rows = [
-                [_shown(value) for value in row]
+                ["NULL" if value is None else _shown(value) for value in row]
                 for batch in batches
                 for row in readable_tuples(batch)
             ]

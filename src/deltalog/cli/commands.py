@@ -477,8 +477,8 @@ def vacuum(  # noqa: PLR0917  # callers need each parameter
         )
         print_facts(report, form)
         found = counted(report.num_rows, FILE)
-        advice = ": add --delete" if report.num_rows else "; without --delete, none would be"
-        _tell(form, f"{found} can be deleted{advice}")
+        can_delete = f"{found} can be deleted: add --delete"
+        _tell(form, can_delete if report.num_rows else "no file can be deleted")
         return
     with bar("deleting") as progress:
         paths = opened.vacuum(

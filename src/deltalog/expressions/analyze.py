@@ -186,6 +186,12 @@ def _as_interval(node: Expression) -> Call | None:
     return Call("interval", (Literal(amount), Literal(unit)))
 
 
+_OF_VOID: Final = (
+    "; a column is void if it had only NULLs when the table was made: an append with "
+    "schema_mode='merge' gives it the type of the new rows"
+)
+
+
 class _Resolver:
     def __init__(self, schema: StructType, session: SqlSession, *, is_alone: bool = False) -> None:
         self._schema = schema
@@ -385,6 +391,7 @@ class _Resolver:
         if not coercion.can_cast(source, node.to):
             raise InvalidInputError(
                 f"cannot cast {source} to {node.to} in {shown_sql(node)}: SQL has no such cast"
+                f"{_OF_VOID if node.to == VOID else ''}"
             )
         # A cast from string to string replaces the string's collation by the default collation.
         is_collated = source == node.to == STRING and compares_texts_apart(operand, self._schema)

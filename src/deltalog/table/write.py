@@ -13,7 +13,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, TypeVar, Unpack
 
 from deltalog._util.argument_types import check_type, kind_of
-from deltalog._util.call_errors import WrongCallError, called_with
+from deltalog._util.call_errors import WrongCallError, called_with, hide_internal_frames
 from deltalog._util.escaping import name_key
 from deltalog._util.previews import keeps_nanoseconds
 from deltalog._util.similar_names import known_arguments, similar_argument, similar_to
@@ -23,6 +23,7 @@ from deltalog.data.write.fit import check_index
 from deltalog.data.write.options import WriterProperties, WriteSpec
 from deltalog.errors import (
     CommitConflictError,
+    DeltaError,
     InvalidInputError,
     TableExistsError,
     TableNotFoundError,
@@ -131,7 +132,11 @@ def _showing_arguments(function: _Function) -> _Function:
                 f"{function.__name__}() takes {_NUM_POSITIONAL} positional arguments (location, "
                 f"data), found {len(args)}; write the names of the others, such as mode='append'"
             )
-        return called_with(function, *args, **options)
+        try:
+            return called_with(function, *args, **options)
+        except DeltaError as error:
+            hide_internal_frames(error)
+            raise
 
     called.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
     return called  # type: ignore[return-value]  # of the same signature

@@ -84,7 +84,7 @@ def test_optimize_of_some_partitions(tmp_path: Path) -> None:
 def test_optimize_tells_what_it_did(table: str) -> None:
     told = run("optimize", table).stdout
     assert re.match(r"2 files of [\d.]+ KiB rewritten as 1 file of [\d.]+ KiB\n", told)
-    assert re.search(r"size of files removed +[\d.]+ KiB, from [\d.]+ KiB to [\d.]+ KiB each", told)
+    assert re.search(r"size of files removed +[\d.]+ KiB, [\d.]+ KiB each", told)
     assert not re.search(r"[{}]|[a-z][A-Z][a-z]| 0$", told, re.MULTILINE)
 
 
@@ -98,9 +98,7 @@ def test_vacuum(table: str) -> None:
     assert len(lines("vacuum", table, "--delete")) == 2
     assert lines("vacuum", table, "--full") == []
     assert "0 files deleted" in run("vacuum", table, "--delete").stderr
-    assert (
-        run("vacuum", table).stderr == "0 files can be deleted; without --delete, none would be\n"
-    )
+    assert run("vacuum", table).stderr == "no file can be deleted\n"
 
 
 def test_vacuum_of_files_that_readers_may_need(table: str) -> None:

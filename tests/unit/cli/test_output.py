@@ -52,7 +52,7 @@ def test_scan_as_a_table(table: str) -> None:
         ["id", "name"],
         ["1", "a"],
         ["2", "b,c"],
-        ["3"],
+        ["3", "NULL"],
         ["1", "a"],
     ]
 
@@ -97,7 +97,7 @@ def test_rows_of_a_table_are_shown_as_they_are(tmp_path: Path) -> None:
     """A column that is called as a fact of ours is none; a column without a value is a column."""
     uri = str(tmp_path / "sizes")
     write_deltalake(uri, pa.table({"size_bytes": [5000], "none": pa.nulls(1, pa.string())}))
-    assert run("scan", uri).stdout.split() == ["size_bytes", "none", "5000"]
+    assert run("scan", uri).stdout.split() == ["size_bytes", "none", "5000", "NULL"]
 
 
 _WIDE = [["part-0000/very-long-name-of-a-file-that-says-nothing.parquet", "12345", "x" * 30]]

@@ -60,7 +60,7 @@ _MANY = 200_000  # so many lines that Arrow reads them in several blocks
         (
             "a.csv",
             'a,b\n1,"x\n2,y\n',
-            "line 2: a value begins with a double quote that is not clos",
+            "line 2: a value begins with a double quote that is not closed",
         ),
         ("a.csv", 'a,b\n1,"x', "is not closed at the end of the file: '\"x'; close it; a double q"),
         ("a.csv", 'a,b\n1,"x""\n', "line 2: a value begins with a double quote that is not closed"),
@@ -68,7 +68,7 @@ _MANY = 200_000  # so many lines that Arrow reads them in several blocks
         (
             "a.csv",
             '\ufeff"a,b\n1,2\n',
-            "line 1: a value begins with a double quote that is not clos",
+            "line 1: a value begins with a double quote that is not closed",
         ),
         (
             "a.csv",
@@ -104,7 +104,7 @@ _MANY = 200_000  # so many lines that Arrow reads them in several blocks
         (
             "a.csv",
             "a,b,\n1,2,\n",
-            "line 1: the header ends with a comma, so that column 3 has no nam",
+            "line 1: the header ends with a comma, so that column 3 has no name",
         ),
         ("a.parquet", "hello", "as parquet: expected a Parquet file, which begins with b'PAR1'"),
         ("a.parquet", "PAR1....", "it begins as a Parquet file, but its end is missing"),

@@ -162,8 +162,8 @@ def test_types_of_json(tmp_path: Path) -> None:
     [
         (["zp=string"], "cannot use --type 'zp=string': '{file}' has no column 'zp': did you mean"),
         (
-            ["zip=strng"],
-            "--type 'zip=strng': column 'zip': cannot make a type of 'strng': did you me",
+            ["zip=strinng"],
+            "--type 'zip=strinng': column 'zip': cannot make a type of 'strinng': did you mean",
         ),
         (["zip"], "cannot use --type 'zip': expected column=type, as in --type zip=string"),
         (["zip=array<int>"], "the text of a CSV file is not converted to array<integer>; write"),

@@ -60,7 +60,7 @@ def test_names_in_advice_are_quoted(db: SqlTables) -> None:
 @pytest.mark.parametrize(
     ("parameters", "answer"),
     [
-        ({"id": 1, "nam": "a"}, "did you mean :name?"),
+        ({"id": 1, "nme": "a"}, "did you mean :name?"),
         ({"id": 1, "name": "a", "other": 2}, "; leave it out"),
     ],
 )
@@ -83,8 +83,8 @@ def test_a_parameter_in_quotes_has_none(db: SqlTables) -> None:
 
 def test_a_misspelled_parameter_of_a_statement(db: SqlTables) -> None:
     for statement in ("SELECT * FROM t WHERE name = :name", "DELETE FROM t WHERE name = :name"):
-        with pytest.raises(InvalidInputError, match="; did you mean 'nam'"):
-            db.run(statement, {"nam": "a"})
+        with pytest.raises(InvalidInputError, match="; did you mean 'nme'"):
+            db.run(statement, {"nme": "a"})
 
 
 def test_a_column_that_is_not_described(db: SqlTables) -> None:

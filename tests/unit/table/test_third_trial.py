@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import shutil
 from collections.abc import Callable, Iterator
+from datetime import date
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -138,8 +139,8 @@ def test_a_table_that_was_replaced_by_another(table: DeltaTable) -> None:
             r"there is no column 'FR'.*'FR', and new_values=\{'name': 'FR'\} passes Python values",
         ),
         (
-            lambda t: t.alter.add_columns({"x": "strng"}),
-            "cannot add columns to .*t: column 'x': cannot make a type of 'strng'",
+            lambda t: t.alter.add_columns({"x": "texts"}),
+            "cannot add columns to .*t: column 'x': cannot make a type of 'texts'",
         ),
         (lambda t: t.optimize.compact("id > 5.0"), "where id > 5: expected a condition"),
         (lambda _: deltalog.enable_preview("branches"), "branches need not be enabled"),
@@ -193,3 +194,9 @@ def test_a_new_column_of_nulls(tmp_path: Path, caplog: pytest.LogCaptureFixture)
     with caplog.at_level(logging.WARNING):
         write_deltalake(tmp_path, pd.DataFrame({"id": [1, 2], "note": [None, None]}))
     assert "columns with only NULLs, whose type is void: 'note'; cast them" in caplog.text
+    table = DeltaTable(tmp_path)
+    with pytest.raises(InvalidInputError, match="schema_mode='merge' gives it the type of the new"):
+        table.update({"note": "date'2024-01-31'"})
+    rows = pa.table({"id": [3], "note": [date(2024, 1, 31)]})
+    write_deltalake(table, rows, mode="append", schema_mode="merge")
+    assert table.update({"note": "date'2024-01-31'"})["num_updated_rows"] == 3

@@ -159,6 +159,22 @@ def is_auto_compaction_due(snapshot: Snapshot, when: CompactionThresholds | None
     return (below or 0) >= when.min_files
 
 
+def count_mergeable(snapshot: Snapshot) -> tuple[int, int]:
+    """Return how many small files `compact` would merge, and into how many files.
+
+    In a clustered table, only the files that are in no ZCube count.
+
+    Cost: reads the files of the version from the log.
+    """
+    limit = _small_bytes(snapshot, CompactionThresholds())
+    found = considered_files(snapshot, None)
+    files = found.filter(small(found, limit))
+    if snapshot.configuration.supports("clustering"):
+        files = unclustered(files)
+    bins = compaction_bins(files, limit * 2, _NO_SHARE)
+    return sum(one.files.num_rows for one in bins), len(bins)
+
+
 @dataclass(frozen=True, slots=True)
 class AutoCompact(Operation[Optimized]):
     """Merge the small files of partitions with many small files.

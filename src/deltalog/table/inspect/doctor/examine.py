@@ -11,9 +11,11 @@ import contextlib
 from typing import TYPE_CHECKING, Final
 
 from deltalog._util.clock import now_ms as present_ms
+from deltalog._util.readable import FILE, counted
 from deltalog.errors import DeltaError, InvalidInputError, InvalidMetadataError
 from deltalog.log.listing import list_log
 from deltalog.log.snapshot import Snapshot, load_snapshot
+from deltalog.operations.optimize.compact import CompactionThresholds, count_mergeable
 from deltalog.protocol import column_mapping
 from deltalog.protocol.actions.properties import PROPERTIES, canonical_key, canonical_value
 from deltalog.protocol.features.declarations import (
@@ -289,6 +291,23 @@ def check_schema(patient: Patient) -> Iterator[Finding]:
         )
 
 
+def check_small_files(patient: Patient) -> Iterator[Finding]:
+    """Check for many small files, which `compact` would merge."""
+    snapshot = patient.snapshot
+    least = CompactionThresholds().min_files
+    if snapshot.num_files < least:
+        return
+    num_files, num_bins = count_mergeable(snapshot)
+    if num_files - num_bins >= least:
+        yield Finding(
+            check="small-files",
+            severity=Severity.INFO,
+            message=f"{num_files} small files would fit into {counted(num_bins, FILE)}; each read "
+            "opens all of them",
+            advice="optimize.compact()",
+        )
+
+
 # --- Running the checks
 
 
@@ -316,6 +335,7 @@ _OF_TABLES: Final[Mapping[str, CheckFunction]] = {
     "statistics": check_statistics,
     "pages": check_stored_pages,
     "keys": check_keys,
+    "small-files": check_small_files,
     "orphans": check_orphans,
 }
 CHECKS: Final = (*_OF_LOGS, *_OF_TABLES)

@@ -12,7 +12,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pytest
 
-from deltalog import DeltaTable, write_deltalake
+from deltalog import DeltaTable, write_deltalake, write_files
 from deltalog._util.json import dumps, iter_objects, loads
 from deltalog.table.inspect.doctor import Finding, Severity
 from tests.support.logs import Json
@@ -253,6 +253,12 @@ def file_without_keys(path: Path) -> None:
     write_deltalake(path, pa.table({"id": [9], "f": [1.0]}), mode="append")
 
 
+def many_small_files(path: Path) -> None:
+    _make(path)
+    rows = pa.table({"id": [9], "f": [1.0]})
+    DeltaTable(path).commit([write_files(DeltaTable(path), rows) for _ in range(60)])
+
+
 def damaged_pack(path: Path) -> None:
     _indexed(path)
     DeltaTable(path).optimize.key_index()
@@ -287,6 +293,7 @@ PROBLEMS: Final = {
     old_branch: "branch",
     file_without_keys: "keys",
     damaged_pack: "keys",
+    many_small_files: "small-files",
 }
 
 
