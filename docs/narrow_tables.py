@@ -13,6 +13,8 @@ from docutils import nodes
 
 _PROSE = 18
 """The average number of characters in a cell from which a column is prose."""
+_PARAGRAPH = 250
+"""The number of characters of a cell from which it is a paragraph."""
 _SHORT = 10
 """The number of characters of a first cell up to which its column is no wider than its words."""
 
@@ -32,7 +34,12 @@ def label_cells(doctree: nodes.document) -> None:
 
 
 def is_prose(names: list[str], rows: list[list[str]]) -> bool:
-    """Whether a table has more than two columns, and prose in more than the first of them."""
+    """Whether a table has more than two columns, and prose in more than the first of them.
+
+    Of two columns, the second has a whole paragraph.
+    """
+    if len(names) == 2:
+        return any(len(cell) >= _PARAGRAPH for row in rows for cell in row[1:])
     if len(names) < 3 or not rows:
         return False
     columns = [[row[n] for row in rows if n < len(row)] for n in range(1, len(names))]

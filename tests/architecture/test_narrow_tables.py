@@ -42,4 +42,5 @@ def test_what_is_prose() -> None:
     assert is_prose(["a", "b", "c"], [["x", long, "y"]])
     assert not is_prose(["a", "b", "c"], [[long, "x", "y"]])
     assert not is_prose(["a", "b"], [["x", long]])
+    assert is_prose(["a", "b"], [["x", "y"], ["x", 10 * long]])
     assert not is_prose(["a", "b", "c"], [])
