@@ -176,6 +176,7 @@ state_higher_names(
     {
         "read_large": "deltalog.data.scan.polars_rows",
         "CatalogTransactions": "deltalog.table.catalog_transaction",
+        "from_deltalake": "deltalog.table.delta_table",
         "from_arrow_type": "deltalog.schema.arrow",
         "parse_type": "deltalog.expressions.sql",
         "shown_sql": "deltalog.expressions.render",

@@ -36,6 +36,7 @@ IMPORT_BY_NAME = {
 CALL_HIGHER = {
     "catalogs/protocol.py": "transactions of a catalog, which `table` makes",
     "data/scan/plan.py": "scans that Polars reads, with plans of scans",
+    "data/write/source.py": "tables of deltalake, which `table` opens at their version",
     "expressions/nodes.py": "the SQL of an expression in an error, which `render` writes",
     "schema/types.py": "the types of SQL and Arrow in an error, which other folders parse",
     "sharing/client/follow.py": "frames of Spark, which `spark` makes",

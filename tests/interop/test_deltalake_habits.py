@@ -255,3 +255,18 @@ def test_retention_periods_in_other_forms_bind_both(given: str, tmp_path: Path) 
     for library in LIBRARIES:
         with pytest.raises(library.exceptions.DeltaError, match="720"):
             library.DeltaTable(tmp_path).vacuum(retention_hours=480, dry_run=True)
+
+
+def test_a_table_of_deltalake_is_accepted_as_rows(tmp_path: Path) -> None:
+    properties = {"delta.columnMapping.mode": "name"}
+    deltalog.write_deltalake(tmp_path / "a", pa.table({"a": [1, 2]}), configuration=properties)
+    source: Any = deltalake.DeltaTable(tmp_path / "a")
+    deltalog.write_deltalake(tmp_path / "a", pa.table({"a": [3]}), mode="append")
+    deltalog.write_deltalake(tmp_path / "b", source)  # at its own version
+    table = deltalog.DeltaTable(tmp_path / "b")
+    assert table.to_pyarrow_table().to_pydict() == {"a": [1, 2]}
+    newest: Any = deltalake.DeltaTable(tmp_path / "a")
+    assert table.upsert(newest, "a")["num_target_rows_inserted"] == 1
+    merger = table.merge(newest, "s.a = t.a", "s", "t").when_matched_delete()
+    assert merger.execute()["num_target_rows_deleted"] == 3
+    assert deltalog.sql("SELECT count(*) FROM t", t=newest).to_pylist() == [{"count(1)": 3}]

@@ -21,7 +21,7 @@ from deltalog._util.similar_names import similar_to
 from deltalog.catalogs.table_uri import named_table, open_table_store
 from deltalog.data.write.fit import in_microseconds, is_finer, tell_of_cut
 from deltalog.data.write.polars_frames import frame_kind
-from deltalog.data.write.source import RereadableRows, open_batches
+from deltalog.data.write.source import RereadableRows, is_of_deltalake, open_batches
 from deltalog.errors import InvalidInputError, SchemaMismatchError, TableNotFoundError
 from deltalog.expressions.coercion import FINE_MOMENTS
 from deltalog.expressions.nodes import Cast, Column
@@ -58,6 +58,7 @@ from deltalog.statements.reader import resolved
 from deltalog.statements.statement import Query, absent_partitions, advice_on_columns
 from deltalog.table import DeltaTable
 from deltalog.table.creating import TablePlace
+from deltalog.table.delta_table import from_deltalake
 from deltalog.transaction import CommitOptions
 from deltalog.transaction.properties import USUAL
 
@@ -120,6 +121,8 @@ class LocalSession:
         if isinstance(rows, str | PurePath):
             rows = DeltaTable(rows, storage_options=self._storage_options)
             self._opened.add(parts.key)
+        elif is_of_deltalake(rows):
+            rows = from_deltalake(rows)
         elif not isinstance(rows, DeltaTable):
             rows = local_rows(name, rows)
         self._registered[parts.key] = parts, rows

@@ -368,3 +368,12 @@ def _explain_missing(name: str, names: list[str]) -> str:
     from deltalog.operations.names_elsewhere import explain_missing  # for errors
 
     return explain_missing(name, names)
+
+
+def from_deltalake(table: Any) -> DeltaTable:
+    """Open a table of the package deltalake at its version: deltalog reads all of its rows."""
+    return DeltaTable(
+        table.table_uri,
+        version=table.version(),
+        storage_options=getattr(table, "_storage_options", None),
+    )

@@ -20,6 +20,7 @@ from weakref import WeakSet
 import pyarrow as pa
 
 from deltalog._util.argument_types import kind_of, shortened, with_article
+from deltalog._util.lazy_names import higher
 from deltalog.data.write.polars_frames import (
     frame_kind,
     native_frame,
@@ -103,12 +104,23 @@ def open_batches(data: object, *, is_new: bool = False) -> pa.RecordBatchReader:
     Cost: reads the first batch of an iterable immediately; converts a list of dicts completely.
     """
     try:
-        reader = _without_views(_opened(native_frame(data)))
+        reader = _without_views(_opened(_native(data)))
     except RecursionError as error:
         raise InvalidInputError(f"cannot read the rows: {TOO_DEEP}") from error
     if is_new or not isinstance(data, pa.RecordBatchReader) or data in _UNREAD:
         _UNREAD.add(reader)
     return reader
+
+
+def is_of_deltalake(data: object) -> bool:
+    """Return whether an object is a table of the package deltalake."""
+    kind = type(data)
+    return kind.__name__ == "DeltaTable" and kind.__module__.partition(".")[0] == "deltalake"
+
+
+def _native(data: Any) -> Any:
+    """Return the object that has the rows of a wrapper, or of a table of deltalake."""
+    return higher("from_deltalake")(data) if is_of_deltalake(data) else native_frame(data)
 
 
 def _opened(data: Any) -> pa.RecordBatchReader:
@@ -249,7 +261,7 @@ def is_rereadable(data: object) -> bool:
 
     Returns False for unknown types.
     """
-    data = native_frame(data)
+    data = _native(data)
     if isinstance(data, _REREADABLE) or _is_pandas(data):
         return True
     if isinstance(data, pa.RecordBatchReader | Iterator):
@@ -519,7 +531,7 @@ def _is_distributed(data: object) -> bool:
 
 def advice_for(data: Any) -> str:
     """Return how to make rows of an object that has rows, but is not accepted; maybe empty."""
-    module, name = type(data).__module__.partition(".")[0], type(data).__qualname__
+    name = type(data).__qualname__
     if isinstance(data, str) and data.lstrip()[:1] in {"{", "["}:
         return "; parse JSON first, as with json.loads(text)"
     if isinstance(data, str | PurePath):
@@ -527,8 +539,6 @@ def advice_for(data: Any) -> str:
             "; read a file first, as with pyarrow.dataset.dataset(path), or a table with "
             "DeltaTable(path)"
         )
-    if module == "deltalake" and name == "DeltaTable":
-        return "; deltalog.DeltaTable(table.table_uri) opens a table of deltalake"
     if name.endswith("GroupBy"):
         return "; aggregate the groups first, as with .agg(…)"
     if name == "DuckDBPyConnection":
