@@ -93,7 +93,9 @@ def test_iceberg_metadata_of_a_table_that_is_there(
 def test_compatibility_that_managed_tables_do_not_take_is_refused(
     connection: Connection, unity: UnityServer
 ) -> None:
-    with pytest.raises(InvalidInputError, match=r"or delta.enableIcebergCompatV3 = true instead"):
+    with pytest.raises(
+        InvalidInputError, match=r"or set delta.enableIcebergCompatV3 = true instead"
+    ):
         connection.sql(f"CREATE TABLE t (id BIGINT) {V2}")
     assert not unity.tables
 

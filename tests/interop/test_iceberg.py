@@ -226,7 +226,7 @@ def test_an_append_reads_and_writes_a_few_files(tmp_path: Path) -> None:
 def test_what_is_not_written_for_iceberg_is_refused(tmp_path: Path) -> None:
     write_deltalake(tmp_path / "t", pa.table({"id": [1]}))
 
-    with pytest.raises(InvalidInputError, match="enableIcebergCompatV2"):
+    with pytest.raises(InvalidInputError, match=r"optimize\.upgrade_uniform\(2\)"):
         DeltaTable(tmp_path / "t").sync_iceberg()
     with pytest.raises(InvalidInputError, match="enableIcebergCompatV2"):
         DeltaTable(tmp_path / "t").alter.set_table_properties(

@@ -174,7 +174,8 @@ def check(features: Collection[str], properties: TableProperties, schema: Struct
             f"{name} does not allow {what}: leave delta.enableDeletionVectors out of the "
             "properties of a new table; for an existing one, use optimize.upgrade_uniform("
             f"{version}), which rewrites files that have them{drop}; or set "
-            "delta.enableIcebergCompatV3 = true instead, which allows them"
+            "delta.enableIcebergCompatV3 = true instead, which allows them, as tables that a "
+            "catalog manages may need"
         )
     _check_types(name, schema, rules)
     if rules.needs_literal_defaults:
